@@ -1,0 +1,83 @@
+import { STATUS_CODES } from 'node:http'
+import type { ProblemDocument } from '../shared/api.ts'
+import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
+
+/** The HTTP status of every code; a new code does not compile without one. */
+const statusOf: Readonly<Record<ErrorCode, number>> = {
+  'home-unusable': 500,
+  'home-insecure': 500,
+  'config-invalid': 422,
+  'already-running': 409,
+  'port-in-use': 409,
+  'daemon-unreachable': 502,
+  'daemon-foreign': 502,
+  'peer-forbidden': 403,
+  'host-forbidden': 403,
+  'origin-forbidden': 403,
+  unauthorized: 401,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  'request-invalid': 400,
+  'webhook-not-found': 404,
+  'signature-invalid': 401,
+  unavailable: 503,
+  'queue-full': 503,
+  stopping: 503,
+  'payload-not-json': 400,
+  'media-type-unsupported': 415,
+  'body-too-large': 413,
+  'body-timeout': 408,
+  'body-aborted': 400,
+  'event-not-found': 404,
+  'event-dropped': 503,
+  'agent-not-found': 500,
+  'agent-failed': 502,
+  'agent-timeout': 504,
+  'agent-stopped': 503,
+  'target-invalid': 422,
+  'delivery-failed': 502,
+  'provider-unknown': 404,
+  'provider-misconfigured': 422,
+  'client-unknown': 409,
+  'callback-port-in-use': 409,
+  'callback-invalid': 400,
+  'login-not-found': 404,
+  'login-not-pending': 409,
+  'login-denied': 403,
+  'login-cancelled': 409,
+  'login-expired': 410,
+  'issuer-mismatch': 400,
+  'provider-refused': 502,
+  'provider-unavailable': 502,
+  'not-logged-in': 404,
+  'needs-login': 409,
+  'token-file-damaged': 409,
+  'token-file-insecure': 409,
+  usage: 400,
+  interrupted: 499,
+  internal: 500,
+}
+
+/**
+ * Turns any thrown value into an RFC 9457 document. An error of ours says what it says; anything else
+ * becomes `internal` without a word of it, since foreign errors can hold tokens.
+ */
+export const problemOf = (error: unknown): ProblemDocument => {
+  const known =
+    error instanceof DoorwardError
+      ? error
+      : new DoorwardError('internal', 'something went wrong inside the daemon', {
+          hint: 'doorward daemon logs',
+        })
+  const status = statusOf[known.code]
+  return {
+    type: `urn:doorward:problem:${known.code}`,
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    detail: known.message,
+    code: known.code,
+    ...(known.hint === undefined ? {} : { hint: known.hint }),
+  }
+}
+
+export const problemMediaType = 'application/problem+json; charset=utf-8'

@@ -1,0 +1,209 @@
+import { z } from 'zod'
+
+/*
+ * The documents of the daemon's HTTP API, as it sends and takes them: times ISO 8601 UTC, durations
+ * in milliseconds, scopes as lists. What comes in is strict; what goes out is checked by the tests.
+ */
+
+/** RFC 9457 `application/problem+json`, with a stable `code`. */
+export const problemSchema = z.strictObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  hint: z.string().optional(),
+})
+export type ProblemDocument = z.infer<typeof problemSchema>
+
+export const healthSchema = z.strictObject({
+  status: z.literal('ok'),
+  name: z.literal('doorward'),
+  version: z.string(),
+})
+
+export const eventStates = [
+  'accepted',
+  'queued',
+  'running',
+  'delivering',
+  'done',
+  'filtered',
+  'duplicate',
+  'rejected',
+  'failed',
+  'dropped',
+] as const
+export type EventState = (typeof eventStates)[number]
+
+export const stages = [
+  'receive',
+  'verify',
+  'parse',
+  'filter',
+  'expand',
+  'queue',
+  'agent',
+  'deliver',
+] as const
+export type Stage = (typeof stages)[number]
+
+const targetResultSchema = z.strictObject({
+  target: z.string(),
+  state: z.enum(['waiting', 'done', 'failed']),
+  attempts: z.int(),
+  detail: z.string().optional(),
+})
+export type TargetResult = z.infer<typeof targetResultSchema>
+
+/** One event as lists and the stream show it. */
+export const eventSchema = z.strictObject({
+  id: z.string(),
+  kind: z.enum(['webhook', 'oauth', 'daemon']),
+  /** Path of the webhook; null for what is no webhook. */
+  webhook: z.string().nullable(),
+  receivedAt: z.iso.datetime(),
+  state: z.enum(eventStates),
+  stage: z.enum(stages).optional(),
+  code: z.string().optional(),
+  detail: z.string().optional(),
+  deliveryId: z.string().optional(),
+  /** Bytes of the body. */
+  size: z.int().optional(),
+  agent: z.string().nullable(),
+  target: z.string().optional(),
+  attempts: z.int(),
+  durations: z.strictObject({
+    queuedMs: z.number().optional(),
+    agentMs: z.number().optional(),
+    deliverMs: z.number().optional(),
+  }),
+  targets: z.array(targetResultSchema),
+  /** First characters of the answer, on one line per line, control characters removed. */
+  resultPreview: z.string().optional(),
+})
+export type EventRecord = z.infer<typeof eventSchema>
+
+/** `GET /events/:id`: the record with what is still in memory of it. */
+export const eventDetailSchema = eventSchema.extend({
+  prompt: z.string().optional(),
+  result: z.string().optional(),
+})
+export type EventDetail = z.infer<typeof eventDetailSchema>
+
+export const webhookSummarySchema = z.strictObject({
+  path: z.string(),
+  url: z.string(),
+  agent: z.string(),
+  enabled: z.boolean(),
+  scheme: z.string(),
+  secret: z.enum(['set', 'unset', 'none']),
+  deliverTo: z.array(z.string()),
+  counts: z.strictObject({
+    accepted: z.int(),
+    filtered: z.int(),
+    duplicate: z.int(),
+    rejected: z.int(),
+    done: z.int(),
+    failed: z.int(),
+    dropped: z.int(),
+  }),
+  lastEventAt: z.iso.datetime().nullable(),
+})
+export type WebhookSummary = z.infer<typeof webhookSummarySchema>
+
+const accountSchema = z.strictObject({ id: z.string(), name: z.string() })
+export type Account = z.infer<typeof accountSchema>
+
+/** Body of `POST /oauth/start`. */
+export const startLoginSchema = z.strictObject({
+  provider: z.string().min(1).max(64),
+  clientId: z.string().min(1).max(512).optional(),
+  clientSecret: z.string().max(4096).optional(),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope'))
+    .max(200)
+    .optional(),
+})
+export type StartLogin = z.infer<typeof startLoginSchema>
+
+export const startedLoginSchema = z.strictObject({
+  loginId: z.string(),
+  provider: z.string(),
+  authorizationUrl: z.string(),
+  redirectUri: z.string(),
+  scopes: z.array(z.string()),
+  expiresAt: z.iso.datetime(),
+})
+export type StartedLogin = z.infer<typeof startedLoginSchema>
+
+export const loginSchema = z.strictObject({
+  loginId: z.string(),
+  provider: z.string(),
+  status: z.enum(['pending', 'authorized', 'failed', 'expired', 'cancelled']),
+  error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+  account: accountSchema.nullable().optional(),
+})
+export type Login = z.infer<typeof loginSchema>
+
+/** Body of `POST /oauth/logins/:loginId/redirect`. */
+export const pastedRedirectSchema = z.strictObject({ url: z.string().min(1).max(8192) })
+
+export const tokenSummarySchema = z.strictObject({
+  provider: z.string(),
+  status: z.enum(['ok', 'expired', 'needs-login']),
+  account: accountSchema.nullable(),
+  scopes: z.array(z.string()),
+  expiresAt: z.iso.datetime().nullable(),
+  refreshable: z.boolean(),
+  obtainedAt: z.iso.datetime(),
+})
+export type TokenSummary = z.infer<typeof tokenSummarySchema>
+
+/** Answer of `DELETE /oauth/tokens/:provider`. */
+export const logoutSchema = z.strictObject({
+  provider: z.string(),
+  removed: z.literal(true),
+  revokedAtProvider: z.boolean(),
+  detail: z.string().optional(),
+})
+export type Logout = z.infer<typeof logoutSchema>
+
+export const providerSummarySchema = z.strictObject({
+  provider: z.string(),
+  clientKnown: z.boolean(),
+  status: z.enum(['ok', 'expired', 'needs-login', 'not-logged-in']),
+  account: accountSchema.nullable(),
+})
+export type ProviderSummary = z.infer<typeof providerSummarySchema>
+
+const statusProblemSchema = z.strictObject({
+  code: z.string(),
+  detail: z.string(),
+  hint: z.string(),
+})
+export type StatusProblem = z.infer<typeof statusProblemSchema>
+
+export const statusSchema = z.strictObject({
+  version: z.string(),
+  startedAt: z.iso.datetime(),
+  url: z.string(),
+  publicUrl: z.string().optional(),
+  queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
+  providers: z.array(providerSummarySchema),
+  tokens: z.array(tokenSummarySchema),
+  webhooks: z.array(webhookSummarySchema),
+  events: z.array(eventSchema),
+  problems: z.array(statusProblemSchema),
+})
+export type Status = z.infer<typeof statusSchema>
+
+/** `run/daemon.json`, there while the daemon runs. */
+export const daemonFileSchema = z.object({
+  pid: z.int(),
+  url: z.string(),
+  publicUrl: z.string().optional(),
+  version: z.string(),
+  startedAt: z.string(),
+})
+export type DaemonFile = z.infer<typeof daemonFileSchema>

@@ -1,0 +1,30 @@
+import { secretsOf } from './environment.ts'
+import type { Config } from './load-config.ts'
+
+/** Something that works but should not stay so; shown by `config check`, the log and the tray. */
+export type Warning = { readonly code: string; readonly detail: string; readonly hint: string }
+
+/** What a person should know about a configuration that can be used. Never a secret's value. */
+export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
+  config.webhooks
+    .filter((webhook) => webhook.enabled)
+    .flatMap(({ path, secretNames }): Warning[] => {
+      if (secretNames.length === 0)
+        return [
+          {
+            code: 'webhook-unsigned',
+            detail: `webhook ${path} has no secret_env: whoever knows its address can run the agent`,
+            hint: 'add secret_env to its entry in webhooks.yaml',
+          },
+        ]
+      const unset = secretNames.filter((name) => secretsOf([name], env).length === 0)
+      if (unset.length === 0) return []
+      const all = unset.length === secretNames.length
+      return [
+        {
+          code: all ? 'secret-unset' : 'secret-partly-unset',
+          detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
+          hint: `set ${unset.join(', ')} in .env of the home folder, then restart the daemon`,
+        },
+      ]
+    })

@@ -1,0 +1,236 @@
+import { z } from 'zod'
+import { bytesOf, millisecondsOf } from './units.ts'
+
+/*
+ * The shapes of the three configuration files. The same schemas check what is loaded and write the
+ * JSON Schema files that editors complete from, so a key exists here or nowhere.
+ */
+
+const longestTimerMs = 2_147_483_647
+
+const duration = (text: string, meaning: string) =>
+  z
+    .string()
+    .regex(/^\d+(ms|s|m|h|d)$/, 'not a duration: write 500ms, 30s, 10m, 2h or 30d')
+    .transform(millisecondsOf)
+    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'a duration lies between 1ms and 24d')
+    .prefault(text)
+    .describe(`${meaning} Default ${text}.`)
+
+const size = (text: string, meaning: string) =>
+  z
+    .string()
+    .regex(/^\d+(b|kb|mb|gb)$/, 'not a size: write 512kb or 25mb')
+    .transform(bytesOf)
+    .refine((bytes) => bytes > 0, 'a size is larger than 0')
+    .prefault(text)
+    .describe(`${meaning} Default ${text}.`)
+
+const environmentName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
+
+const scalar = z.union([z.string(), z.number(), z.boolean()])
+
+const webhookPath = z
+  .string()
+  .regex(
+    /^(\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+\/?$/,
+    'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot',
+  )
+
+export const webhookSchema = z.strictObject({
+  path: webhookPath.describe(
+    'URL path; one that does not begin with /webhook/ is served there too.',
+  ),
+  agent: z.string().describe('Name of an agent in agents.yaml.'),
+  prompt_template: z
+    .string()
+    .min(1, 'the prompt is empty')
+    .describe('The prompt; {{event.<path>}} is replaced by a value of the payload.'),
+  secret_env: z
+    .union([environmentName, z.array(environmentName).min(1)])
+    .optional()
+    .describe('Environment variable with the secret; a list while secrets are rotated.'),
+  signature_header: z
+    .string()
+    .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+    .transform((name) => name.toLowerCase())
+    .prefault('x-hub-signature-256')
+    .describe('Header with the signature. Default x-hub-signature-256.'),
+  signature_algo: z
+    .enum(['sha256', 'sha1'])
+    .default('sha256')
+    .describe('HMAC algorithm. Default sha256.'),
+  signature_prefix: z
+    .string()
+    .default('sha256=')
+    .describe('What stands before the hex digits; may be empty. Default sha256=.'),
+  filter: z
+    .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
+    .optional()
+    .describe('Dot path to expected value, compared as strings; all must match; a list means any.'),
+  deliver_to: z
+    .union([z.string(), z.array(z.string()).min(1)])
+    .optional()
+    .describe('none, log, notify:desktop or file:<path>; a list delivers to each. Default none.'),
+  enabled: z.boolean().default(true).describe('Default true.'),
+})
+
+export const webhooksFileSchema = z.strictObject({
+  webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
+})
+
+const agentCommon = {
+  timeout: duration('10m', 'Then SIGTERM, and 5 s later SIGKILL, to the whole process group.'),
+  concurrency: z.int().min(1).max(64).default(1).describe('Runs at once of this agent. Default 1.'),
+  output_limit: size('1mb', 'A longer answer is cut and marked.'),
+}
+
+export const agentSchema = z.discriminatedUnion('kind', [
+  z
+    .strictObject({
+      kind: z.literal('echo').describe('Answers with the prompt.'),
+      ...agentCommon,
+    })
+    .describe('Answers with the prompt; needs nothing.'),
+  z
+    .strictObject({
+      kind: z.literal('command').describe('Runs a program; the prompt is its standard input.'),
+      command: z
+        .array(z.string())
+        .min(1)
+        .refine(([program]) => program !== '', 'the program has no name')
+        .describe('Program and arguments; never a shell.'),
+      cwd: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Working folder, ~ allowed. Default: an empty folder, removed afterwards.'),
+      env: z
+        .record(environmentName, z.string())
+        .optional()
+        .describe('Added to the clean environment: a value, or env:NAME for one of ours.'),
+      ...agentCommon,
+    })
+    .describe('Runs a program; its standard output is the answer.'),
+])
+
+export const agentsFileSchema = z.strictObject({
+  agents: z
+    .record(z.string().regex(/^[A-Za-z0-9][\w.-]*$/, 'not an agent name'), agentSchema)
+    .describe('The agents by name.'),
+})
+
+const port = z.int().min(1).max(65_535)
+
+const secureUrl = z
+  .string()
+  .refine(
+    (text) => isSecureOrLoopback(text),
+    'not an https URL (http is accepted for a loopback address only)',
+  )
+
+const isSecureOrLoopback = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname } = new URL(text)
+  if (protocol === 'https:') return true
+  return protocol === 'http:' && /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+}
+
+export const providerSchema = z.strictObject({
+  issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
+  authorization_endpoint: secureUrl.optional(),
+  token_endpoint: secureUrl.optional(),
+  revocation_endpoint: secureUrl.optional(),
+  userinfo_endpoint: secureUrl.optional(),
+  scopes: z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope')).optional(),
+  client_id: z.string().min(1).optional(),
+  client_secret_env: environmentName.optional(),
+  redirect_host: z
+    .enum(['127.0.0.1', 'localhost'])
+    .optional()
+    .describe('Host of the redirect URI. Default 127.0.0.1.'),
+})
+
+const loopbackHost = /^(127(\.\d{1,3}){3}|::1|localhost)$/
+
+/** True for a host name or address that only this machine can reach. */
+export const isLoopbackHost = (host: string): boolean => loopbackHost.test(host)
+
+export const gatewayFileSchema = z.strictObject({
+  server: z
+    .strictObject({
+      host: z.string().min(1).default('127.0.0.1').describe('Default 127.0.0.1.'),
+      port: port.default(18_789).describe('Default 18789; DOORWARD_PORT overrides it.'),
+      public_url: secureUrl
+        .optional()
+        .describe('How the internet reaches the webhooks: your tunnel.'),
+      body_limit: size('25mb', 'Larger webhook bodies are refused.'),
+      allow_remote: z
+        .boolean()
+        .default(false)
+        .describe('Lets host be an address that others reach; they get webhooks and nothing else.'),
+    })
+    .prefault({}),
+  oauth: z
+    .strictObject({
+      callback_port: port.default(53_174).describe('Default 53174.'),
+      login_timeout: duration('10m', 'How long a login waits for you.'),
+    })
+    .prefault({}),
+  queue: z
+    .strictObject({
+      max_events: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(1000)
+        .describe('Events waiting. Default 1000.'),
+      max_bytes: size('256mb', 'Bodies being read and events waiting, together.'),
+      concurrency: z
+        .int()
+        .min(1)
+        .max(256)
+        .default(4)
+        .describe('Agents running at once. Default 4.'),
+      drain_timeout: duration('30s', 'How long a stop waits for what was accepted.'),
+    })
+    .prefault({}),
+  events: z
+    .strictObject({
+      keep: z
+        .int()
+        .min(1)
+        .max(100_000)
+        .default(200)
+        .describe('Events kept in memory. Default 200.'),
+    })
+    .prefault({}),
+  providers: z
+    .record(
+      z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'not a provider name (a-z, 0-9, - and _)'),
+      providerSchema,
+    )
+    .default({})
+    .describe('Overrides of google, github and slack, and providers of your own.'),
+})
+
+export type WebhookEntry = z.output<typeof webhookSchema>
+export type Agent = z.output<typeof agentSchema>
+export type CommandAgent = Extract<Agent, { kind: 'command' }>
+export type ProviderEntry = z.output<typeof providerSchema>
+export type Gateway = z.output<typeof gatewayFileSchema>
+
+/** The three files by the name that commands and messages use. */
+export const fileSchemas = {
+  webhooks: webhooksFileSchema,
+  agents: agentsFileSchema,
+  gateway: gatewayFileSchema,
+} as const
+
+export type ConfigName = keyof typeof fileSchemas
+
+/** The JSON Schema (draft 2020-12) of one configuration file, for editors. */
+export const jsonSchemaOf = (name: ConfigName): object =>
+  z.toJSONSchema(fileSchemas[name], { io: 'input' })

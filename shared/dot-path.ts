@@ -1,0 +1,19 @@
+import { DoorwardError } from './errors.ts'
+
+/** A path into a payload: `pull_request.head.sha`, `commits.0.message`. Empty means the whole payload. */
+export type DotPath = readonly string[]
+
+/** Names that lead out of the data into the language; refused when a definition is loaded. */
+const forbidden = new Set(['__proto__', 'prototype', 'constructor'])
+
+/** Splits `a.b.0` into its names. Throws `config-invalid` for an empty or a forbidden name. */
+export const parseDotPath = (text: string): DotPath => {
+  const names = text.split('.')
+  for (const name of names) {
+    if (name === '')
+      throw new DoorwardError('config-invalid', `path "${text}" has an empty name between its dots`)
+    if (forbidden.has(name))
+      throw new DoorwardError('config-invalid', `path "${text}" must not contain "${name}"`)
+  }
+  return names
+}

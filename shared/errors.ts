@@ -1,0 +1,106 @@
+/**
+ * Every code a person or program can meet, in one place. Stable once released; kebab-case.
+ * The HTTP status of a code is in `daemon/problem.ts`, its exit code in `cli/exit-code.ts`.
+ */
+export type ErrorCode =
+  // home and configuration
+  | 'home-unusable'
+  | 'home-insecure'
+  | 'config-invalid'
+  | 'already-running'
+  | 'port-in-use'
+  // between a local client and the daemon
+  | 'daemon-unreachable'
+  | 'daemon-foreign'
+  | 'peer-forbidden'
+  | 'host-forbidden'
+  | 'origin-forbidden'
+  | 'unauthorized'
+  | 'not-found'
+  | 'method-not-allowed'
+  | 'request-invalid'
+  // a webhook on its way in
+  | 'webhook-not-found'
+  | 'signature-invalid'
+  | 'unavailable'
+  | 'queue-full'
+  | 'stopping'
+  | 'payload-not-json'
+  | 'media-type-unsupported'
+  | 'body-too-large'
+  | 'body-timeout'
+  | 'body-aborted'
+  // an event on its way through
+  | 'event-not-found'
+  | 'event-dropped'
+  | 'agent-not-found'
+  | 'agent-failed'
+  | 'agent-timeout'
+  | 'agent-stopped'
+  | 'target-invalid'
+  | 'delivery-failed'
+  // logins and tokens
+  | 'provider-unknown'
+  | 'provider-misconfigured'
+  | 'client-unknown'
+  | 'callback-port-in-use'
+  | 'callback-invalid'
+  | 'login-not-found'
+  | 'login-not-pending'
+  | 'login-denied'
+  | 'login-cancelled'
+  | 'login-expired'
+  | 'issuer-mismatch'
+  | 'provider-refused'
+  | 'provider-unavailable'
+  | 'not-logged-in'
+  | 'needs-login'
+  | 'token-file-damaged'
+  | 'token-file-insecure'
+  // the command line
+  | 'usage'
+  | 'interrupted'
+  // a fault of ours
+  | 'internal'
+
+export type ErrorDetails = {
+  /** What to do about it: a command to run or a setting to change. */
+  readonly hint?: string
+  readonly cause?: unknown
+  /**
+   * What only the owner of this machine may read (local event, never an HTTP answer to a sender).
+   * Holds no secret either.
+   */
+  readonly localDetail?: string
+}
+
+/**
+ * The one error class of doorward. The message says what, which and why, in lower case and without
+ * a period, and never holds a token, secret, MAC, code, verifier, prompt or payload.
+ */
+export class DoorwardError extends Error {
+  override readonly name = 'DoorwardError'
+  readonly code: ErrorCode
+  readonly hint: string | undefined
+  readonly localDetail: string | undefined
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.hint = details.hint
+    this.localDetail = details.localDetail
+  }
+}
+
+/** The code of a system error (`ENOENT`, `EADDRINUSE`), or undefined for any other value. */
+export const systemCode = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+
+/** One line that is safe to show for any thrown value: class and code, never a foreign message body. */
+export const nameOf = (error: unknown): string => {
+  if (error instanceof DoorwardError) return `${error.code}: ${error.message}`
+  if (error instanceof Error) return [error.name, systemCode(error)].filter(Boolean).join(' ')
+  return typeof error
+}

@@ -1,0 +1,155 @@
+import { constants } from 'node:fs'
+import { type FileHandle, chmod, lstat, mkdir, open, unlink, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import { DoorwardError, systemCode } from './errors.ts'
+
+/** Where everything of one installation lies. See the README for what each file holds. */
+export type Home = {
+  readonly root: string
+  readonly config: string
+  readonly env: string
+  readonly tokens: string
+  readonly clients: string
+  readonly run: string
+  readonly logs: string
+  readonly daemonJson: string
+  readonly apiToken: string
+  readonly log: string
+}
+
+/**
+ * The home named by `--home`, else `DOORWARD_HOME`, else `~/.doorward`.
+ * Throws `home-unusable` when none of them names a folder.
+ */
+export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
+  const root = resolve(option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward')))
+  return {
+    root,
+    config: join(root, 'config'),
+    env: join(root, '.env'),
+    tokens: join(root, 'tokens'),
+    clients: join(root, 'clients'),
+    run: join(root, 'run'),
+    logs: join(root, 'logs'),
+    daemonJson: join(root, 'run', 'daemon.json'),
+    apiToken: join(root, 'run', 'api.token'),
+    log: join(root, 'logs', 'daemon.log'),
+  }
+}
+
+const userHome = (): string => {
+  const folder = homedir()
+  if (folder && isAbsolute(folder)) return folder
+  throw new DoorwardError('home-unusable', 'no home folder: HOME is not set', {
+    hint: 'set HOME, or name a folder with --home or DOORWARD_HOME',
+  })
+}
+
+/**
+ * Makes the folders of a home, all 0700, and refuses what other users could reach: a folder of
+ * another owner or one that others can write to, and a folder for secrets that others can read.
+ * Throws `home-unusable` (cannot be made or written) or `home-insecure` (with the chmod to run).
+ */
+export const prepareHome = async (home: Home): Promise<void> => {
+  for (const folder of [home.root, home.config, home.logs, home.run, home.tokens, home.clients]) {
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await checkFolder(folder, [home.run, home.tokens, home.clients].includes(folder))
+    } catch (error) {
+      if (error instanceof DoorwardError) throw error
+      throw new DoorwardError(
+        'home-unusable',
+        `cannot use the folder ${folder}: ${reason(error)}`,
+        { cause: error, hint: 'make it writable for you, or name another with DOORWARD_HOME' },
+      )
+    }
+  }
+  await checkWritable(home)
+}
+
+const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void> => {
+  if (process.platform === 'win32') return
+  const { uid, mode } = await lstat(folder)
+  const permissions = (mode & 0o777).toString(8)
+  if (uid !== process.getuid?.())
+    throw new DoorwardError('home-insecure', `folder ${folder} belongs to another user (${uid})`, {
+      hint: `sudo chown ${process.getuid?.()} ${quote(folder)}, or name another with DOORWARD_HOME`,
+    })
+  if ((mode & 0o077) === 0) return
+  if (!holdsSecrets && (mode & 0o022) === 0) return chmod(folder, 0o700)
+  throw new DoorwardError(
+    'home-insecure',
+    `folder ${folder} is open to other users (mode ${permissions})`,
+    { hint: `chmod 700 ${quote(folder)}` },
+  )
+}
+
+const checkWritable = async (home: Home): Promise<void> => {
+  const probe = join(home.run, `.probe-${process.pid}`)
+  try {
+    await writeFile(probe, '', { mode: 0o600 })
+    await unlink(probe)
+  } catch (error) {
+    throw new DoorwardError('home-unusable', `cannot write to ${home.run}: ${reason(error)}`, {
+      cause: error,
+      hint: 'make it writable for you, or name another home with DOORWARD_HOME',
+    })
+  }
+}
+
+/**
+ * Reads a file that must be ours and 0600, or undefined when there is none. Never follows a link.
+ * Throws `home-insecure` with the command that mends it, `home-unusable` when it cannot be read.
+ */
+export const readSecretFile = async (path: string): Promise<string | undefined> => {
+  let file: FileHandle
+  try {
+    file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined
+    if (systemCode(error) === 'ELOOP')
+      throw new DoorwardError('home-insecure', `${path} is a symbolic link`, {
+        hint: `replace it by the file itself: a secret is read from no other place`,
+      })
+    throw new DoorwardError('home-unusable', `cannot read ${path}: ${reason(error)}`, {
+      cause: error,
+      hint: `chmod 600 ${quote(path)}`,
+    })
+  }
+  try {
+    const { uid, mode } = await file.stat()
+    if (process.platform !== 'win32') {
+      if (uid !== process.getuid?.())
+        throw new DoorwardError('home-insecure', `${path} belongs to another user (${uid})`, {
+          hint: `sudo chown ${process.getuid?.()} ${quote(path)}`,
+        })
+      if ((mode & 0o077) !== 0)
+        throw new DoorwardError(
+          'home-insecure',
+          `${path} is open to other users (mode ${(mode & 0o777).toString(8)})`,
+          { hint: `chmod 600 ${quote(path)}` },
+        )
+    }
+    return await file.readFile('utf8')
+  } finally {
+    await file.close()
+  }
+}
+
+const reason = (error: unknown): string => {
+  const code = systemCode(error)
+  const words: Record<string, string> = {
+    EACCES: 'permission denied',
+    EPERM: 'operation not permitted',
+    EROFS: 'the file system is read-only',
+    ENOSPC: 'no space left on the disk',
+    ENOTDIR: 'a part of the path is a file, not a folder',
+    EEXIST: 'a file of that name is in the way',
+    EISDIR: 'it is a folder',
+  }
+  return (code && words[code]) ?? code ?? 'unknown reason'
+}
+
+const quote = (path: string): string =>
+  /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`

@@ -1,0 +1,21 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/*
+ * A program that squats on our port could take the bearer token from the first client that asks. So a
+ * client first sends a random challenge to `/health`, and only a daemon that holds the same
+ * `run/api.token` can answer it.
+ */
+
+export const challengeHeader = 'doorward-challenge'
+export const proofHeader = 'doorward-proof'
+
+/** What a daemon with this API token answers to a challenge of 32 to 128 hex digits. */
+export const proofOf = (apiToken: string, challenge: string): string =>
+  createHmac('sha256', apiToken).update(`doorward-health:${challenge}`).digest('hex')
+
+/** Compares two texts in a time that tells nothing of where they differ. */
+export const isSameText = (a: string, b: string): boolean => {
+  const key = 'comparison'
+  const digest = (text: string) => createHmac('sha256', key).update(text).digest()
+  return timingSafeEqual(digest(a), digest(b))
+}

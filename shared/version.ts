@@ -1,0 +1,12 @@
+import { readFileSync } from 'node:fs'
+
+/** The folder of the installed package: where `assets/` and `config/` lie. */
+export const packageFolder = new URL(
+  import.meta.url.includes('/dist/') ? '../../' : '../',
+  import.meta.url,
+)
+
+/** The version in `package.json`. */
+export const version: string = (
+  JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string }
+).version
