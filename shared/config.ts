@@ -122,7 +122,7 @@ export const agentsFileSchema = z.strictObject({
     .describe('The agents by name.'),
 })
 
-const port = z.int().min(1).max(65_535)
+const port = z.int().min(0).max(65_535)
 
 const secureUrl = z
   .string()
@@ -162,7 +162,9 @@ export const gatewayFileSchema = z.strictObject({
   server: z
     .strictObject({
       host: z.string().min(1).default('127.0.0.1').describe('Default 127.0.0.1.'),
-      port: port.default(18_789).describe('Default 18789; DOORWARD_PORT overrides it.'),
+      port: port
+        .default(18_789)
+        .describe('Default 18789; 0 takes any free port; DOORWARD_PORT overrides it.'),
       public_url: secureUrl
         .optional()
         .describe('How the internet reaches the webhooks: your tunnel.'),
@@ -175,7 +177,9 @@ export const gatewayFileSchema = z.strictObject({
     .prefault({}),
   oauth: z
     .strictObject({
-      callback_port: port.default(53_174).describe('Default 53174.'),
+      callback_port: port
+        .default(53_174)
+        .describe('Default 53174; 0 takes any free port, where the provider allows that.'),
       login_timeout: duration('10m', 'How long a login waits for you.'),
     })
     .prefault({}),

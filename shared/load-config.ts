@@ -253,8 +253,8 @@ const checkServer = (
 ): number => {
   const override = env['DOORWARD_PORT']
   if (override !== undefined && override !== '') {
-    const port = /^\d{1,5}$/.test(override) ? Number(override) : 0
-    if (port >= 1 && port <= 65_535) {
+    const port = /^\d{1,5}$/.test(override) ? Number(override) : Number.POSITIVE_INFINITY
+    if (port <= 65_535) {
       checkHost(gateway, file, problems)
       return port
     }
@@ -263,7 +263,7 @@ const checkServer = (
       line: 1,
       column: 1,
       key: 'DOORWARD_PORT',
-      reason: 'not a port: write a number from 1 to 65535',
+      reason: 'not a port: write a number from 0 to 65535',
     })
   }
   checkHost(gateway, file, problems)

@@ -1,0 +1,10 @@
+import { killDaemons } from './daemon.ts'
+import { removeTemporaryFolders } from './temporary.ts'
+
+/** Leaves nothing behind, whatever a test did. */
+export const mochaHooks = {
+  async afterAll(): Promise<void> {
+    killDaemons()
+    await removeTemporaryFolders()
+  },
+}

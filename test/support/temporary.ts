@@ -1,0 +1,38 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Home, homeAt } from '../../shared/home.ts'
+
+const made: string[] = []
+
+/** A new empty folder (0700), removed when the test run ends. */
+export const temporaryFolder = async (): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), 'doorward-test-'))
+  made.push(folder)
+  return folder
+}
+
+export type HomeFiles = {
+  readonly webhooks?: string
+  readonly agents?: string
+  readonly gateway?: string
+  /** The `.env` file. */
+  readonly env?: string
+}
+
+/** A home with these files; without `agents` there is one, `echo`. Ports are free ones. */
+export const temporaryHome = async (files: HomeFiles = {}): Promise<Home> => {
+  const home = homeAt(await temporaryFolder())
+  await mkdir(home.config, { recursive: true, mode: 0o700 })
+  const write = (name: string, text: string) => writeFile(join(home.config, `${name}.yaml`), text)
+  await write('webhooks', files.webhooks ?? 'webhooks: []\n')
+  await write('agents', files.agents ?? 'agents:\n  echo: { kind: echo }\n')
+  await write('gateway', files.gateway ?? 'oauth: { callback_port: 0 }\n')
+  await writeFile(home.env, files.env ?? '', { mode: 0o600 })
+  return home
+}
+
+/** Removes every folder made here; called once by the root hook. */
+export const removeTemporaryFolders = async (): Promise<void> => {
+  await Promise.all(made.splice(0).map((folder) => rm(folder, { recursive: true, force: true })))
+}
