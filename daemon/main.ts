@@ -19,12 +19,16 @@ const run = async (): Promise<void> => {
   process.send?.({ url: daemon.url })
 }
 
+/** A terminal sends Ctrl-C to the whole group and a parent passes it on: within this time it is one. */
+const sameSignalMs = 500
+
 const endOnSignals = (daemon: RunningDaemon): void => {
-  let asked = 0
+  let firstAt: number | undefined
   const end = () => {
-    asked += 1
-    if (asked === 1) void daemon.stop()
-    else daemon.abort()
+    const now = performance.now()
+    firstAt ??= now
+    if (now === firstAt) void daemon.stop()
+    else if (now - firstAt > sameSignalMs) daemon.abort()
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
