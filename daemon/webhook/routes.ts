@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type PipelineParts, acceptDelivery } from './pipeline.ts'
@@ -26,7 +26,7 @@ export const serveWebhooks =
     } catch (error) {
       if (error instanceof DoorwardError && isTemporary(error))
         ctx.set('Retry-After', retryAfterSeconds)
-      if (!ctx.req.complete) endAfterAnswer(ctx.res)
+      if (!ctx.req.complete) endAfterAnswer(ctx.req)
       throw error
     }
     return undefined
@@ -36,9 +36,11 @@ const isTemporary = ({ code }: DoorwardError): boolean =>
   code === 'unavailable' || code === 'queue-full' || code === 'stopping'
 
 /** Closing at once would reset the connection, and the sender would lose the answer. */
-const endAfterAnswer = (response: ServerResponse): void => {
-  const { socket } = response
-  if (!socket) return
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
+const endAfterAnswer = (request: IncomingMessage): void => {
+  const { socket } = request
+  const timer = setTimeout(() => {
+    // A sender that has ended its body may use the connection for its next delivery.
+    if (!request.complete) socket.destroy()
+  }, lingerMs)
   socket.once('close', () => clearTimeout(timer))
 }
