@@ -39,4 +39,5 @@ const load = async (
 const summaryOf = ({ webhooks, agents }: Config): string =>
   `ok: ${count(webhooks.length, 'webhook')}, ${count(agents.size, 'agent')}`
 
-const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
+const count = (number: number, what: string): string =>
+  `${number} ${what}${number === 1 ? '' : 's'}`

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
@@ -13,7 +13,9 @@ import { reportError } from './report-error.ts'
 
 /** Makes an action of a command's function: it gets the context, the arguments and the options. */
 const run =
-  <Options>(load: () => Promise<(context: Context, args: string[], options: Options) => unknown>) =>
+  <Options extends OptionValues>(
+    load: () => Promise<(context: Context, args: string[], options: Options) => unknown>,
+  ) =>
   async (...all: unknown[]): Promise<void> => {
     const command = all.at(-1) as Command
     const [{ createContext }, action] = await Promise.all([import('./context.ts'), load()])
@@ -28,7 +30,9 @@ const wholeNumber = (text: string): number => {
 
 const createProgram = (): Command => {
   const program = new Command('doorward')
-    .description('A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents')
+    .description(
+      'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
+    )
     .option('--home <dir>', 'home folder (default: $DOORWARD_HOME, else ~/.doorward)')
     .option('--json', 'print JSON with the field names of the API')
     .option('-q, --quiet', 'no progress and hints on standard error')
@@ -168,7 +172,8 @@ const createProgram = (): Command => {
 
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */
 const usageError = (error: CommanderError): DoorwardError | undefined => {
-  if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return undefined
+  if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version')
+    return undefined
   const message = error.message.replace(/^error: /, '')
   const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
   return new DoorwardError('usage', message.split('\n')[0] ?? message, {

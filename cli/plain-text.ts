@@ -16,7 +16,4 @@ export const plainText = (text: string): string =>
   text.replaceAll(/\r\n?/g, '\n').replaceAll(escapes, '').replaceAll(invisible, '')
 
 /** The same on one line: line ends and tabs become spaces. */
-export const plainLine = (text: string): string =>
-  plainText(text)
-    .replaceAll(/[\s]+/g, ' ')
-    .trim()
+export const plainLine = (text: string): string => plainText(text).replaceAll(/[\s]+/g, ' ').trim()

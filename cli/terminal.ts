@@ -39,7 +39,7 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
   return {
     json,
     columns: process.stdout.isTTY ? process.stdout.columns || 80 : undefined,
-    isInteractive: Boolean(process.stderr.isTTY) && !json && !quiet,
+    isInteractive: process.stderr.isTTY && !json && !quiet,
     print: write,
     printJson: (value) => write(JSON.stringify(value, null, 2)),
     printJsonLine: (value) => write(JSON.stringify(value)),
@@ -47,7 +47,7 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
       if (!quiet && !json) writeError(text)
     },
     warn: writeError,
-    paint: painter(Boolean(process.stdout.isTTY)),
-    paintError: painter(Boolean(process.stderr.isTTY)),
+    paint: painter(process.stdout.isTTY),
+    paintError: painter(process.stderr.isTTY),
   }
 }
