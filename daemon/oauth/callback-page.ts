@@ -23,7 +23,7 @@ export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
 /** Fills the template in one pass, every value escaped; only this style may apply, and no script. */
 export const renderPage = (template: string, style: string, page: Page): RenderedPage => {
   const values: Readonly<Record<string, string>> = {
-    style,
+    style: `<style>${style}</style>`,
     kind: page.kind,
     title: escapeHtml(page.title),
     message: escapeHtml(page.message),
