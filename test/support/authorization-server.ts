@@ -169,7 +169,7 @@ const meetPerson = async (
   return finish({ consent: { grantId: await grant.save() } })
 }
 
-const consentPage = `<!doctype html><title>Consent</title><h1>Let Doorward read your mail?</h1>
+const consentPage = `<!doctype html><title>Consent</title><link rel="icon" href="data:,"><h1>Let Doorward read your mail?</h1>
 <form><button name="answer" value="consent">Allow</button><button name="answer" value="deny">Deny</button></form>`
 
 /** The library warns on the console about things that are meant here; only its start is silenced. */

@@ -145,7 +145,8 @@ describe('callback listener', () => {
   it('exchanges a code once, however often the address is opened', async () => {
     const exchanges = server.tokenRequests.length
     const answers = await Promise.all([1, 2, 3, 4].map(() => visit(callback.href)))
-    assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400, 400, 400])
+    assert.equal(answers.filter(({ status }) => status === 303).length, 1)
+    assert.equal(answers.filter(({ status }) => status === 400).length, 3)
     assert.equal(server.tokenRequests.length, exchanges + 1)
     assert.equal(await statusOf(), 'authorized')
   })

@@ -83,6 +83,18 @@ describe('token file', () => {
     assert.deepEqual(await readToken(home, 'github'), record)
   })
 
+  it('refuses a file that it cannot read, with the command that mends it', async () => {
+    await writeToken(home, record)
+    await chmod(path, 0o000)
+    // Root reads everything.
+    if (process.getuid?.() === 0) assert.deepEqual(await readToken(home, 'github'), record)
+    else
+      await assert.rejects(readToken(home, 'github'), {
+        code: 'token-file-insecure',
+        hint: `chmod 600 ${path}`,
+      })
+  })
+
   it('refuses a link and leaves it where it is', async () => {
     const target = join(await temporaryFolder(), 'planted.json')
     await writeFile(target, JSON.stringify(record), { mode: 0o600 })
