@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type Server, createServer } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { type ByteBudget, createByteBudget } from '../../../daemon/byte-budget.ts'
 import { type ReceivedBody, receive } from '../../../daemon/webhook/receive.ts'
@@ -20,19 +20,7 @@ describe('receive', () => {
 
   before(async () => {
     server = createServer((request, response) => {
-      void receive(request, { maxBodyBytes, budget, bodyTimeoutMs }).then(
-        (body) => {
-          outcomes.push({ body })
-          response.end('taken')
-          wake()
-        },
-        (error: unknown) => {
-          assert.ok(error instanceof DoorwardError)
-          outcomes.push({ code: error.code })
-          response.writeHead(400).end()
-          wake()
-        },
-      )
+      void take(request, response)
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -49,6 +37,17 @@ describe('receive', () => {
     wake = () => undefined
   })
 
+  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      outcomes.push({ body: await receive(request, { maxBodyBytes, budget, bodyTimeoutMs }) })
+      response.end('taken')
+    } catch (error) {
+      assert.ok(error instanceof DoorwardError)
+      outcomes.push({ code: error.code })
+      response.writeHead(400).end()
+    }
+    wake()
+  }
   /** A connection on which these bytes were sent. */
   const open = async (...pieces: (string | Buffer)[]): Promise<Socket> => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
