@@ -19,11 +19,12 @@ export const parseTemplate = (source: string): Template => {
   let end = 0
   for (const match of source.matchAll(placeholder)) {
     if (match.index > end) parts.push(source.slice(end, match.index))
+    const expression = match[1]?.trim() ?? ''
     try {
-      parts.push(pathOf(match[1]?.trim() ?? ''))
+      parts.push(pathOf(expression))
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
-      wrong.add(error.message)
+      wrong.add(`{{${expression}}}: ${error.message}`)
     }
     end = match.index + match[0].length
   }
@@ -35,8 +36,5 @@ export const parseTemplate = (source: string): Template => {
 const pathOf = (expression: string): DotPath => {
   if (expression === 'event') return []
   if (expression.startsWith('event.')) return parseDotPath(expression.slice('event.'.length))
-  throw new DoorwardError(
-    'config-invalid',
-    `{{${expression}}} is unknown, only {{event}} and {{event.<path>}} can be used`,
-  )
+  throw new DoorwardError('config-invalid', 'only {{event}} and {{event.<path>}} can be used')
 }

@@ -495,7 +495,7 @@ describe('a name in a webhook definition', () => {
       },
       'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
-      'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}} is unknown, only {{event}} and {{event.<path>}} can be used',
+      'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file has a NUL character in it',
     ],
     'a target alone': [
@@ -511,7 +511,7 @@ describe('a name in a webhook definition', () => {
           '"{{event.a}} {{evnt.x}} {{event..y}} {{evnt.x}} {{event.a.__proto__}}"',
         ),
       },
-      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}} is unknown, only {{event}} and {{event.<path>}} can be used; path ".y" has an empty name between its dots; the name "__proto__" cannot be used in a path',
+      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used; {{event..y}}: path ".y" has an empty name between its dots; {{event.a.__proto__}}: the name "__proto__" cannot be used in a path',
     ],
     'conditions that lead out of the data, or nowhere': [
       {
@@ -633,7 +633,7 @@ describe('a configuration', () => {
       'gateway.yaml:2:26 server.port: must be a number',
       'agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of echo, command)',
       'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
-      'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}} is unknown, only {{event}} and {{event.<path>}} can be used',
+      'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
       'webhooks.yaml:2:58 webhooks[0].enabled: must be true or false',
       'webhooks.yaml:3:5 webhooks[1].prompt_template: missing',
       'webhooks.yaml:3:7 webhooks[1].path: path /a is defined twice (first in line 2)',
