@@ -88,12 +88,12 @@ const accounts = (status: Status | undefined): Row[] => {
 
 const accountLine = ({ provider, status, account }: ProviderSummary): string => {
   const name = upperFirst(provider)
-  const who = account ? `  ${account.name}` : ''
+  const who = account ? `${name}: ${account.name}` : name
   const lines: Record<typeof status, string> = {
-    ok: `✓ ${name}${who || ': logged in'}`,
-    expired: `○ ${name}${who}: token expired`,
-    'needs-login': `! ${name}${who}: log in again`,
-    'not-logged-in': `○ ${name}: not logged in`,
+    ok: `✓ ${who}`,
+    expired: `○ ${who}, token expired`,
+    'needs-login': `! ${who}, log in again`,
+    'not-logged-in': `○ ${name}, not logged in`,
   }
   return lines[status]
 }

@@ -46,7 +46,12 @@ const maxCharacters = 400
 export const bodyOf = (text: string): string => {
   const lines = plainText(text)
     .split('\n')
-    .map((line) => line.replaceAll(/\s+/gu, ' ').trim())
+    .map((line) =>
+      line
+        .replaceAll(/\s+/gu, ' ')
+        .trim()
+        .replace(/^[-*] /, '• '),
+    )
     .filter((line) => line !== '')
   const kept = Array.from(lines.slice(0, maxLines).join('\n'))
   const cut = lines.length > maxLines || kept.length > maxCharacters

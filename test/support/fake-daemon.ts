@@ -55,6 +55,9 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  // A test that fails must not keep the run from ending.
+  server.unref()
+  server.on('connection', (socket) => socket.unref())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const fake: FakeDaemon = {
     status,
