@@ -194,9 +194,7 @@ const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {
 const problemOf = (status: number, text: string): DoorwardError => {
   try {
     const problem = JSON.parse(text) as ProblemDocument
-    return new DoorwardError(problem.code as ErrorCode, problem.detail, {
-      ...(problem.hint === undefined ? {} : { hint: problem.hint }),
-    })
+    return new DoorwardError(problem.code as ErrorCode, problem.detail, { hint: problem.hint })
   } catch {
     return new DoorwardError('internal', `the daemon answered ${status} without saying why`)
   }

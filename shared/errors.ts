@@ -69,7 +69,7 @@ export type ErrorCode =
 
 export type ErrorDetails = {
   /** What to do about it: a command to run or a setting to change. */
-  readonly hint?: string
+  readonly hint?: string | undefined
   readonly cause?: unknown
   /**
    * What only the owner of this machine may read (local event, never an HTTP answer to a sender).

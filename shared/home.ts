@@ -105,7 +105,7 @@ const checkWritable = async (home: Home): Promise<void> => {
 export const readSecretFile = async (path: string): Promise<string | undefined> => {
   let file: FileHandle
   try {
-    file = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
     if (systemCode(error) === 'ELOOP')

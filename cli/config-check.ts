@@ -1,0 +1,43 @@
+import { type Warning, warningsOf } from '../shared/config-warnings.ts'
+import { readEnvironment } from '../shared/environment.ts'
+import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
+import type { Problem } from '../shared/yaml-file.ts'
+import type { Context } from './context.ts'
+import { exitFailed } from './exit-code.ts'
+import { plainText } from './plain-text.ts'
+
+/** Prints every problem of the three files at once, and warnings on standard error. */
+export const checkConfiguration = async ({ home, terminal }: Context): Promise<void> => {
+  const env = await readEnvironment(home)
+  const { config, problems } = await load(() => loadConfig(home, env))
+  const warnings: Warning[] = config ? warningsOf(config, env) : []
+  if (problems.length > 0) process.exitCode = exitFailed
+  if (terminal.json) {
+    terminal.printJson({ ok: problems.length === 0, problems, warnings })
+    return
+  }
+  for (const problem of problems) terminal.print(plainText(problemLine(problem)))
+  for (const { detail, hint } of warnings) {
+    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainText(detail)}`)
+    terminal.say(`hint: ${plainText(hint)}`)
+  }
+  if (config) terminal.print(summaryOf(config))
+  else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
+}
+
+const load = async (
+  read: () => Promise<Config>,
+): Promise<{ config?: Config; problems: readonly Problem[] }> => {
+  try {
+    return { config: await read(), problems: [] }
+  } catch (error) {
+    if (error instanceof ConfigError) return { problems: error.problems }
+    throw error
+  }
+}
+
+const summaryOf = ({ webhooks, agents }: Config): string =>
+  `ok: ${count(webhooks.length, 'webhook')}, ${count(agents.size, 'agent')}`
+
+const count = (number: number, what: string): string =>
+  `${number} ${what}${number === 1 ? '' : 's'}`

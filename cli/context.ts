@@ -1,0 +1,30 @@
+import { type Home, homeAt } from '../shared/home.ts'
+import { type Terminal, openTerminal } from './terminal.ts'
+
+/** The options that every command takes, as the argument parser gives them. */
+export type GlobalOptions = {
+  readonly home?: string
+  readonly json?: boolean
+  readonly quiet?: boolean
+  readonly color: boolean
+  readonly start: boolean
+}
+
+/** What every command gets besides its own arguments. */
+export type Context = {
+  readonly home: Home
+  readonly terminal: Terminal
+  /** Whether a daemon that does not run is started. */
+  readonly start: boolean
+}
+
+/** Throws `home-unusable` when no home folder can be named. */
+export const createContext = (options: GlobalOptions): Context => ({
+  home: homeAt(options.home),
+  start: options.start,
+  terminal: openTerminal({
+    json: options.json ?? false,
+    quiet: options.quiet ?? false,
+    color: options.color,
+  }),
+})

@@ -1,0 +1,50 @@
+import { pathToFileURL } from 'node:url'
+import type { Context } from './context.ts'
+import { findRunningDaemon } from './find-daemon.ts'
+import { reportError } from './report-error.ts'
+import { StartError, daemonMain, spawnDaemon } from './spawn-daemon.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Starts the daemon unless it runs, and prints its url and pid. Exit code 78 passes through. */
+export const startDaemon = async (
+  context: Context,
+  _args: string[],
+  options: { readonly foreground?: boolean },
+): Promise<void> => {
+  const { home, terminal } = context
+  if (options.foreground) return becomeDaemon(home.root)
+  const running = await findRunningDaemon(home)
+  if (running) {
+    running.close()
+    printStarted(terminal, running.daemon, 'already running')
+    return
+  }
+  try {
+    const client = await spawnDaemon(home)
+    client.close()
+    printStarted(terminal, client.daemon, 'started')
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    reportError(error, terminal.json)
+    process.exitCode = error.exitCode
+  }
+}
+
+/**
+ * The daemon in this very process, so that signals and exit codes need no forwarding and a service
+ * manager watches the right pid. Loaded by its address: `cli` and `daemon` share no module by import.
+ */
+const becomeDaemon = async (root: string): Promise<void> => {
+  process.argv = [process.execPath, daemonMain, '--home', root]
+  process.title = 'doorward daemon'
+  await import(pathToFileURL(daemonMain).href)
+}
+
+const printStarted = (
+  terminal: Terminal,
+  daemon: { readonly url: string; readonly pid: number },
+  how: string,
+): void => {
+  if (terminal.json) terminal.printJson({ running: true, ...daemon })
+  else terminal.print(`${how}: ${daemon.url} (pid ${daemon.pid})`)
+}

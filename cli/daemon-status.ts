@@ -1,0 +1,29 @@
+import type { Context } from './context.ts'
+import { exitUnreachable } from './exit-code.ts'
+import { findRunningDaemon } from './find-daemon.ts'
+import { duration } from './show-time.ts'
+
+/** Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers. */
+export const showDaemonStatus = async ({ home, terminal }: Context): Promise<void> => {
+  const client = await findRunningDaemon(home)
+  client?.close()
+  if (!client) {
+    process.exitCode = exitUnreachable
+    if (terminal.json) terminal.printJson({ running: false })
+    else {
+      terminal.print('stopped')
+      terminal.say('hint: doorward daemon start')
+    }
+    return
+  }
+  const { daemon } = client
+  if (terminal.json) {
+    terminal.printJson({ running: true, ...daemon })
+    return
+  }
+  const since = Date.now() - Date.parse(daemon.startedAt)
+  terminal.print(
+    `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${duration(since)})`,
+  )
+  if (daemon.publicUrl) terminal.print(`public:  ${daemon.publicUrl}`)
+}

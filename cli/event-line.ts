@@ -1,0 +1,50 @@
+import type { EventRecord, EventState } from '../shared/api.ts'
+import { plainLine } from './plain-text.ts'
+import { duration, moment } from './show-time.ts'
+import type { Cell } from './table.ts'
+import type { Style } from './terminal.ts'
+
+type Paint = (style: Style, text: string) => string
+
+const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
+  accepted: ['○', 'cyan'],
+  queued: ['○', 'cyan'],
+  running: ['●', 'cyan'],
+  delivering: ['●', 'cyan'],
+  done: ['✓', 'green'],
+  filtered: ['-', 'gray'],
+  duplicate: ['-', 'gray'],
+  rejected: ['✗', 'yellow'],
+  failed: ['✗', 'red'],
+  dropped: ['✗', 'red'],
+}
+
+/** True once nothing more happens to an event in this state by itself. */
+export const isFinished = (state: EventState): boolean =>
+  !['accepted', 'queued', 'running', 'delivering'].includes(state)
+
+export const eventHeader = ['ID', 'TIME', 'STATE', 'WEBHOOK', 'AGENT', 'TOOK', 'WHAT']
+
+/** The state with its mark, as a cell. */
+export const stateCell = (state: EventState, paint: Paint): Cell => {
+  const [mark, style] = marks[state] ?? ['?', 'reset']
+  return { text: `${mark} ${state}`, paint: (text) => paint(style, text) }
+}
+
+/** One event as a row of a table: id, time, state, webhook, agent, duration, answer or reason. */
+export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] => [
+  event.id,
+  moment(event.receivedAt, now),
+  stateCell(event.state, paint),
+  event.webhook ?? event.kind,
+  event.agent ?? '-',
+  event.durations.agentMs === undefined ? '-' : duration(event.durations.agentMs),
+  plainLine(whatOf(event)),
+]
+
+/** What a person wants to know first: why it failed, else the answer. */
+const whatOf = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
+  if (state === 'failed' || state === 'rejected' || state === 'dropped')
+    return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
+  return resultPreview ?? detail ?? ''
+}

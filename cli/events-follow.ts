@@ -1,0 +1,69 @@
+import type { EventRecord } from '../shared/api.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import type { Context } from './context.ts'
+import { eventRow } from './event-line.ts'
+import { openEventStream } from './event-stream.ts'
+import { findDaemon } from './find-daemon.ts'
+import { interruptSignal, pause } from './interrupt.ts'
+import { reachDaemon } from './reach-daemon.ts'
+import { tableLines } from './table.ts'
+
+const firstPauseMs = 500
+const longestPauseMs = 10_000
+
+/**
+ * Prints each change of an event from now on; with `--json` JSON lines. Comes back after a restart of
+ * the daemon, without starting one itself then. Ends by `interrupted`.
+ */
+export const followEvents = async (context: Context, webhook?: string): Promise<void> => {
+  const { home, terminal } = context
+  const signal = interruptSignal()
+  let lastId: string | undefined
+  let pauseMs = firstPauseMs
+  let client = await reachDaemon(context)
+  terminal.say('following; Ctrl-C ends it')
+  for (;;) {
+    try {
+      for await (const { id, record } of await openEventStream(client, signal, lastId)) {
+        lastId = id ?? lastId
+        pauseMs = firstPauseMs
+        if (webhook === undefined || record.webhook === webhook) printChange(record, context)
+      }
+    } catch (error) {
+      if (!signal.aborted && !isGone(error)) throw error
+    }
+    client.close()
+    if (signal.aborted) throw new DoorwardError('interrupted', 'interrupted')
+    terminal.say('the daemon has gone; waiting for it')
+    for (;;) {
+      await pause(pauseMs, signal)
+      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+      const found = await findDaemon(home).catch((error: unknown) => {
+        if (isGone(error)) return undefined
+        throw error
+      })
+      if (!found) continue
+      client = found
+      terminal.say('the daemon is back')
+      break
+    }
+  }
+}
+
+/** Whatever breaks a stream that was open means that its daemon has gone. */
+const isGone = (error: unknown): boolean =>
+  !(error instanceof DoorwardError) || error.code === 'daemon-unreachable'
+
+const printChange = (record: EventRecord, { terminal }: Context): void => {
+  if (terminal.json) {
+    terminal.printJsonLine(record)
+    return
+  }
+  // One line at a time has no columns to share; these widths fit what is usual.
+  const widths = [12, 8, 12, 16, 8, 6]
+  const cells = eventRow(record, new Date(), terminal.paint).map((cell, index) => {
+    const pad = (text: string) => text.padEnd(widths[index] ?? 0)
+    return typeof cell === 'string' ? pad(cell) : { ...cell, text: pad(cell.text) }
+  })
+  for (const line of tableLines([cells], terminal.columns)) terminal.print(line)
+}

@@ -1,0 +1,57 @@
+import type { EventDetail } from '../shared/api.ts'
+import type { Context } from './context.ts'
+import { stateCell } from './event-line.ts'
+import { plainText } from './plain-text.ts'
+import { withDaemon } from './reach-daemon.ts'
+import { duration } from './show-time.ts'
+import { type Cell, tableLines } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Prints everything that is known of one event. Throws `event-not-found`. */
+export const showEvent = async (context: Context, [id = '']: string[]): Promise<void> => {
+  const { terminal } = context
+  const event = await withDaemon(context, (client) =>
+    client.get<EventDetail>(`/events/${encodeURIComponent(id)}`),
+  )
+  if (terminal.json) {
+    terminal.printJson(event)
+    return
+  }
+  for (const line of tableLines(fieldsOf(event, terminal))) terminal.print(line)
+  printText('prompt', event.prompt, terminal)
+  printText('answer', event.result, terminal)
+}
+
+const fieldsOf = (event: EventDetail, terminal: Terminal): Cell[][] => {
+  const { queuedMs, agentMs, deliverMs } = event.durations
+  const optional = (name: string, value: string | number | null | undefined): Cell[][] =>
+    value === undefined || value === null ? [] : [[name, String(value)]]
+  const time = (name: string, ms?: number) => optional(name, ms === undefined ? ms : duration(ms))
+  return [
+    ['id', event.id],
+    ['kind', event.kind],
+    ['state', stateCell(event.state, terminal.paint)],
+    ...optional('stage', event.stage),
+    ...optional('code', event.code),
+    ...optional('detail', event.detail),
+    ...optional('webhook', event.webhook),
+    ['received', new Date(event.receivedAt).toISOString()],
+    ...optional('delivery', event.deliveryId),
+    ...optional('bytes', event.size),
+    ...optional('agent', event.agent),
+    ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
+    ...time('queued for', queuedMs),
+    ...time('agent took', agentMs),
+    ...time('delivery took', deliverMs),
+    ...event.targets.map(({ target, state, attempts, detail }) => [
+      'target',
+      `${target}: ${state}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${detail}` : ''}`,
+    ]),
+  ]
+}
+
+const printText = (name: string, text: string | undefined, terminal: Terminal): void => {
+  if (text === undefined) return
+  terminal.print(`\n${terminal.paint('bold', name)}`)
+  terminal.print(plainText(text).replace(/^/gm, '  ').trimEnd())
+}

@@ -1,0 +1,46 @@
+import type { EventRecord } from '../shared/api.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import { nearest } from '../shared/nearest.ts'
+import type { Context } from './context.ts'
+import { eventHeader, eventRow } from './event-line.ts'
+import { withDaemon } from './reach-daemon.ts'
+import { tableLines } from './table.ts'
+
+export type EventsOptions = {
+  readonly follow?: boolean
+  readonly webhook?: string
+  readonly limit: number
+}
+
+/** Prints the events, newest first, or follows what happens from now on. */
+export const listEvents = async (
+  context: Context,
+  [command]: (string | undefined)[],
+  options: EventsOptions,
+): Promise<void> => {
+  if (command !== undefined)
+    throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
+      hint: nearest(command, ['show']) ?? 'doorward events --help',
+    })
+  if (options.follow) {
+    const { followEvents } = await import('./events-follow.ts')
+    return followEvents(context, options.webhook)
+  }
+  const { terminal } = context
+  const query = new URLSearchParams({ limit: String(options.limit) })
+  if (options.webhook !== undefined) query.set('webhook', options.webhook)
+  const answer = await withDaemon(context, (client) =>
+    client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`),
+  )
+  if (terminal.json) {
+    terminal.printJson(answer)
+    return
+  }
+  if (answer.events.length === 0) {
+    terminal.say('nothing has come in yet')
+    return
+  }
+  const now = new Date()
+  const rows = answer.events.map((event) => eventRow(event, now, terminal.paint))
+  for (const line of tableLines([eventHeader, ...rows], terminal.columns)) terminal.print(line)
+}

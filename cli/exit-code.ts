@@ -1,0 +1,71 @@
+import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
+
+export const exitDone = 0
+export const exitFailed = 1
+export const exitUsage = 2
+export const exitUnreachable = 3
+export const exitLoginNeeded = 4
+/** A start that fails until a person mends the configuration (EX_CONFIG of sysexits.h). */
+export const exitUnusable = 78
+export const exitInterrupted = 130
+
+/** The exit code of every error code; a new code does not compile without one. */
+const exitCodes: Readonly<Record<ErrorCode, number>> = {
+  'home-unusable': exitFailed,
+  'home-insecure': exitFailed,
+  'config-invalid': exitFailed,
+  'already-running': exitFailed,
+  'port-in-use': exitFailed,
+  'daemon-unreachable': exitUnreachable,
+  'daemon-foreign': exitUnreachable,
+  'peer-forbidden': exitFailed,
+  'host-forbidden': exitFailed,
+  'origin-forbidden': exitFailed,
+  unauthorized: exitFailed,
+  'not-found': exitFailed,
+  'method-not-allowed': exitFailed,
+  'request-invalid': exitFailed,
+  'webhook-not-found': exitFailed,
+  'signature-invalid': exitFailed,
+  unavailable: exitFailed,
+  'queue-full': exitFailed,
+  stopping: exitFailed,
+  'payload-not-json': exitFailed,
+  'media-type-unsupported': exitFailed,
+  'body-too-large': exitFailed,
+  'body-timeout': exitFailed,
+  'body-aborted': exitFailed,
+  'event-not-found': exitFailed,
+  'event-dropped': exitFailed,
+  'agent-not-found': exitFailed,
+  'agent-failed': exitFailed,
+  'agent-timeout': exitFailed,
+  'agent-stopped': exitFailed,
+  'target-invalid': exitFailed,
+  'delivery-failed': exitFailed,
+  'provider-unknown': exitFailed,
+  'provider-misconfigured': exitFailed,
+  'client-unknown': exitFailed,
+  'callback-port-in-use': exitFailed,
+  'callback-invalid': exitFailed,
+  'login-not-found': exitFailed,
+  'login-not-pending': exitFailed,
+  'login-denied': exitFailed,
+  'login-cancelled': exitFailed,
+  'login-expired': exitFailed,
+  'issuer-mismatch': exitFailed,
+  'provider-refused': exitFailed,
+  'provider-unavailable': exitFailed,
+  'not-logged-in': exitLoginNeeded,
+  'needs-login': exitLoginNeeded,
+  'token-file-damaged': exitFailed,
+  'token-file-insecure': exitFailed,
+  usage: exitUsage,
+  interrupted: exitInterrupted,
+  internal: exitFailed,
+}
+
+/** What the process ends with after this error; 1 for anything unknown. */
+export const exitCodeOf = (error: unknown): number =>
+  // A newer daemon may send a code that this table does not have.
+  error instanceof DoorwardError ? (exitCodes[error.code] ?? exitFailed) : exitFailed

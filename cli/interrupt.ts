@@ -1,0 +1,28 @@
+import { DoorwardError } from '../shared/errors.ts'
+
+/**
+ * From now on Ctrl-C (and the end of the terminal) aborts this signal instead of ending the process,
+ * so that a command can clean up. A second one ends the process at once.
+ */
+export const interruptSignal = (): AbortSignal => {
+  const control = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(name, () => control.abort(new DoorwardError('interrupted', 'interrupted')))
+  return control.signal
+}
+
+/** Waits so many milliseconds, or throws `interrupted` as soon as the signal is aborted. */
+export const pause = async (ms: number, signal?: AbortSignal): Promise<void> => {
+  if (signal?.aborted) throw new DoorwardError('interrupted', 'interrupted')
+  await new Promise<void>((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(new DoorwardError('interrupted', 'interrupted'))
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,60 @@
+import { request as httpRequest } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import type { IncomingMessage } from 'node:http'
+import type { ProblemDocument } from '../shared/api.ts'
+import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
+
+/** What the daemon answers to a webhook that it takes. */
+export type PostedWebhook = { readonly id: string; readonly status: string }
+
+/** Posts a webhook as it stands, without the local API's token. Throws what it is refused with. */
+export const postWebhook = async (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): Promise<PostedWebhook> => {
+  const response = await send(url, { ...headers, 'content-length': String(body.length) }, body)
+  const text = (await buffer(response)).toString('utf8')
+  const status = response.statusCode ?? 0
+  if (status >= 200 && status < 300) return JSON.parse(text) as PostedWebhook
+  throw refusal(status, text)
+}
+
+const send = async (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method: 'POST', headers }, resolve)
+    request.setTimeout(30_000, () => request.destroy(new Error('no answer in time')))
+    request.on('error', (error) =>
+      reject(
+        new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} does not answer`, {
+          cause: error,
+          hint: 'doorward daemon status',
+        }),
+      ),
+    )
+    request.end(body)
+  })
+
+const refusal = (status: number, text: string): DoorwardError => {
+  let problem: Partial<ProblemDocument> = {}
+  try {
+    problem = JSON.parse(text) as Partial<ProblemDocument>
+  } catch {
+    // The daemon always answers JSON; another program need not.
+  }
+  return new DoorwardError(
+    (problem.code ?? 'internal') as ErrorCode,
+    `the webhook was refused with ${status}: ${problem.detail ?? 'no reason given'}`,
+    {
+      hint:
+        problem.hint ??
+        (status === 401
+          ? 'the reason is in: doorward events --limit 1 (a changed secret needs a restart of the daemon)'
+          : 'doorward daemon logs'),
+    },
+  )
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Client, connect } from '../shared/client.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import { type Home, prepareHome } from '../shared/home.ts'
+import { packageFolder } from '../shared/version.ts'
+import { exitFailed, exitUnusable } from './exit-code.ts'
+import { findRunningDaemon, isAlive } from './find-daemon.ts'
+import { pause } from './interrupt.ts'
+import { plainText } from './plain-text.ts'
+
+/** The daemon's program. */
+export const daemonMain = fileURLToPath(new URL('dist/daemon/main.js', packageFolder))
+
+const startTimeoutMs = 20_000
+
+/** A daemon that did not come up, with what it said; `exitCode` 78 means: mend the configuration. */
+export class StartError extends DoorwardError {
+  readonly exitCode: number
+
+  constructor(exitCode: number, message: string, hint: string) {
+    super(exitCode === exitUnusable ? 'config-invalid' : 'daemon-unreachable', message, { hint })
+    this.exitCode = exitCode
+  }
+}
+
+/**
+ * Starts the daemon as a process of its own that outlives this one, and waits until it answers.
+ * Throws `StartError` with the last lines of its standard error.
+ */
+export const spawnDaemon = async (home: Home): Promise<Client> => {
+  await prepareHome(home)
+  const stderrPath = join(home.logs, 'daemon.stderr')
+  const stderr = await open(stderrPath, 'w', 0o600)
+  let child: ChildProcess
+  try {
+    await stderr.chmod(0o600)
+    child = spawn(process.execPath, [daemonMain, '--home', home.root], {
+      cwd: home.root,
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', 'ignore', stderr.fd, 'ipc'],
+    })
+  } finally {
+    await stderr.close()
+  }
+  const ended = await untilListening(child)
+  if (ended === 'listening') return connect(home)
+  if (ended === 'late') {
+    const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
+    throw new StartError(exitFailed, message, 'doorward daemon logs')
+  }
+  const other = await anotherStarted(home)
+  if (other) return other
+  const said = plainText(await readFile(stderrPath, 'utf8').catch(() => '')).trim()
+  throw startError(ended, said)
+}
+
+/** The daemon tells a parent with a channel when it listens, so there is nothing to poll. */
+const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | number> => {
+  const result = await new Promise<'listening' | 'late' | number>((resolve) => {
+    const timer = setTimeout(() => resolve('late'), startTimeoutMs)
+    const settle = (value: 'listening' | number) => {
+      clearTimeout(timer)
+      resolve(value)
+    }
+    child.once('message', () => settle('listening'))
+    child.once('error', () => settle(exitFailed))
+    child.once('exit', (code) => settle(code ?? exitFailed))
+  })
+  if (child.connected) child.disconnect()
+  child.unref()
+  return result
+}
+
+/** When two commands start a daemon at once, one start loses; that command uses the other's daemon. */
+const anotherStarted = async (home: Home): Promise<Client | undefined> => {
+  for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
+    const client = await findRunningDaemon(home).catch(() => undefined)
+    if (client) return client
+    const lock = await readFile(join(home.run, 'daemon.lock'), 'utf8').catch(() => '')
+    const holder = Number.parseInt(lock, 10)
+    if (!(holder > 0 && isAlive(holder))) return undefined
+    await pause(100)
+  }
+  return undefined
+}
+
+/** Takes the daemon's own words over: `doorward: <message>` and `hint: <hint>`. */
+const startError = (exitCode: number, said: string): StartError => {
+  const lines = said.split('\n').slice(-40)
+  const message = lines.filter((line) => !line.startsWith('hint: ')).join('\n')
+  const hint = lines.findLast((line) => line.startsWith('hint: '))?.slice('hint: '.length)
+  return new StartError(
+    exitCode === exitUnusable ? exitUnusable : exitFailed,
+    message.replace(/^doorward: /, '') || `the daemon ended with ${exitCode} and said nothing`,
+    hint ?? 'doorward daemon logs',
+  )
+}

@@ -1,0 +1,56 @@
+import { plainLine } from './plain-text.ts'
+
+/** One cell; `paint` is applied after the text was measured and padded. */
+export type Cell = string | { readonly text: string; readonly paint: (text: string) => string }
+
+/**
+ * Lines of a table whose columns are two spaces apart. With `columns` the last column is cut so that
+ * no line is wider. Every cell is made plain: it may come from outside.
+ */
+export const tableLines = (rows: readonly (readonly Cell[])[], columns?: number): string[] => {
+  const texts = rows.map((row) => row.map(textOf))
+  const widths: number[] = []
+  for (const row of texts)
+    row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))))
+  return rows.map((row, rowIndex) => {
+    let used = 0
+    return row
+      .map((cell, index) => {
+        const isLast = index === row.length - 1
+        const text = texts[rowIndex]?.[index] ?? ''
+        const fitted = isLast && columns !== undefined ? cut(text, columns - used) : text
+        used += (widths[index] ?? 0) + 2
+        const padding = isLast ? '' : ' '.repeat((widths[index] ?? 0) - widthOf(text))
+        return `${typeof cell === 'string' ? fitted : cell.paint(fitted)}${padding}`
+      })
+      .join('  ')
+      .trimEnd()
+  })
+}
+
+const textOf = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
+
+/** Cuts a text to so many columns; the last of them is then `…`. */
+export const cut = (text: string, columns: number): string => {
+  if (widthOf(text) <= columns) return text
+  let kept = ''
+  let used = 0
+  for (const character of text) {
+    used += widthOf(character)
+    if (used > columns - 1) break
+    kept += character
+  }
+  return columns > 0 ? `${kept.trimEnd()}…` : ''
+}
+
+/** Characters that terminals draw two columns wide (Unicode TR 11: East Asian wide, and emoji). */
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u
+const combining = /\p{Mn}/u
+
+const widthOf = (text: string): number => {
+  let width = 0
+  for (const character of text)
+    width += combining.test(character) ? 0 : wide.test(character) ? 2 : 1
+  return width
+}

@@ -1,0 +1,38 @@
+import type { WebhookSummary } from '../shared/api.ts'
+import type { Context } from './context.ts'
+import { withDaemon } from './reach-daemon.ts'
+import { moment } from './show-time.ts'
+import { type Cell, tableLines } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Prints the webhook definitions with their URLs, and whether their secrets are set. */
+export const listWebhooks = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const answer = await withDaemon(context, (client) =>
+    client.get<{ webhooks: WebhookSummary[] }>('/webhooks'),
+  )
+  if (terminal.json) {
+    terminal.printJson(answer)
+    return
+  }
+  if (answer.webhooks.length === 0) {
+    terminal.say('no webhooks are defined\nhint: doorward config edit webhooks')
+    return
+  }
+  const now = new Date()
+  const header = ['PATH', 'AGENT', 'SECRET', 'LAST EVENT', 'URL']
+  const rows = answer.webhooks.map((webhook) => webhookRow(webhook, now, terminal))
+  for (const line of tableLines([header, ...rows], terminal.columns)) terminal.print(line)
+}
+
+/** One webhook as a row of a table. */
+export const webhookRow = (webhook: WebhookSummary, now: Date, terminal: Terminal): Cell[] => [
+  webhook.path,
+  webhook.agent,
+  {
+    text: webhook.secret,
+    paint: (text) => terminal.paint(webhook.secret === 'set' ? 'green' : 'red', text),
+  },
+  webhook.lastEventAt ? moment(webhook.lastEventAt, now) : '-',
+  webhook.enabled ? webhook.url : 'disabled',
+]

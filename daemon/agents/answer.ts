@@ -1,0 +1,13 @@
+/** What an agent answered; `cut` when it said more than its `output_limit`. */
+export type Answer = { readonly text: string; readonly cut: boolean }
+
+/** Cuts a text to so many bytes of UTF-8, at a character, and says so in it. */
+export const cutTo = (text: string, limitBytes: number): Answer => {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= limitBytes) return { text, cut: false }
+  return { text: cutText(bytes.subarray(0, limitBytes), limitBytes), cut: true }
+}
+
+/** The mark under a cut answer. A character that was cut in two is left out. */
+export const cutText = (bytes: Buffer, limitBytes: number): string =>
+  `${new TextDecoder().decode(bytes, { stream: true })}\n[cut: longer than ${limitBytes} bytes]`

@@ -1,0 +1,97 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { CommandAgent } from '../../shared/config.ts'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { plainLines } from '../../shared/plain-text.ts'
+import { cleanEnvironment } from './clean-environment.ts'
+import { type Answer, cutText } from './answer.ts'
+import { type Ended, runProcess } from './run-process.ts'
+
+const stderrLines = 5
+
+/**
+ * Runs the program of a `command` agent: no shell, the prompt on its standard input, a clean
+ * environment, its own process group. Throws `agent-not-found`, `agent-failed` (exit code and last
+ * lines of standard error), `agent-timeout` or `agent-stopped`.
+ */
+export const runCommand = async (
+  agent: CommandAgent,
+  prompt: string,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<Answer> => {
+  const folder =
+    agent.cwd === undefined ? await mkdtemp(join(tmpdir(), 'doorward-agent-')) : undefined
+  try {
+    const ended = await runProcess({
+      argv: agent.command,
+      cwd: folder ?? expandHome(agent.cwd ?? ''),
+      env: cleanEnvironment(env, agent.env ?? {}),
+      input: prompt,
+      timeoutMs: agent.timeout,
+      outputLimitBytes: agent.output_limit,
+      signal,
+    })
+    return answerOf(agent, ended)
+  } catch (error) {
+    throw error instanceof DoorwardError ? error : notStarted(agent, error)
+  } finally {
+    if (folder !== undefined)
+      await rm(folder, { recursive: true, force: true }).catch(() => undefined)
+  }
+}
+
+const answerOf = (agent: CommandAgent, ended: Ended): Answer => {
+  const program = agent.command[0]
+  const last = lastLines(ended.stderr)
+  const said = last === '' ? '' : `: ${last}`
+  const fail = (code: 'agent-timeout' | 'agent-stopped' | 'agent-failed', message: string) =>
+    new DoorwardError(code, message, { localDetail: `${message}${said}` })
+  if (ended.reason === 'timeout')
+    throw fail(
+      'agent-timeout',
+      `${program} took longer than ${agent.timeout / 1000} s and was stopped`,
+    )
+  if (ended.reason === 'stopped')
+    throw fail('agent-stopped', `${program} was stopped because the daemon stops`)
+  if (ended.exitCode !== 0)
+    throw fail(
+      'agent-failed',
+      ended.exitCode === null
+        ? `${program} was ended by ${ended.exitSignal ?? 'a signal'}`
+        : `${program} ended with exit code ${ended.exitCode}`,
+    )
+  return ended.cut
+    ? { text: cutText(ended.stdout, agent.output_limit), cut: true }
+    : { text: ended.stdout.toString('utf8'), cut: false }
+}
+
+const lastLines = (stderr: Buffer): string =>
+  plainLines(stderr.toString('utf8')).trim().split('\n').slice(-stderrLines).join('\n')
+
+const notStarted = (agent: CommandAgent, error: unknown): DoorwardError => {
+  const program = agent.command[0] ?? ''
+  const code = systemCode(error)
+  if (code === 'ENOENT' && agent.cwd !== undefined)
+    return new DoorwardError(
+      'agent-not-found',
+      `cannot start ${program}: it is not on PATH, or its cwd ${agent.cwd} does not exist`,
+      { cause: error },
+    )
+  const words: Record<string, string> = {
+    ENOENT: 'there is no such program on PATH',
+    EACCES: 'it is not executable',
+    E2BIG: 'its arguments are too long',
+    EMFILE: 'too many files are open',
+    EAGAIN: 'too many processes run',
+  }
+  return new DoorwardError(
+    'agent-not-found',
+    `cannot start ${program}: ${(code && words[code]) ?? code ?? 'unknown reason'}`,
+    { cause: error },
+  )
+}
+
+const expandHome = (path: string): string =>
+  path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path

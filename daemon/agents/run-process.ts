@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+
+export type ProcessOptions = {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly input: string
+  readonly timeoutMs: number
+  readonly outputLimitBytes: number
+  readonly signal: AbortSignal
+}
+
+export type Ended = {
+  readonly reason: 'exit' | 'timeout' | 'stopped'
+  readonly exitCode: number | null
+  readonly exitSignal: NodeJS.Signals | null
+  /** At most `outputLimitBytes`; the rest was read and thrown away. */
+  readonly stdout: Buffer
+  readonly cut: boolean
+  /** The last 8 KiB. */
+  readonly stderr: Buffer
+}
+
+const killDelayMs = 5000
+const closeDelayMs = 1000
+const stderrBytes = 8192
+
+/**
+ * Runs a program in its own process group to its end, or to the end we make: SIGTERM to the group,
+ * and SIGKILL after 5 s. Rejects with the system error when it cannot be started.
+ */
+export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
+  const [program = '', ...args] = options.argv
+  const child = spawn(program, args, {
+    cwd: options.cwd,
+    env: options.env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // Its own process group, so that what it started is ended with it.
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  })
+  const stdout = collectFirst(child, options.outputLimitBytes)
+  const stderr = collectLast(child, stderrBytes)
+  // A program may end without reading its input: EPIPE is no fault.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(options.input)
+
+  let reason: Ended['reason'] = 'exit'
+  const timers: NodeJS.Timeout[] = []
+  const end = (why: 'timeout' | 'stopped') => {
+    if (reason !== 'exit') return
+    reason = why
+    killGroup(child, 'SIGTERM')
+    timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), killDelayMs))
+  }
+  const stopNow = () => end('stopped')
+  timers.push(setTimeout(() => end('timeout'), options.timeoutMs))
+  if (options.signal.aborted) stopNow()
+  options.signal.addEventListener('abort', stopNow)
+
+  try {
+    const [exitCode, exitSignal] = await endOf(child, timers)
+    return {
+      reason,
+      exitCode,
+      exitSignal,
+      stdout: stdout.bytes(),
+      cut: stdout.cut(),
+      stderr: stderr(),
+    }
+  } finally {
+    options.signal.removeEventListener('abort', stopNow)
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+/**
+ * Waits until the program has ended and its output is read. A child of its own that lives on and
+ * holds the output open is waited for a second, then the rest of the group is killed.
+ */
+const endOf = async (
+  child: ChildProcess,
+  timers: NodeJS.Timeout[],
+): Promise<[number | null, NodeJS.Signals | null]> =>
+  new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', () => {
+      timers.push(
+        setTimeout(() => {
+          killGroup(child, 'SIGKILL')
+          child.stdout?.destroy()
+          child.stderr?.destroy()
+        }, closeDelayMs),
+      )
+    })
+    child.once('close', (code, signal) => resolve([code, signal]))
+  })
+
+const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
+  if (child.pid === undefined) return
+  try {
+    if (process.platform === 'win32') child.kill(signal)
+    else process.kill(-child.pid, signal)
+  } catch {
+    // ESRCH: the group has ended by itself meanwhile.
+  }
+}
+
+const collectFirst = (child: ChildProcess, limitBytes: number) => {
+  const chunks: Buffer[] = []
+  let size = 0
+  let cut = false
+  child.stdout?.on('data', (chunk: Buffer) => {
+    const room = limitBytes - size
+    if (chunk.length > room) cut = true
+    if (room <= 0) return
+    // A copy: a part of a chunk would keep the whole chunk in memory.
+    chunks.push(chunk.length > room ? Buffer.from(chunk.subarray(0, room)) : chunk)
+    size += Math.min(chunk.length, room)
+  })
+  return { bytes: () => Buffer.concat(chunks), cut: () => cut }
+}
+
+const collectLast = (child: ChildProcess, limitBytes: number) => {
+  let last = Buffer.alloc(0)
+  child.stderr?.on('data', (chunk: Buffer) => {
+    last = Buffer.concat([last, chunk]).subarray(-limitBytes)
+  })
+  return () => last
+}

@@ -1,0 +1,25 @@
+/**
+ * The bytes that may lie in memory for bodies being read and events waiting, counted together, so
+ * that a flood of large bodies ends in refusals and not in memory.
+ */
+export type ByteBudget = {
+  readonly used: () => number
+  /** Takes bytes out of the budget; false, and nothing taken, when there is not enough left. */
+  readonly take: (bytes: number) => boolean
+  readonly giveBack: (bytes: number) => void
+}
+
+export const createByteBudget = (maxBytes: number): ByteBudget => {
+  let used = 0
+  return {
+    used: () => used,
+    take: (bytes) => {
+      if (used + bytes > maxBytes) return false
+      used += bytes
+      return true
+    },
+    giveBack: (bytes) => {
+      used -= bytes
+    },
+  }
+}

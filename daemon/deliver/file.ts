@@ -1,0 +1,59 @@
+import { constants } from 'node:fs'
+import { mkdir, open } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import type { Answered } from './deliver.ts'
+
+/**
+ * Appends an answer as a Markdown section to a file (made 0600 if new). A relative path lies under
+ * the home, whose folders are made; a folder elsewhere must be there. Throws `delivery-failed`.
+ */
+export const appendToFile = async (
+  path: string,
+  { eventId, webhook, receivedAt, text }: Answered,
+  homeFolder: string,
+): Promise<undefined> => {
+  const full = fullPath(path, homeFolder)
+  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${text.trimEnd()}\n\n`
+  try {
+    if (!isAbsolute(path) && !path.startsWith('~/'))
+      await mkdir(dirname(full), { recursive: true, mode: 0o700 })
+    // O_NOFOLLOW: a link planted under this name must not lead the answer elsewhere.
+    // Flags that Windows lacks count as 0. O_NONBLOCK: a named pipe without a reader must not hold the delivery for ever.
+    const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK } = constants
+    const flags = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW | O_NONBLOCK
+    const file = await open(full, flags, 0o600)
+    try {
+      if (!(await file.stat()).isFile())
+        throw new DoorwardError('delivery-failed', `${full} is not a file`)
+      await file.write(section)
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    throw new DoorwardError('delivery-failed', `cannot write ${full}: ${reason(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+const fullPath = (path: string, homeFolder: string): string => {
+  if (path.startsWith('~/')) return join(homedir(), path.slice(2))
+  return isAbsolute(path) ? path : join(homeFolder, path)
+}
+
+const reason = (error: unknown): string => {
+  const code = systemCode(error)
+  const words: Record<string, string> = {
+    EACCES: 'permission denied',
+    ENOENT: 'its folder does not exist',
+    ENOSPC: 'no space left on the disk',
+    ELOOP: 'it is a symbolic link',
+    EISDIR: 'it is a folder',
+    EROFS: 'the file system is read-only',
+    ENXIO: 'it is not a file',
+  }
+  return (code && words[code]) ?? code ?? 'unknown reason'
+}

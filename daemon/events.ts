@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto'
+import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
+
+/** Which ring an event is kept in: a flood of one sort cannot push out another. */
+type Ring = 'ran' | 'passed' | 'refused'
+
+type Stored = {
+  record: EventRecord
+  readonly ring: Ring
+  prompt?: string | undefined
+  result?: string | undefined
+}
+
+export type EventChange = {
+  readonly sequence: number
+  readonly record: EventRecord
+}
+
+export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
+  readonly state: EventState
+}
+
+export type EventFilter = {
+  readonly limit: number
+  readonly webhook?: string
+  readonly state?: string
+}
+
+/** Everything known of what happened, in memory only. */
+export type EventStore = {
+  readonly add: (receivedAt: Date, fields: EventFields) => EventRecord
+  readonly update: (id: string, changes: Partial<EventRecord>, detail?: Detail) => void
+  readonly list: (filter: EventFilter) => EventRecord[]
+  readonly get: (id: string) => EventDetail | undefined
+  /** Calls back at each change until the returned function is called. */
+  readonly follow: (listener: (change: EventChange) => void) => () => void
+  /** The changes after this one that are still known. */
+  readonly since: (sequence: number) => readonly EventChange[]
+}
+
+type Detail = { readonly prompt?: string; readonly result?: string }
+
+const finalStates = new Set<EventState>([
+  'done',
+  'failed',
+  'dropped',
+  'filtered',
+  'duplicate',
+  'rejected',
+])
+
+/** True once nothing more happens to an event in this state by itself. */
+export const isFinal = (state: EventState): boolean => finalStates.has(state)
+
+const maxDetailCharacters = 32 * 1024 * 1024
+const maxChanges = 2000
+
+/**
+ * Keeps the newest `keep` events of each sort, and every event that is not finished. Prompts and
+ * answers of finished events are kept under a limit of their own, the oldest are let go first.
+ */
+export const createEventStore = (keep: number): EventStore => {
+  const events = new Map<string, Stored>()
+  const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [] }
+  const changes: EventChange[] = []
+  const listeners = new Set<(change: EventChange) => void>()
+  let sequence = 0
+  let detailCharacters = 0
+
+  const publish = (stored: Stored) => {
+    sequence += 1
+    const change = { sequence, record: stored.record }
+    changes.push(change)
+    if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
+    for (const listener of listeners) listener(change)
+  }
+  const forgetDetail = (stored: Stored) => {
+    detailCharacters -= sizeOf(stored)
+    stored.prompt = undefined
+    stored.result = undefined
+  }
+  const setDetail = (stored: Stored, { prompt, result }: Detail) => {
+    detailCharacters -= sizeOf(stored)
+    if (prompt !== undefined) stored.prompt = prompt
+    if (result !== undefined) stored.result = result
+    detailCharacters += sizeOf(stored)
+    if (detailCharacters <= maxDetailCharacters) return
+    for (const id of finished.ran) {
+      const old = events.get(id)
+      if (old) forgetDetail(old)
+      if (detailCharacters <= maxDetailCharacters) return
+    }
+  }
+  const finish = (stored: Stored) => {
+    const ring = finished[stored.ring]
+    ring.push(stored.record.id)
+    if (ring.length <= keep) return
+    const oldest = ring.shift()
+    const gone = oldest === undefined ? undefined : events.get(oldest)
+    if (!gone) return
+    forgetDetail(gone)
+    events.delete(gone.record.id)
+  }
+
+  return {
+    add: (receivedAt, fields) => {
+      const record: EventRecord = {
+        kind: 'webhook',
+        webhook: null,
+        agent: null,
+        attempts: 0,
+        durations: {},
+        targets: [],
+        ...fields,
+        id: `evt_${randomBytes(9).toString('hex')}`,
+        receivedAt: receivedAt.toISOString(),
+      }
+      const stored: Stored = { record, ring: ringOf(record.state) }
+      events.set(record.id, stored)
+      if (isFinal(record.state)) finish(stored)
+      publish(stored)
+      return record
+    },
+    update: (id, update, detail) => {
+      const stored = events.get(id)
+      if (!stored) return
+      const wasFinal = isFinal(stored.record.state)
+      stored.record = { ...stored.record, ...update }
+      if (detail) setDetail(stored, detail)
+      if (!wasFinal && isFinal(stored.record.state)) finish(stored)
+      publish(stored)
+    },
+    list: ({ limit, webhook, state }) => {
+      const found: EventRecord[] = []
+      for (const { record } of [...events.values()].toReversed()) {
+        if (found.length >= limit) break
+        if (webhook !== undefined && record.webhook !== webhook) continue
+        if (state !== undefined && record.state !== state) continue
+        found.push(record)
+      }
+      return found
+    },
+    get: (id) => {
+      const stored = events.get(id)
+      if (!stored) return undefined
+      const { record, prompt, result } = stored
+      return {
+        ...record,
+        ...(prompt === undefined ? {} : { prompt }),
+        ...(result === undefined ? {} : { result }),
+      }
+    },
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    since: (after) => changes.filter((change) => change.sequence > after),
+  }
+}
+
+const ringOf = (state: EventState): Ring => {
+  if (state === 'rejected') return 'refused'
+  return state === 'filtered' || state === 'duplicate' ? 'passed' : 'ran'
+}
+
+const sizeOf = ({ prompt, result }: Stored): number => (prompt?.length ?? 0) + (result?.length ?? 0)

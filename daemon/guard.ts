@@ -1,0 +1,58 @@
+import { isIPv4 } from 'node:net'
+import type { Middleware } from 'koa'
+import { DoorwardError } from '../shared/errors.ts'
+import { isSameText } from '../shared/identity.ts'
+
+/**
+ * Lets only local clients of this user through: a loopback peer, a loopback `Host` with our port (DNS
+ * rebinding), no web page (`Origin`, `Sec-Fetch-Site`), the bearer token of `run/api.token`. In this
+ * order: 403 for the first three, 401 for the last.
+ */
+export const guard =
+  (apiToken: string, port: () => number): Middleware =>
+  async (ctx, next) => {
+    if (!isLoopbackPeer(ctx.req.socket.remoteAddress))
+      throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
+    if (!isOurHost(ctx.req.headersDistinct['host'], port()))
+      throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
+        hint: 'only webhooks answer under another name, as behind a tunnel',
+      })
+    if (isFromWebPage(ctx.req.headers['origin'], ctx.req.headers['sec-fetch-site']))
+      throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
+    if (!hasToken(ctx.req.headersDistinct['authorization'], apiToken)) {
+      ctx.set('WWW-Authenticate', 'Bearer')
+      throw new DoorwardError('unauthorized', 'the bearer token is missing or wrong', {
+        hint: 'it is in run/api.token of the home folder',
+      })
+    }
+    await next()
+  }
+
+/** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
+export const isLoopbackPeer = (address: string | undefined): boolean => {
+  if (address === undefined) return false
+  if (address === '::1') return true
+  const v4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
+  return isIPv4(v4) && v4.startsWith('127.')
+}
+
+/** True for exactly one `Host` that is a loopback name with this port (RFC 9110 section 7.2). */
+export const isOurHost = (values: readonly string[] | undefined, port: number): boolean => {
+  const [host] = values ?? []
+  if (host === undefined || values?.length !== 1) return false
+  return ['127.0.0.1', 'localhost', '[::1]'].some(
+    (name) => host.toLowerCase() === `${name}:${port}`,
+  )
+}
+
+/** True when a browser sent it for a page: pages send `Origin`, or say that they are another site. */
+export const isFromWebPage = (origin: string | undefined, fetchSite: string | undefined): boolean =>
+  origin !== undefined ||
+  (fetchSite !== undefined && fetchSite !== 'none' && fetchSite !== 'same-origin')
+
+const hasToken = (values: readonly string[] | undefined, apiToken: string): boolean => {
+  const [value] = values ?? []
+  if (value === undefined || values?.length !== 1) return false
+  const match = /^Bearer ([\x21-\x7e]+)$/i.exec(value)
+  return match?.[1] !== undefined && isSameText(match[1], apiToken)
+}

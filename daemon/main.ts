@@ -1,0 +1,46 @@
+#!/usr/bin/env node
+import { parseArgs } from 'node:util'
+import { DoorwardError } from '../shared/errors.ts'
+import { homeAt } from '../shared/home.ts'
+import { type RunningDaemon, startDaemon } from './start.ts'
+
+/*
+ * The daemon as a process: arguments in, signals in, exit code out. `78` (EX_CONFIG of sysexits.h)
+ * tells a service manager that starting again is of no use until a person has mended something.
+ */
+
+const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
+
+const run = async (): Promise<void> => {
+  const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
+  const daemon = await startDaemon(homeAt(values.home), process.env)
+  endOnSignals(daemon)
+  // A parent with a channel is told; it need not poll.
+  process.send?.({ url: daemon.url })
+}
+
+/** A terminal sends Ctrl-C to the whole group and a parent passes it on: within this time it is one. */
+const sameSignalMs = 500
+
+const endOnSignals = (daemon: RunningDaemon): void => {
+  let firstAt: number | undefined
+  const end = () => {
+    const now = performance.now()
+    firstAt ??= now
+    if (now === firstAt) void daemon.stop()
+    else if (now - firstAt > sameSignalMs) daemon.abort()
+  }
+  process.on('SIGTERM', end)
+  process.on('SIGINT', end)
+  process.on('SIGHUP', end)
+}
+
+const report = (error: unknown): void => {
+  const known = error instanceof DoorwardError ? error : undefined
+  const message = known?.message ?? (error instanceof Error ? error.message : 'cannot start')
+  process.stderr.write(`doorward: ${message}\n`)
+  if (known?.hint) process.stderr.write(`hint: ${known.hint}\n`)
+  process.exitCode = known && unusable.has(known.code) ? 78 : 1
+}
+
+await run().catch(report)

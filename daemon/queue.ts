@@ -1,0 +1,131 @@
+import { DoorwardError } from '../shared/errors.ts'
+import type { ByteBudget } from './byte-budget.ts'
+
+/** One accepted event on its way to its agent. */
+export type Job = {
+  readonly agentName: string
+  /** How many jobs of this agent may run at once. */
+  readonly agentConcurrency: number
+  /** What it holds in memory while it waits. */
+  readonly bytes: number
+  /** Never rejects. The signal says that the daemon cannot wait any longer. */
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** Called instead of `run` when the daemon stops before the turn comes. */
+  readonly drop: () => void
+}
+
+export type QueueLimits = {
+  readonly maxEvents: number
+  readonly concurrency: number
+  readonly budget: ByteBudget
+}
+
+export type Queue = {
+  /** Throws `queue-full` (count or bytes) or `stopping`; otherwise the job runs or is dropped. */
+  readonly add: (job: Job) => void
+  readonly counts: () => { readonly waiting: number; readonly running: number }
+  /** Takes no more, waits for what there is, and after the time drops and stops the rest. */
+  readonly drain: (timeoutMs: number) => Promise<void>
+  /** Stops what runs at once; for a second signal. */
+  readonly abort: () => void
+}
+
+/** First in, first out per agent; agents share the global limit in the order their jobs came. */
+export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Queue => {
+  const waitingOf = new Map<string, Job[]>()
+  const runningOf = new Map<string, number>()
+  const stop = new AbortController()
+  let waiting = 0
+  let running = 0
+  let draining = false
+  let pumpScheduled = false
+  let whenIdle: (() => void) | undefined
+
+  const pump = () => {
+    pumpScheduled = false
+    for (let job = nextJob(); job; job = nextJob()) start(job)
+    if (waiting === 0 && running === 0) whenIdle?.()
+  }
+  const schedulePump = () => {
+    if (pumpScheduled) return
+    pumpScheduled = true
+    // Not in this turn: the answer to the sender is written first.
+    setImmediate(pump)
+  }
+  /** The first waiting job that may start now, looking at agents in turn. */
+  const nextJob = (): Job | undefined => {
+    if (running >= concurrency) return undefined
+    for (const [agentName, jobs] of waitingOf) {
+      const [job] = jobs
+      if (job && (runningOf.get(agentName) ?? 0) < job.agentConcurrency) return job
+    }
+    return undefined
+  }
+  const start = (job: Job) => {
+    const jobs = waitingOf.get(job.agentName) ?? []
+    jobs.shift()
+    // Back to the end of the row of agents, so that a busy one cannot starve the others.
+    waitingOf.delete(job.agentName)
+    if (jobs.length > 0) waitingOf.set(job.agentName, jobs)
+    waiting -= 1
+    running += 1
+    runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 0) + 1)
+    budget.giveBack(job.bytes)
+    void job.run(stop.signal).finally(() => {
+      running -= 1
+      runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
+      schedulePump()
+    })
+  }
+  const dropWaiting = () => {
+    for (const job of [...waitingOf.values()].flat()) {
+      budget.giveBack(job.bytes)
+      job.drop()
+    }
+    waitingOf.clear()
+    waiting = 0
+  }
+
+  return {
+    add: (job) => {
+      if (draining)
+        throw new DoorwardError('stopping', 'the daemon is stopping', {
+          localDetail: 'the daemon was stopping',
+        })
+      if (waiting >= maxEvents)
+        throw new DoorwardError('queue-full', 'no room for this delivery now', {
+          localDetail: `queue.max_events (${maxEvents}) events were waiting`,
+        })
+      if (!budget.take(job.bytes))
+        throw new DoorwardError('queue-full', 'no room for this delivery now', {
+          localDetail: 'queue.max_bytes is used up by bodies being read and events waiting',
+        })
+      const jobs = waitingOf.get(job.agentName)
+      if (jobs) jobs.push(job)
+      else waitingOf.set(job.agentName, [job])
+      waiting += 1
+      schedulePump()
+    },
+    counts: () => ({ waiting, running }),
+    drain: async (timeoutMs) => {
+      draining = true
+      const idle = new Promise<void>((resolve) => {
+        whenIdle = resolve
+      })
+      schedulePump()
+      const timer = setTimeout(() => {
+        dropWaiting()
+        stop.abort()
+        schedulePump()
+      }, timeoutMs)
+      await idle
+      clearTimeout(timer)
+    },
+    abort: () => {
+      draining = true
+      dropWaiting()
+      stop.abort()
+      schedulePump()
+    },
+  }
+}

@@ -1,0 +1,241 @@
+import { randomBytes } from 'node:crypto'
+import { unlink } from 'node:fs/promises'
+import { type Server, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { whoAnswers } from '../shared/client.ts'
+import { warningsOf } from '../shared/config-warnings.ts'
+import { readEnvironment } from '../shared/environment.ts'
+import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { makeHome } from '../shared/first-home.ts'
+import { type Home, prepareHome } from '../shared/home.ts'
+import { type Config, loadConfig } from '../shared/load-config.ts'
+import { version } from '../shared/version.ts'
+import { writeWhole } from '../shared/write-whole.ts'
+import { createInvoke } from './agents/invoke.ts'
+import { readOrMakeApiToken } from './api-token.ts'
+import { createApp } from './app.ts'
+import { createByteBudget } from './byte-budget.ts'
+import { createDeliver } from './deliver/deliver.ts'
+import { createEventStream } from './event-stream.ts'
+import { type EventStore, createEventStore } from './events.ts'
+import { lockHome } from './instance-lock.ts'
+import { type Log, openLog } from './log.ts'
+import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
+import { createQueue } from './queue.ts'
+import { apiRoutes } from './routes.ts'
+import { webhooksByPath } from './webhook/ready-webhook.ts'
+import { serveWebhooks } from './webhook/routes.ts'
+import { createRunEvent } from './webhook/run-event.ts'
+import { countEvents, summarize } from './webhook/summaries.ts'
+
+/*
+ * The story of a daemon's life: home -> lock -> configuration -> parts -> listen ... stop: drain,
+ * close, remove what it left in run/.
+ */
+
+export type RunningDaemon = {
+  readonly url: string
+  /** Finishes what was accepted, then ends everything so that the process can end by itself. */
+  readonly stop: () => Promise<void>
+  /** For a second signal: does not wait for agents. */
+  readonly abort: () => void
+}
+
+/** Starts everything. Throws what keeps it from starting, and then leaves nothing running. */
+export const startDaemon = async (
+  home: Home,
+  processEnv: NodeJS.ProcessEnv,
+): Promise<RunningDaemon> => {
+  await prepareHome(home)
+  const unlock = await lockHome(home)
+  try {
+    await makeHome(home)
+    const env = await readEnvironment(home, processEnv)
+    const config = await loadConfig(home, env)
+    const apiToken = await readOrMakeApiToken(home)
+    return await serve(home, config, env, apiToken, unlock)
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+const serve = async (
+  home: Home,
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  apiToken: string,
+  unlock: () => Promise<void>,
+): Promise<RunningDaemon> => {
+  const { server: serverConfig, queue: queueConfig, events: eventsConfig } = config.gateway
+  const { log, close: closeLog } = openLog(home, env['DOORWARD_LOG_LEVEL'])
+  const startedAt = new Date()
+  const events = createEventStore(eventsConfig.keep)
+  const budget = createByteBudget(queueConfig.max_bytes)
+  const queue = createQueue({
+    maxEvents: queueConfig.max_events,
+    concurrency: queueConfig.concurrency,
+    budget,
+  })
+  const stream = createEventStream(events, randomBytes(6).toString('hex'))
+  const oauth = await createOAuth({
+    home,
+    gateway: config.gateway,
+    env,
+    log,
+    announce: announceTo(events),
+  })
+  const server = createServer({
+    headersTimeout: 10_000,
+    // The whole request; the body alone has 15 s (see receive.ts).
+    requestTimeout: 30_000,
+    connectionsCheckingInterval: 1000,
+  })
+  const url = () => urlOf(serverConfig.host, server)
+  const countedOf = countEvents(events)
+  const webhooks = () => summarize(config, env, url(), countedOf)
+
+  const finished = { stopping: undefined as Promise<void> | undefined }
+  const stop = (): Promise<void> => {
+    finished.stopping ??= (async () => {
+      log.info('stopping')
+      await queue.drain(queueConfig.drain_timeout)
+      await oauth.close()
+      stream.close()
+      await closeServer(server)
+      await unlink(home.daemonJson).catch(() => undefined)
+      await unlock()
+      log.info('stopped')
+      await closeLog()
+    })()
+    return finished.stopping
+  }
+
+  const app = createApp({
+    apiToken,
+    port: () => portOf(server),
+    log,
+    webhooks: serveWebhooks(webhooksByPath(config, env), {
+      maxBodyBytes: serverConfig.body_limit,
+      budget,
+      queue,
+      events,
+      runEvent: createRunEvent(createInvoke(env), createDeliver(home.root), log),
+    }),
+    routers: [
+      apiRoutes({
+        status: { config, env, startedAt, url, queue, budget, events, oauth, webhooks },
+        events,
+        stream,
+        shutdown: () => void stop(),
+      }),
+      oauth.routes,
+    ],
+  })
+  const handle = app.callback()
+  server.on('request', (request, response) => void handle(request, response))
+
+  try {
+    await listen(server, serverConfig.host, serverConfig.port, apiToken)
+    await writeWhole(home.daemonJson, daemonJson(url(), config, startedAt))
+  } catch (error) {
+    await oauth.close()
+    await closeServer(server)
+    await closeLog()
+    throw error
+  }
+  noteStart(log, events, config, env, url())
+  return { url: url(), stop, abort: queue.abort }
+}
+
+const announceTo =
+  (events: EventStore) =>
+  ({ provider, what, state, code, detail }: OAuthEvent): void => {
+    events.add(new Date(), {
+      kind: 'oauth',
+      state,
+      detail: `${provider}: ${detail ?? what}`,
+      ...(code === undefined ? {} : { code }),
+    })
+  }
+
+const noteStart = (
+  log: Log,
+  events: EventStore,
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  url: string,
+): void => {
+  log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
+  for (const { code, detail, hint } of warningsOf(config, env)) log.warn({ code, hint }, detail)
+  events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} started` })
+}
+
+/** Throws `port-in-use` with who holds the port, as far as it says so itself. */
+const listen = async (
+  server: Server,
+  host: string,
+  port: number,
+  apiToken: string,
+): Promise<void> => {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host, port, exclusive: true }, () => {
+        server.removeListener('error', reject)
+        resolve()
+      })
+    })
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'EADDRINUSE') throw await portInUse(host, port, apiToken)
+    const reason = code === 'EACCES' ? 'this user may not listen there' : (code ?? 'unknown reason')
+    throw new DoorwardError('port-in-use', `cannot listen on ${host}:${port}: ${reason}`, {
+      cause: error,
+      hint: 'choose another port with server.port or DOORWARD_PORT',
+    })
+  }
+}
+
+const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
+  const occupant = await whoAnswers(`http://${bracketed(host)}:${port}`, apiToken)
+  const who =
+    occupant === 'other-doorward'
+      ? 'the doorward daemon of another home'
+      : 'another program (port 18789 is the default of other gateways too)'
+  return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
+    hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${port + 1}`,
+  })
+}
+
+const closeServer = async (server: Server): Promise<void> => {
+  if (!server.listening) return
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  // Answers under way get a moment; a client that keeps its connection open does not keep us.
+  const timer = setTimeout(() => server.closeAllConnections(), 500)
+  await closed
+  clearTimeout(timer)
+}
+
+const daemonJson = (url: string, config: Config, startedAt: Date): string => {
+  const publicUrl = config.gateway.server.public_url
+  const file = {
+    pid: process.pid,
+    url,
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+    version,
+    startedAt: startedAt.toISOString(),
+  }
+  return `${JSON.stringify(file)}\n`
+}
+
+const portOf = (server: Server): number => (server.address() as AddressInfo | null)?.port ?? 0
+
+/** A listener on all addresses is reached over loopback by local clients. */
+const urlOf = (host: string, server: Server): string => {
+  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${bracketed(local)}:${portOf(server)}`
+}
+
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

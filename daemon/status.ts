@@ -1,0 +1,52 @@
+import type { Status, StatusProblem } from '../shared/api.ts'
+import { warningsOf } from '../shared/config-warnings.ts'
+import type { Config } from '../shared/load-config.ts'
+import { version } from '../shared/version.ts'
+import type { ByteBudget } from './byte-budget.ts'
+import type { EventStore } from './events.ts'
+import type { OAuth } from './oauth/oauth.ts'
+import type { Queue } from './queue.ts'
+import type { WebhookSummary } from '../shared/api.ts'
+
+export type StatusParts = {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  readonly startedAt: Date
+  readonly url: () => string
+  readonly queue: Queue
+  readonly budget: ByteBudget
+  readonly events: EventStore
+  readonly oauth: OAuth
+  readonly webhooks: () => WebhookSummary[]
+}
+
+/** All that the tray and `doorward status` show. */
+export const statusOf = async (parts: StatusParts): Promise<Status> => {
+  const { config, queue, events, oauth } = parts
+  const [tokens, providers] = await Promise.all([oauth.tokens(), oauth.providers()])
+  const publicUrl = config.gateway.server.public_url
+  return {
+    version,
+    startedAt: parts.startedAt.toISOString(),
+    url: parts.url(),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+    queue: { ...queue.counts(), bytes: parts.budget.used() },
+    providers,
+    tokens,
+    webhooks: parts.webhooks(),
+    events: events
+      .list({ limit: Number.POSITIVE_INFINITY })
+      .filter(({ kind }) => kind === 'webhook')
+      .slice(0, 10),
+    problems: [...warningsOf(config, parts.env), ...loginProblems(tokens)],
+  }
+}
+
+const loginProblems = (tokens: Status['tokens']): StatusProblem[] =>
+  tokens
+    .filter(({ status }) => status === 'needs-login')
+    .map(({ provider }) => ({
+      code: 'needs-login',
+      detail: `the login at ${provider} is no longer good`,
+      hint: `doorward oauth login ${provider}`,
+    }))

@@ -1,0 +1,80 @@
+import type { IncomingMessage } from 'node:http'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { ByteBudget } from '../byte-budget.ts'
+
+/** How long a sender may take for a body, in milliseconds; headers have their own limit. */
+const bodyTimeoutMs = 15_000
+
+export type ReceiveLimits = {
+  readonly maxBodyBytes: number
+  readonly budget: ByteBudget
+}
+
+/** Raw bytes, counted in the budget until `release` is called. */
+export type ReceivedBody = {
+  readonly bytes: Buffer
+  readonly release: () => void
+}
+
+/**
+ * First stage: the raw body, as it was sent. Throws `body-too-large` before all of it is read,
+ * `queue-full` when the byte budget is used up, `body-timeout`, and `body-aborted` when the sender
+ * goes away; then nothing stays counted.
+ */
+export const receive = async (
+  request: IncomingMessage,
+  { maxBodyBytes, budget }: ReceiveLimits,
+): Promise<ReceivedBody> => {
+  const declared = Number(request.headers['content-length'])
+  if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
+
+  const chunks: Buffer[] = []
+  let size = 0
+  const release = () => {
+    budget.giveBack(size)
+    size = 0
+  }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(
+          new DoorwardError('body-timeout', `the body did not arrive in ${bodyTimeoutMs / 1000} s`),
+        )
+      }, bodyTimeoutMs)
+      const settle = (done: () => void) => () => {
+        clearTimeout(timer)
+        done()
+      }
+      request.on('data', (chunk: Buffer) => {
+        if (size + chunk.length > maxBodyBytes)
+          return settle(() => reject(tooLarge(maxBodyBytes)))()
+        if (!budget.take(chunk.length)) return settle(() => reject(noRoom()))()
+        size += chunk.length
+        chunks.push(chunk)
+      })
+      request.once('end', settle(resolve))
+      const aborted = () =>
+        reject(
+          new DoorwardError('body-aborted', 'the sender went away before the body was complete'),
+        )
+      request.once('error', settle(aborted))
+      request.once('close', settle(aborted))
+    })
+  } catch (error) {
+    request.removeAllListeners('data')
+    release()
+    throw error
+  }
+  const [only] = chunks
+  return { bytes: chunks.length === 1 && only ? only : Buffer.concat(chunks, size), release }
+}
+
+const tooLarge = (limit: number) =>
+  new DoorwardError('body-too-large', `the body is larger than ${limit} bytes`, {
+    hint: 'the owner can raise server.body_limit',
+  })
+
+const noRoom = () =>
+  new DoorwardError('queue-full', 'no room for this delivery now', {
+    localDetail: 'queue.max_bytes is used up by bodies being read and events waiting',
+  })

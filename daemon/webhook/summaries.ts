@@ -1,0 +1,70 @@
+import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
+import { secretsOf } from '../../shared/environment.ts'
+import type { Config, Webhook } from '../../shared/load-config.ts'
+import type { EventStore } from '../events.ts'
+
+type Counts = WebhookSummary['counts']
+
+/** Counts events by webhook from the moment it is made. */
+export const countEvents = (events: EventStore): ((path: string) => Counted) => {
+  const counted = new Map<string, Counted>()
+  const of = (path: string): Counted => {
+    const known = counted.get(path)
+    if (known) return known
+    const fresh: Counted = { counts: noCounts(), lastEventAt: null }
+    counted.set(path, fresh)
+    return fresh
+  }
+  events.follow(({ record }) => {
+    const { webhook, state } = record
+    if (webhook === null) return
+    const entry = of(webhook)
+    entry.lastEventAt = later(entry.lastEventAt, record.receivedAt)
+    if (isCounted(state)) entry.counts[state] += 1
+  })
+  return of
+}
+
+type Counted = { counts: Counts; lastEventAt: string | null }
+
+const noCounts = (): Counts => ({
+  accepted: 0,
+  filtered: 0,
+  duplicate: 0,
+  rejected: 0,
+  done: 0,
+  failed: 0,
+  dropped: 0,
+})
+
+const isCounted = (state: EventRecord['state']): state is keyof Counts => state in noCounts()
+
+const later = (a: string | null, b: string): string => (a !== null && a > b ? a : b)
+
+/** What `GET /webhooks` shows of every definition; never a secret. */
+export const summarize = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  url: string,
+  countedOf: (path: string) => Counted,
+): WebhookSummary[] =>
+  config.webhooks.map((webhook) => {
+    const { counts, lastEventAt } = countedOf(webhook.path)
+    const base = config.gateway.server.public_url ?? url
+    return {
+      path: webhook.path,
+      url: `${base.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
+      agent: webhook.agentName,
+      enabled: webhook.enabled,
+      scheme: 'hmac',
+      secret: secretState(webhook, env),
+      deliverTo: webhook.targets.map(({ text }) => text),
+      counts: { ...counts },
+      lastEventAt,
+    }
+  })
+
+const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
+  if (webhook.secretNames.length === 0) return 'none'
+  return secretsOf(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
+}

@@ -1,0 +1,14 @@
+// Mocha's own dots (or whatever DOORWARD_TEST_REPORTER names), and at the very end its figures on a line of their own.
+const { reporters, Runner } = require('mocha')
+
+const Base = reporters[process.env.DOORWARD_TEST_REPORTER ?? 'Dot'] ?? reporters.Dot
+
+module.exports = class extends Base {
+  constructor(runner, options) {
+    super(runner, options)
+    runner.once(Runner.constants.EVENT_RUN_END, () => {
+      const { passes, failures } = runner.stats
+      process.on('exit', () => process.stdout.write(`${passes} passed, ${failures} failed\n`))
+    })
+  }
+}

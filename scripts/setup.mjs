@@ -1,0 +1,96 @@
+// Makes a fresh clone ready to run, with nothing but Node and npm: installs what is missing and builds
+// what has changed. Does nothing, in a few milliseconds, when there is nothing to do.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const inRoot = (...names) => join(root, ...names)
+
+/** Throws when this Node is older than package.json asks for: what follows would fail obscurely. */
+const checkNode = () => {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major > 20 || (major === 20 && minor >= 19)) return
+  console.error(`doorward needs Node 20.19 or newer; this is ${process.version}`)
+  process.exit(1)
+}
+
+/** Runs a program with its output shown, and ends with its exit code when it fails. */
+export const run = (program, args, options = {}) => {
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: 'inherit', ...options })
+  if (error) console.error(`doorward: cannot run ${program}: ${error.message}`)
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+/** True when every package that the lock file asks for is there in its version. */
+const isInstalled = () => {
+  try {
+    const read = (path) => JSON.parse(readFileSync(path, 'utf8')).packages
+    const wanted = read(inRoot('package-lock.json'))
+    const present = read(inRoot('node_modules', '.package-lock.json'))
+    return Object.entries(wanted).every(
+      ([path, { version, optional, peer }]) =>
+        path === '' || present[path]?.version === version || ((optional || peer) && !present[path]),
+    )
+  } catch {
+    return false
+  }
+}
+
+const install = () => {
+  if (isInstalled()) return
+  console.error('installing the packages that are missing (only this once) ...')
+  const npm = process.env.npm_execpath
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
+  // npm names its own script here, which spares us to look for npm.cmd on Windows.
+  const output = { stdio: ['ignore', 2, 2] }
+  if (npm?.endsWith('.js')) run(process.execPath, [npm, ...args], output)
+  else run('npm', args, { ...output, shell: process.platform === 'win32' })
+}
+
+/** A hash of everything that the build reads. */
+const sourceHash = () => {
+  const hash = createHash('sha256')
+  const add = (path) =>
+    hash
+      .update(path)
+      .update('\0')
+      .update(readFileSync(inRoot(path)))
+      .update('\0')
+  for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
+  for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
+    if (!existsSync(inRoot(folder))) continue
+    const files = readdirSync(inRoot(folder), { recursive: true }).filter((name) =>
+      name.endsWith('.ts'),
+    )
+    for (const name of files.toSorted()) add(join(folder, name))
+  }
+  return hash.digest('hex')
+}
+
+const build = () => {
+  const stamp = inRoot('dist', '.built')
+  const wanted = sourceHash()
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  console.error('building ...')
+  rmSync(inRoot('dist'), { recursive: true, force: true })
+  run(process.execPath, [inRoot('node_modules', 'typescript', 'bin', 'tsc'), '-p', '.'], {
+    stdio: ['ignore', 2, 2],
+  })
+  for (const program of ['cli', 'daemon', 'tray']) {
+    const main = inRoot('dist', program, 'main.js')
+    if (existsSync(main)) chmodSync(main, 0o755)
+  }
+  writeFileSync(stamp, wanted)
+}
+
+/** Installs and builds what is needed. */
+export const setUp = () => {
+  checkNode()
+  install()
+  build()
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) setUp()

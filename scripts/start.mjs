@@ -1,0 +1,127 @@
+// `npm start`: from a fresh clone to a running gateway that has shown what it does. Starts the daemon
+// in the foreground, sends it one real GitHub event as GitHub would, shows what became of it, and
+// stays up until Ctrl-C.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { styleText } from 'node:util'
+import { root, setUp } from './setup.mjs'
+
+const webhook = '/webhook/github'
+const sample = 'github:pull_request.opened'
+const shownLines = 4
+
+const built = (...names) => join(root, 'dist', ...names)
+const load = (...names) => import(pathToFileURL(built(...names)).href)
+const say = (text = '') => process.stdout.write(`${text}\n`)
+const bold = (text) => (process.stdout.isTTY ? styleText('bold', text) : text)
+
+/** A row of the report: a word on the left, lines of text beside it, cut where it gets long. */
+const row = (word, text) => {
+  const lines = text.trimEnd().split('\n')
+  const shown = lines
+    .slice(0, shownLines)
+    .map((line) => (line.length > 88 ? `${line.slice(0, 87)}…` : line))
+  if (lines.length > shownLines) shown.push(`… ${lines.length - shownLines} more lines`)
+  shown.forEach((line, index) =>
+    say(`  ${bold((index === 0 ? word : '').padEnd(9))} ${line}`.trimEnd()),
+  )
+}
+
+const startDaemon = async () => {
+  const child = spawn(process.execPath, [built('daemon', 'main.js')], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  const ended = once(child, 'exit').then(([code]) => code ?? 1)
+  const first = await Promise.race([once(child, 'message'), ended])
+  if (typeof first === 'number') process.exit(first)
+  if (child.connected) child.disconnect()
+  return { ended }
+}
+
+/** Runs the command line of doorward and gives its JSON answer, or undefined when it fails. */
+const cli = async (...args) => {
+  const child = spawn(process.execPath, [built('cli', 'main.js'), ...args, '--json'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.on('data', (chunk) => (text += chunk))
+  const [code] = await once(child, 'close')
+  return code === 0 ? JSON.parse(text) : undefined
+}
+
+/** The event once nothing more happens to it by itself. */
+const untilFinished = async (client, id) => {
+  const control = new AbortController()
+  const stream = await client.open('/events/stream', { signal: control.signal })
+  const look = async () => {
+    const event = await client.get(`/events/${id}`)
+    return ['accepted', 'queued', 'running', 'delivering'].includes(event.state) ? undefined : event
+  }
+  try {
+    let event = await look()
+    const changes = stream[Symbol.asyncIterator]()
+    while (!event && !(await changes.next()).done) event = await look()
+    return event
+  } finally {
+    control.abort()
+    stream.on('error', () => undefined)
+  }
+}
+
+const showOneEvent = async (client) => {
+  const { webhooks } = await client.get('/webhooks')
+  if (
+    !webhooks.some(({ path, enabled, secret }) => path === webhook && enabled && secret === 'set')
+  ) {
+    say(
+      `Your configuration has no enabled webhook ${webhook} with its secret set: nothing was sent.`,
+    )
+    return
+  }
+  const sent = await cli('webhook', 'send', webhook, '--sample', sample, '--no-start')
+  const event = sent && (await untilFinished(client, sent.id))
+  if (!event) return
+  row('sent', `${sample}, as GitHub would send it: ${(event.size / 1024).toFixed(1)} KB, signed`)
+  row('verified', `${event.id} on ${event.webhook}, delivery ${event.deliveryId}`)
+  row('prompt', event.prompt ?? `none: ${event.state}`)
+  if (event.state === 'done')
+    row('answer', `from agent ${event.agent}, in ${event.durations.agentMs} ms\n${event.result}`)
+  else row(event.state, event.detail ?? event.code ?? '')
+}
+
+const say3 = (rows) => {
+  for (const [what, command] of rows) say(`  ${bold(what.padEnd(20))} ${command}`)
+}
+
+setUp()
+const { homeAt } = await load('shared', 'home.js')
+const { connect } = await load('shared', 'client.js')
+const { version } = await load('shared', 'version.js')
+const home = homeAt()
+
+const running = await connect(home).catch(() => undefined)
+const started = running ? undefined : await startDaemon()
+const client = running ?? (await connect(home))
+
+say(
+  `${bold(`doorward ${version}`)} ${running ? 'runs already' : 'runs'} at ${client.daemon.url}, home ${home.root.replace(homedir(), '~')}`,
+)
+say()
+await showOneEvent(client)
+client.close()
+say()
+say(
+  running
+    ? 'It was running before and goes on; stop it with: npx doorward daemon stop. What to do next:'
+    : 'It stays up; Ctrl-C stops it. What to do next, in another terminal in this folder:',
+)
+say3([
+  ['send another event', `npx doorward webhook send ${webhook} --sample ${sample} --wait`],
+  ['log in', 'npx doorward oauth login github --client-id YOUR_CLIENT_ID --client-secret-stdin'],
+  ['open the tray', 'npx doorward tray'],
+])
+if (started) process.exitCode = await started.ended

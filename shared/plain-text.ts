@@ -1,0 +1,20 @@
+/*
+ * Text from outside (payloads, agents' answers, standard error) can hold escape sequences that
+ * repaint a terminal, and characters that turn a line around.
+ */
+
+// ECMA-48: CSI and OSC sequences, and other escapes of two characters.
+const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -~])/g
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+const bidirectional = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
+/** The text with its line breaks and tabs, without escape, control and direction characters. */
+export const plainLines = (text: string): string =>
+  text
+    .replaceAll('\r\n', '\n')
+    .replace(escapes, '')
+    .replace(controls, '')
+    .replace(bidirectional, '')
+
+/** The same on one line, white space folded. */
+export const plainLine = (text: string): string => plainLines(text).replaceAll(/\s+/g, ' ').trim()
