@@ -118,7 +118,7 @@ const startBus = async (folder: string, children: ChildProcess[]): Promise<strin
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   children.push(child)
-  return firstLine(child, child.stdout as Readable, 'dbus-daemon')
+  return firstLine(child, child.stdout, 'dbus-daemon')
 }
 
 const firstLine = async (child: ChildProcess, stream: Readable, name: string): Promise<string> =>
