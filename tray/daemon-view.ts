@@ -27,10 +27,14 @@ export const starting = (now: number): DaemonView => ({
   patienceUntil: now + 15_000,
 })
 
-/** The daemon that was started has ended with this exit code (-1: it could not be run). */
-export const startFailed = (before: DaemonView, code: number): DaemonView => {
-  const why = code === 78 ? 'configuration cannot be used' : `exit code ${code}`
-  return lost({ ...before, patienceUntil: 0, startFailure: `Daemon did not start: ${why}` })
+/**
+ * The daemon that was started has ended, with why in one line. That counts only while none has ever
+ * answered: another one may have been quicker, or it ended after a life of its own.
+ */
+export const startFailed = (before: DaemonView, why: string): DaemonView => {
+  if (before.lastSeen !== undefined) return before
+  const startFailure = `Daemon did not start: ${why}`
+  return lost({ ...before, patienceUntil: 0, startFailure }, startFailure)
 }
 
 /** After a connection that failed or ended. */
@@ -44,7 +48,7 @@ export const failed = (before: DaemonView, error: unknown, now: number): DaemonV
 export const isAbsent = (error: unknown): boolean =>
   error instanceof DoorwardError && error.code === 'daemon-unreachable'
 
-const lost = (before: DaemonView, reason = before.startFailure ?? ''): DaemonView => ({
+const lost = (before: DaemonView, reason: string): DaemonView => ({
   ...before,
   view: {
     state: 'unreachable',

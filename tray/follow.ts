@@ -28,17 +28,17 @@ export const follow = async (
   signal: AbortSignal,
 ): Promise<void> => {
   let waitMs = firstWaitMs
-  let resume: Resume | undefined
+  let last: Place | undefined
   while (!signal.aborted) {
     try {
-      await followOnce(home, signal, resume, {
+      await followOnce(home, signal, last, {
         ...follower,
         onStatus: (status) => {
           waitMs = firstWaitMs
           follower.onStatus(status)
         },
         onPlace: (place) => {
-          resume = place
+          last = place
         },
       })
     } catch (error) {
@@ -50,31 +50,34 @@ export const follow = async (
   }
 }
 
-/** Where to go on in the stream of one run of the daemon. */
-type Resume = { readonly startedAt: string; readonly lastEventId: string }
+/** How far the stream was read; without an id, nothing came yet from this run of the daemon. */
+type Place = { readonly startedAt: string; readonly lastEventId?: string }
 
 /** One connection, from hello to its end. Throws why it ended. */
 const followOnce = async (
   home: Home,
   signal: AbortSignal,
-  resume: Resume | undefined,
-  follower: Follower & { readonly onPlace: (place: Resume) => void },
+  last: Place | undefined,
+  follower: Follower & { readonly onPlace: (place: Place) => void },
 ): Promise<void> => {
   const client = await connect(home)
   const ended = new AbortController()
   const connection = AbortSignal.any([signal, ended.signal])
   try {
     const { startedAt } = client.daemon
-    // A new daemon counts from the start again: an old place would mean nothing to it.
-    const known = resume?.startedAt === startedAt ? resume.lastEventId : undefined
+    // To a daemon that was started since, any foreign id means: send all you have. To the one that is
+    // met first, none means: send only what is new.
+    const isNew = last !== undefined && last.startedAt !== startedAt
+    const after = last?.lastEventId ?? (isNew ? '0-0' : undefined)
     const stream = await client.open('/events/stream', {
       signal: connection,
       timeoutMs: silenceMs,
       headers: {
         accept: 'text/event-stream',
-        ...(known === undefined ? {} : { 'last-event-id': known }),
+        ...(after === undefined ? {} : { 'last-event-id': after }),
       },
     })
+    follower.onPlace({ startedAt, ...(after === undefined ? {} : { lastEventId: after }) })
     const refresh = refresher(client, connection, follower.onStatus)
     const parser = createParser({
       maxBufferSize: maxMessageCharacters,

@@ -63,7 +63,11 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
         if (daemon !== unknownDaemon || !isAbsent(error))
           return become(failed(daemon, error, Date.now()))
         become(starting(Date.now()))
-        startDaemon(home, (code) => become(startFailed(daemon, code)))
+        try {
+          startDaemon(home, (why) => become(startFailed(daemon, why)))
+        } catch (error) {
+          become(startFailed(daemon, nameOf(error)))
+        }
       },
     },
     stopping.signal,

@@ -201,6 +201,15 @@ describe('the tray on a desktop', () => {
     assert.match(tray.stderr(), /finds no desktop/)
   })
 
+  it('ends when the desktop goes away', async () => {
+    await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    await desktop.endDisplay()
+    assert.equal(await tray.ended, 1)
+    assert.match(tray.stderr(), /finds no desktop/)
+  })
+
   it('runs only its own copy of the tray program', async () => {
     await startFakeDaemon(home, statusWith())
     const planted = await temporaryFolder()

@@ -45,6 +45,8 @@ export type Desktop = {
   readonly hangNotes: () => void
   /** How many icons were registered so far. */
   readonly registrations: () => number
+  /** Ends the display alone, as when a person logs out. */
+  readonly endDisplay: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -74,6 +76,10 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
     return {
       ...parts,
       env,
+      endDisplay: async () => {
+        const [display] = children
+        if (display) await end(display)
+      },
       stop: async () => {
         bus.disconnect()
         await Promise.all(children.map(end))
