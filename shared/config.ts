@@ -138,10 +138,13 @@ const secureUrl = z
 
 const isSecureOrLoopback = (text: string): boolean => {
   if (!URL.canParse(text)) return false
-  const { protocol, hostname } = new URL(text)
-  if (protocol === 'https:') return true
-  return protocol === 'http:' && /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+  const { protocol } = new URL(text)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
 }
+
+/** True for a URL of this machine itself, where plain http is no risk. */
+export const isLoopbackUrl = (url: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)
 
 export const providerSchema = z.strictObject({
   issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),

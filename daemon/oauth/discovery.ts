@@ -1,7 +1,8 @@
 import { type AuthorizationServer, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
+import { isLoopbackUrl } from '../../shared/config.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Provider } from './providers.ts'
-import { isLoopbackUrl, requestOptions } from './request-provider.ts'
+import { requestOptions } from './request-provider.ts'
 
 /** Where to talk to a provider, with both endpoints known. */
 export type Endpoints = {

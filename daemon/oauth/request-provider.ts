@@ -1,5 +1,5 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
-import { isLoopbackHost } from '../../shared/config.ts'
+import { isLoopbackUrl } from '../../shared/config.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 const timeoutMs = 30_000
@@ -15,10 +15,6 @@ export const requestOptions = (endpoint: string, signal: AbortSignal) => ({
   [customFetch]: fetchFromProvider,
   signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
 })
-
-/** True for an address on this machine, where plain http is no risk. */
-export const isLoopbackUrl = (url: string): boolean =>
-  isLoopbackHost(new URL(url).hostname.replace(/^\[(.*)\]$/, '$1'))
 
 const fetchFromProvider = async (url: string, init: RequestInit): Promise<Response> => {
   const { host } = new URL(url)
