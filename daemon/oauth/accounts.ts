@@ -3,6 +3,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { findClient } from './client-file.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './providers.ts'
+import { loginCommand } from './login-command.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import { type TokenRecord, summaryOf } from './token-record.ts'
 
@@ -43,13 +44,15 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
   )
 }
 
-/** What stops single providers: damaged and insecure token files, each with the command that mends it. */
+/** What stops single providers, each with the command that mends it: bad token files, ended logins. */
 export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =>
-  [...(await readAll(sources)).values()].flatMap((result) =>
-    result instanceof DoorwardError
-      ? [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
-      : [],
-  )
+  [...(await readAll(sources))].flatMap(([name, result]) => {
+    if (result instanceof DoorwardError)
+      return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
+    if (summaryOf(result, Date.now()).status !== 'needs-login') return []
+    const detail = `the access token of ${name} has expired and nothing can renew it`
+    return [{ code: 'needs-login', detail, hint: loginCommand(name) }]
+  })
 
 const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): TokenSummary =>
   result instanceof DoorwardError

@@ -11,6 +11,7 @@ import type { Discover } from './discovery.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from './one-at-a-time.ts'
 import { type Attempt, type Outcome, createPendingLogins, randomText } from './pending.ts'
+import { loginCommand } from './login-command.ts'
 import { providerError } from './provider-error.ts'
 import { findProvider } from './providers.ts'
 import { readCallback, readState } from './read-callback.ts'
@@ -171,9 +172,6 @@ export const createLogins = (
     },
   }
 }
-
-/** The command that starts a login of this provider. */
-export const loginCommand = (provider: string): string => `doorward oauth login ${provider}`
 
 const answerError = ({ provider }: Attempt, error: string): DoorwardError => {
   if (error === 'access_denied')
