@@ -101,6 +101,7 @@ describe('callback page in Chromium', function () {
       assert.equal(await page.getByRole('heading').innerText(), 'Logged in to Google')
       const text = await page.locator('body').innerText()
       assert.match(text, /ada@example\.com/)
+      assert.match(text, /kept on this machine/)
       assert.match(text, /You can close this window/)
 
       const { pathname, search, hash } = new URL(page.url())
