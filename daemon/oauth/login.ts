@@ -11,7 +11,7 @@ import type { Discover } from './discovery.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from './one-at-a-time.ts'
 import { type Attempt, type Outcome, createPendingLogins, randomText } from './pending.ts'
-import { providerError, refusalError } from './provider-error.ts'
+import { refusalError } from './provider-error.ts'
 import { findProvider } from './providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
@@ -47,8 +47,11 @@ export const createLogins = (
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
-    if (closing.signal.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
     const lease = await listener.open(provider.redirectHost)
+    if (closing.signal.aborted) {
+      lease.release()
+      throw new DoorwardError('stopping', 'the daemon is stopping')
+    }
     const now = Date.now()
     const attempt: Attempt = {
       loginId: randomText(),
@@ -91,10 +94,17 @@ export const createLogins = (
       if (answer.kind === 'error') throw refusalError(attempt.provider, answer.error)
       outcome = await exchangeAndSave(attempt, parameters)
     } catch (error) {
-      if (!(error instanceof DoorwardError)) log.error({ error: nameOf(error) }, 'login failed')
-      outcome = { status: 'failed', error: providerError(error, 'the login could not be finished') }
+      outcome = { status: 'failed', error: knownError(error) }
     }
     return pending.settle(attempt, outcome)
+  }
+
+  const knownError = (error: unknown): DoorwardError => {
+    if (error instanceof DoorwardError) return error
+    log.error({ error: nameOf(error) }, 'login failed')
+    return new DoorwardError('internal', 'something went wrong inside the daemon', {
+      hint: 'doorward daemon logs',
+    })
   }
 
   const exchangeAndSave = async (
