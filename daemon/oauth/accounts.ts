@@ -3,7 +3,6 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { findClient } from './client-file.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './providers.ts'
-import { loginCommand } from './login-command.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import { type TokenRecord, summaryOf } from './token-record.ts'
 
@@ -51,7 +50,7 @@ export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =
       return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
     if (summaryOf(result, Date.now()).status !== 'needs-login') return []
     const detail = `the access token of ${name} has expired and nothing can renew it`
-    return [{ code: 'needs-login', detail, hint: loginCommand(name) }]
+    return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
   })
 
 const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): TokenSummary =>
