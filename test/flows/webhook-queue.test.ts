@@ -7,6 +7,7 @@ import type { EventRecord, Status } from '../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { fixtureAgent, untilGone } from '../support/fixtures.ts'
 import { type Reply, send } from '../support/http.ts'
+import { openRaw } from '../support/raw.ts'
 import { type Reports, startReports } from '../support/reports.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -180,6 +181,18 @@ webhooks:
     assert.ok(!Number.isNaN(Date.parse(String(receivedAt))))
     assert.ok(lines.some((line) => line['event'] === running && line['state'] === 'failed'))
     assert.doesNotMatch(log, /canary/)
+  })
+
+  it('is not kept from ending by a sender in the middle of a body', async () => {
+    await start('{ drain_timeout: 15s }')
+    const socket = await openRaw(
+      daemon.url,
+      'POST /one HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx',
+    )
+    const asked = performance.now()
+    assert.equal(await daemon.stop(), 0)
+    assert.ok(performance.now() - asked < 1500, `took ${performance.now() - asked} ms`)
+    socket.destroy()
   })
 
   it('ends soon at a second signal, with an agent that ignores it and all that this has started', async () => {
