@@ -1,40 +1,76 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import { type Home, systemReason } from '../shared/home.ts'
 
 /**
  * Makes this process the only daemon of a home, by `run/daemon.lock`. A lock whose process has gone,
- * even by SIGKILL, is taken over. Throws `already-running` with the pid. Returns how to let go.
+ * even by SIGKILL, is taken over. Throws `already-running` with the pid, `home-unusable` where the
+ * file system cannot do it. Returns how to let go.
  */
 export const lockHome = async (home: Home): Promise<() => Promise<void>> => {
   const path = join(home.run, 'daemon.lock')
-  const mine = `${process.pid} ${startOf(process.pid) ?? '?'}`
-  const unique = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
-  await writeFile(unique, mine, { mode: 0o600 })
+  const mine = `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
   try {
-    // Two tries are enough after a crash; more are needed only while others do the same.
-    for (let tries = 0; tries < 20; tries += 1) {
-      if (await linked(unique, path)) return async () => letGo(path, mine)
-      const holder = await contentOf(path)
-      if (holder === undefined) continue
-      if (isAlive(holder)) {
-        const [pid] = holder.split(' ')
+    // After a crash one try is enough; more are needed only while others do the same.
+    for (let tries = 0; tries < 100; tries += 1) {
+      const holder = await acquire(path, mine)
+      if (holder === mine) return async () => letGo(path, mine)
+      if (holder !== undefined)
         throw new DoorwardError(
           'already-running',
-          `a daemon with pid ${pid} already runs on ${home.root}`,
+          `a daemon with pid ${pidOf(holder)} already runs on ${home.root}`,
           { hint: 'doorward daemon status, or doorward daemon restart' },
         )
-      }
-      await takeAway(path, unique, holder)
+      await setTimeout(20)
     }
-    throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    throw new DoorwardError('home-unusable', `cannot lock ${path}: ${systemReason(error)}`, {
+      cause: error,
+      hint: 'name a home on a disk with hard links with DOORWARD_HOME',
+    })
+  }
+  throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
+}
+
+/**
+ * Who holds the lock now: `mine` when we got it, another that lives, or undefined when it changes
+ * hands just now. A stale lock may be replaced only by who holds the lock on doing so, named after
+ * the stale one: without it, of two that saw the same stale lock the slower would remove the lock of
+ * the quicker. That second lock is made and, after a crash, taken over in the same way.
+ */
+const acquire = async (path: string, mine: string): Promise<string | undefined> => {
+  const unique = `${path}.${randomBytes(6).toString('hex')}`
+  await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
+  try {
+    if (await linked(unique, path)) return mine
+    const holder = await contentOf(path)
+    if (holder === undefined) return undefined
+    if (isAlive(holder)) return holder
+    const claim = `${path}.after-${nonceOf(holder)}`
+    if ((await acquire(claim, mine)) !== mine) return undefined
+    try {
+      // Only the holder of this claim replaces that lock, so what is seen here stays so.
+      if ((await contentOf(path)) !== holder) return undefined
+      await rename(unique, path)
+      return mine
+    } finally {
+      await letGo(claim, mine)
+    }
   } finally {
     await unlink(unique).catch(() => undefined)
   }
 }
+
+const pidOf = (holder: string): string => holder.split(' ')[0] ?? ''
+
+/** Names one holding of a lock; what is no lock of ours is named by all of it. */
+const nonceOf = (holder: string): string =>
+  createHash('sha256').update(holder).digest('hex').slice(0, 12)
 
 /** Creates the lock with its content in one step: no one sees it empty. */
 const linked = async (from: string, path: string): Promise<boolean> => {
@@ -44,19 +80,6 @@ const linked = async (from: string, path: string): Promise<boolean> => {
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
     throw error
-  }
-}
-
-/** Moves a stale lock aside; one that another process has just made is put back. */
-const takeAway = async (path: string, unique: string, stale: string): Promise<void> => {
-  const aside = `${unique}.stale`
-  try {
-    await rename(path, aside)
-    if ((await contentOf(aside)) !== stale) await linked(aside, path)
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-  } finally {
-    await unlink(aside).catch(() => undefined)
   }
 }
 

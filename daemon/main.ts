@@ -13,18 +13,23 @@ const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 
 const run = async (): Promise<void> => {
   const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
-  const daemon = await startDaemon(homeAt(values.home), process.env)
-  endOnSignals(daemon)
-  // A parent with a channel is told; it need not poll.
-  process.send?.({ url: daemon.url })
+  const starting = startDaemon(homeAt(values.home), process.env)
+  endOnSignals(starting)
+  const daemon = await starting
+  // A parent with a channel is told; it need not poll. It may have gone.
+  process.send?.({ url: daemon.url }, () => undefined)
 }
 
-const endOnSignals = (daemon: RunningDaemon): void => {
+/** From the first moment: a start that is interrupted goes on to its end and leaves nothing. */
+const endOnSignals = (starting: Promise<RunningDaemon>): void => {
   let asked = 0
   const end = () => {
     asked += 1
-    if (asked === 1) void daemon.stop()
-    else daemon.abort()
+    const again = asked > 1
+    starting.then(
+      (daemon) => (again ? daemon.abort() : void daemon.stop().catch(report)),
+      () => undefined,
+    )
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
