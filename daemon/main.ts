@@ -13,6 +13,8 @@ const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 
 const run = async (): Promise<void> => {
   const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
+  // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   const starting = startDaemon(homeAt(values.home), process.env)
   endOnSignals(starting)
   const daemon = await starting

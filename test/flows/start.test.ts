@@ -10,7 +10,13 @@ import type { DaemonFile, Status } from '../../shared/api.ts'
 import { connect } from '../../shared/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Home, homeAt } from '../../shared/home.ts'
-import { cleanEnvironment, daemonMain, spawnDaemon, startDaemon } from '../support/daemon.ts'
+import {
+  cleanEnvironment,
+  daemonMain,
+  spawnDaemon,
+  startDaemon,
+  untilFinished,
+} from '../support/daemon.ts'
 import { send } from '../support/http.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 
@@ -407,6 +413,23 @@ describe('a daemon that starts', () => {
     client.close()
     child.kill('SIGTERM')
     assert.deepEqual(await end, { code: 0, stderr: '' })
+  })
+
+  it('goes on when nobody reads its output any more', async () => {
+    const daemon = await startDaemon({
+      webhooks: 'webhooks:\n  - { path: /a, agent: echo, prompt_template: x, deliver_to: log }\n',
+    })
+    daemon.process.stdout?.destroy()
+    daemon.process.stderr?.destroy()
+    for (let turn = 0; turn < 3; turn += 1) {
+      const reply = await send(`${daemon.url}/a`, {
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      })
+      assert.equal(reply.status, 202)
+      assert.equal((await untilFinished(daemon, String(reply.json()['id']))).state, 'done')
+    }
+    assert.equal(await daemon.stop(), 0)
   })
 
   it('makes a new home from nothing, and takes the token that is there at the next start', async () => {
