@@ -2,81 +2,75 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-
-/*
- * Taking away a stale lock and making a new one are two steps, and whoever comes between them would
- * be a second holder. So nothing is taken away: who finds that the holder has gone links its own file
- * under a name made from the content it saw, and of all that saw the same only one succeeds. The
- * holder is the last of this row. It alone makes the row short again, by renaming itself to its head.
- */
+import { type Home, systemReason } from '../shared/home.ts'
 
 /**
  * Makes this process the only daemon of a home, by `run/daemon.lock`. A lock whose process has gone,
- * even by SIGKILL, is taken over. Throws `already-running` with the pid. Returns how to let go.
+ * even by SIGKILL, is taken over. Throws `already-running` with the pid, `home-unusable` where the
+ * file system cannot do it. Returns how to let go.
  */
 export const lockHome = async (home: Home): Promise<() => Promise<void>> => {
   const path = join(home.run, 'daemon.lock')
-  const nonce = randomBytes(8).toString('hex')
-  // The nonce makes every content, and so every name in a row, one of its kind.
-  const mine = `${process.pid} ${startOf(process.pid) ?? '?'} ${nonce}`
-  const unique = `${path}.${nonce}`
-  await writeFile(unique, mine, { mode: 0o600 })
+  const mine = `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
   try {
-    // Two tries are enough after a crash; more are needed only while others do the same.
-    for (let tries = 0; tries < 20; tries += 1) {
-      const row = await readRow(path)
-      if (row.holder !== undefined && isAlive(row.holder)) throw alreadyRunning(row.holder, home)
-      if (!(await linked(unique, row.next))) continue
-      // The row may have been made short after it was read: then our place is not in it.
-      if ((await readRow(path)).holder === mine) {
-        if (row.next !== path) await shorten(unique, path, [...row.names, row.next])
-        return async () => letGo(path, mine)
-      }
-      await unlink(row.next).catch(() => undefined)
+    // After a crash one try is enough; more are needed only while others do the same.
+    for (let tries = 0; tries < 100; tries += 1) {
+      const holder = await acquire(path, mine)
+      if (holder === mine) return async () => letGo(path, mine)
+      if (holder !== undefined)
+        throw new DoorwardError(
+          'already-running',
+          `a daemon with pid ${pidOf(holder)} already runs on ${home.root}`,
+          { hint: 'doorward daemon status, or doorward daemon restart' },
+        )
+      await setTimeout(20)
     }
-    throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    throw new DoorwardError('home-unusable', `cannot lock ${path}: ${systemReason(error)}`, {
+      cause: error,
+      hint: 'name a home on a disk with hard links with DOORWARD_HOME',
+    })
+  }
+  throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
+}
+
+/**
+ * Who holds the lock now: `mine` when we got it, another that lives, or undefined when it changes
+ * hands just now. A stale lock may be replaced only by who holds the lock on doing so, named after
+ * the stale one: without it, of two that saw the same stale lock the slower would remove the lock of
+ * the quicker. That second lock is made and, after a crash, taken over in the same way.
+ */
+const acquire = async (path: string, mine: string): Promise<string | undefined> => {
+  const unique = `${path}.${randomBytes(6).toString('hex')}`
+  await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
+  try {
+    if (await linked(unique, path)) return mine
+    const holder = await contentOf(path)
+    if (holder === undefined) return undefined
+    if (isAlive(holder)) return holder
+    const claim = `${path}.after-${nonceOf(holder)}`
+    if ((await acquire(claim, mine)) !== mine) return undefined
+    try {
+      // Only the holder of this claim replaces that lock, so what is seen here stays so.
+      if ((await contentOf(path)) !== holder) return undefined
+      await rename(unique, path)
+      return mine
+    } finally {
+      await letGo(claim, mine)
+    }
   } finally {
     await unlink(unique).catch(() => undefined)
   }
 }
 
-type Row = {
-  /** Content of the last file, or undefined when there is none. */
-  readonly holder: string | undefined
-  readonly names: readonly string[]
-  /** The name that the next holder has to take. */
-  readonly next: string
-}
+const pidOf = (holder: string): string => holder.split(' ')[0] ?? ''
 
-const readRow = async (path: string): Promise<Row> => {
-  const names: string[] = []
-  let holder: string | undefined
-  let next = path
-  for (
-    let content = await contentOf(next);
-    content !== undefined;
-    content = await contentOf(next)
-  ) {
-    holder = content
-    names.push(next)
-    next = `${path}.after-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
-  }
-  return { holder, names, next }
-}
-
-const shorten = async (unique: string, path: string, names: readonly string[]): Promise<void> => {
-  await rename(unique, path)
-  for (const name of names) if (name !== path) await unlink(name).catch(() => undefined)
-}
-
-const alreadyRunning = (holder: string, home: Home): DoorwardError =>
-  new DoorwardError(
-    'already-running',
-    `a daemon with pid ${holder.split(' ')[0]} already runs on ${home.root}`,
-    { hint: 'doorward daemon status, or doorward daemon restart' },
-  )
+/** Names one holding of a lock; what is no lock of ours is named by all of it. */
+const nonceOf = (holder: string): string =>
+  createHash('sha256').update(holder).digest('hex').slice(0, 12)
 
 /** Creates the lock with its content in one step: no one sees it empty. */
 const linked = async (from: string, path: string): Promise<boolean> => {

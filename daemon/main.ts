@@ -13,22 +13,30 @@ const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 
 const run = async (): Promise<void> => {
   const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
-  const daemon = await startDaemon(homeAt(values.home), process.env)
-  endOnSignals(daemon)
-  // A parent with a channel is told; it need not poll.
-  process.send?.({ url: daemon.url })
+  // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
+  const starting = startDaemon(homeAt(values.home), process.env)
+  endOnSignals(starting)
+  const daemon = await starting
+  // A parent with a channel is told; it need not poll. It may have gone.
+  process.send?.({ url: daemon.url }, () => undefined)
 }
 
 /** A terminal sends Ctrl-C to the whole group and a parent passes it on: within this time it is one. */
 const sameSignalMs = 500
 
-const endOnSignals = (daemon: RunningDaemon): void => {
+/** From the first moment: a start that is interrupted goes on to its end and leaves nothing. */
+const endOnSignals = (starting: Promise<RunningDaemon>): void => {
   let firstAt: number | undefined
   const end = () => {
     const now = performance.now()
     firstAt ??= now
-    if (now === firstAt) void daemon.stop()
-    else if (now - firstAt > sameSignalMs) daemon.abort()
+    if (now > firstAt && now - firstAt < sameSignalMs) return
+    const again = now > firstAt
+    starting.then(
+      (daemon) => (again ? daemon.abort() : void daemon.stop().catch(report)),
+      () => undefined,
+    )
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)

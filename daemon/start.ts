@@ -49,6 +49,8 @@ export const startDaemon = async (
   await prepareHome(home)
   const unlock = await lockHome(home)
   try {
+    // Of a daemon that was killed: its process number and port may be another's by now.
+    await unlink(home.daemonJson).catch(() => undefined)
     await makeHome(home)
     const env = await readEnvironment(home, processEnv)
     const config = await loadConfig(home, env)
@@ -68,7 +70,7 @@ const serve = async (
   unlock: () => Promise<void>,
 ): Promise<RunningDaemon> => {
   const { server: serverConfig, queue: queueConfig, events: eventsConfig } = config.gateway
-  const { log, close: closeLog } = openLog(home, env['DOORWARD_LOG_LEVEL'])
+  const { log, close: closeLog } = openLog(home, logLevelOf(env))
   const startedAt = new Date()
   const events = createEventStore(eventsConfig.keep)
   const budget = createByteBudget(queueConfig.max_bytes)
@@ -137,7 +139,7 @@ const serve = async (
   server.on('request', (request, response) => void handle(request, response))
 
   try {
-    await listen(server, serverConfig.host, serverConfig.port, apiToken)
+    await listen(server, serverConfig.host, serverConfig.port, apiToken, log)
     await writeWhole(home.daemonJson, daemonJson(url(), config, startedAt))
   } catch (error) {
     await oauth.close()
@@ -147,6 +149,16 @@ const serve = async (
   }
   noteStart(log, events, config, env, url())
   return { url: url(), stop, abort: queue.abort }
+}
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+const logLevelOf = (env: NodeJS.ProcessEnv): string => {
+  const level = env['DOORWARD_LOG_LEVEL'] || 'info'
+  if (logLevels.includes(level)) return level
+  throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is no level of a log', {
+    hint: `set it to one of ${logLevels.join(', ')}`,
+  })
 }
 
 const announceTo =
@@ -178,6 +190,7 @@ const listen = async (
   host: string,
   port: number,
   apiToken: string,
+  log: Log,
 ): Promise<void> => {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -187,25 +200,34 @@ const listen = async (
         resolve()
       })
     })
+    // Too many open files refuse one connection; they must not end the daemon.
+    server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EADDRINUSE') throw await portInUse(host, port, apiToken)
-    const reason = code === 'EACCES' ? 'this user may not listen there' : (code ?? 'unknown reason')
-    throw new DoorwardError('port-in-use', `cannot listen on ${host}:${port}: ${reason}`, {
+    if (code !== 'EACCES')
+      throw new DoorwardError('config-invalid', `cannot listen on ${host}: ${code}`, {
+        cause: error,
+        hint: 'this machine has no such address: choose another with server.host',
+      })
+    throw new DoorwardError('port-in-use', `this user may not listen on port ${port}`, {
       cause: error,
-      hint: 'choose another port with server.port or DOORWARD_PORT',
+      hint: 'choose one over 1023 with server.port or DOORWARD_PORT',
     })
   }
 }
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
-  const occupant = await whoAnswers(`http://${bracketed(host)}:${port}`, apiToken)
+  const occupant = await whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken)
+  const isDefault = port === 18_789
   const who =
-    occupant === 'other-doorward'
+    // This home is locked by us: one that holds its token is the daemon of a copy of it.
+    occupant === 'other-doorward' || occupant === 'ours'
       ? 'the doorward daemon of another home'
-      : 'another program (port 18789 is the default of other gateways too)'
+      : `another program${isDefault ? ' (port 18789 is the default of other gateways too)' : ''}`
+  const free = port < 65_535 ? port + 1 : port - 1
   return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
-    hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${port + 1}`,
+    hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
   })
 }
 
@@ -233,10 +255,11 @@ const daemonJson = (url: string, config: Config, startedAt: Date): string => {
 
 const portOf = (server: Server): number => (server.address() as AddressInfo | null)?.port ?? 0
 
+const urlOf = (host: string, server: Server): string =>
+  `http://${bracketed(localOf(host))}:${portOf(server)}`
+
 /** A listener on all addresses is reached over loopback by local clients. */
-const urlOf = (host: string, server: Server): string => {
-  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${bracketed(local)}:${portOf(server)}`
-}
+const localOf = (host: string): string =>
+  host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

@@ -5,7 +5,25 @@ import type { Config } from './load-config.ts'
 export type Warning = { readonly code: string; readonly detail: string; readonly hint: string }
 
 /** What a person should know about a configuration that can be used. Never a secret's value. */
-export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
+export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] => [
+  ...limitWarnings(config),
+  ...secretWarnings(config, env),
+]
+
+/** A body that never finds room is answered 503, and its sender tries again for ever. */
+const limitWarnings = ({ gateway }: Config): Warning[] =>
+  gateway.server.body_limit <= gateway.queue.max_bytes
+    ? []
+    : [
+        {
+          code: 'body-limit-too-large',
+          detail:
+            'server.body_limit is larger than queue.max_bytes: the largest bodies find no room',
+          hint: 'raise queue.max_bytes or lower server.body_limit in gateway.yaml',
+        },
+      ]
+
+const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
   config.webhooks
     .filter((webhook) => webhook.enabled)
     .flatMap(({ path, secretNames }): Warning[] => {

@@ -132,3 +132,14 @@ describe('secrets', () => {
     ])
   })
 })
+
+describe('limits', () => {
+  it('that leave no room for the largest body are warned about', async () => {
+    const codes = async (gateway: string) => {
+      const config = await loadConfig(await temporaryHome({ gateway }), {})
+      return warningsOf(config, {}).map(({ code }) => code)
+    }
+    assert.deepEqual(await codes('queue: { max_bytes: 10mb }\n'), ['body-limit-too-large'])
+    assert.deepEqual(await codes('queue: { max_bytes: 25mb }\n'), [])
+  })
+})
