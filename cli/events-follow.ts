@@ -21,10 +21,12 @@ export const followEvents = async (context: Context, webhook?: string): Promise<
   let lastId: string | undefined
   let pauseMs = firstPauseMs
   let client = await reachDaemon(context)
-  terminal.say('following; Ctrl-C ends it')
+  let opened = 'following; Ctrl-C ends it'
   for (;;) {
     try {
-      for await (const { id, record } of await openEventStream(client, signal, lastId)) {
+      const stream = await openEventStream(client, signal, lastId)
+      terminal.say(opened)
+      for await (const { id, record } of stream) {
         lastId = id ?? lastId
         pauseMs = firstPauseMs
         if (webhook === undefined || record.webhook === webhook) printChange(record, context)
@@ -44,7 +46,7 @@ export const followEvents = async (context: Context, webhook?: string): Promise<
       })
       if (!found) continue
       client = found
-      terminal.say('the daemon is back')
+      opened = 'the daemon is back'
       break
     }
   }

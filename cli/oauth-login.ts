@@ -116,8 +116,9 @@ const untilSettled = async (
       if (now.status !== 'pending') return now
     }
   } catch (error) {
-    if (signal.aborted) await client.delete(path, { timeoutMs: 3000 }).catch(() => undefined)
-    throw error
+    if (!signal.aborted) throw error
+    await client.delete(path, { timeoutMs: 3000 }).catch(() => undefined)
+    throw new DoorwardError('interrupted', `the login to ${plainLine(provider)} is cancelled`)
   } finally {
     stopSpinner()
   }
