@@ -25,7 +25,9 @@ const row = (word, text) => {
     .slice(0, shownLines)
     .map((line) => (line.length > 88 ? `${line.slice(0, 87)}…` : line))
   if (lines.length > shownLines) shown.push(`… ${lines.length - shownLines} more lines`)
-  say(`  ${bold(word.padEnd(9))} ${shown.join('\n            ')}`)
+  shown.forEach((line, index) =>
+    say(`  ${bold((index === 0 ? word : '').padEnd(9))} ${line}`.trimEnd()),
+  )
 }
 
 const startDaemon = async () => {
@@ -37,7 +39,7 @@ const startDaemon = async () => {
   const first = await Promise.race([once(child, 'message'), ended])
   if (typeof first === 'number') process.exit(first)
   if (child.connected) child.disconnect()
-  return ended
+  return { ended }
 }
 
 /** Runs the command line of doorward and gives its JSON answer, or undefined when it fails. */
@@ -102,7 +104,7 @@ const { version } = await load('shared', 'version.js')
 const home = homeAt()
 
 const running = await connect(home).catch(() => undefined)
-const ended = running ? undefined : await startDaemon()
+const started = running ? undefined : await startDaemon()
 const client = running ?? (await connect(home))
 
 say(
@@ -118,8 +120,8 @@ say(
     : 'It stays up; Ctrl-C stops it. What to do next, in another terminal in this folder:',
 )
 say3([
-  ['send another event', `npx doorward webhook send ${webhook} --sample github:issues.opened`],
+  ['send another event', `npx doorward webhook send ${webhook} --sample ${sample} --wait`],
   ['log in', 'npx doorward oauth login github --client-id YOUR_CLIENT_ID --client-secret-stdin'],
   ['open the tray', 'npx doorward tray'],
 ])
-if (ended) process.exitCode = await ended
+if (started) process.exitCode = await started.ended

@@ -57,6 +57,10 @@ export type ErrorCode =
   | 'needs-login'
   | 'token-file-damaged'
   | 'token-file-insecure'
+  // the tray
+  | 'tray-library-missing'
+  | 'tray-no-display'
+  | 'tray-failed'
   // the command line
   | 'usage'
   | 'interrupted'

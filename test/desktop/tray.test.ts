@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Home } from '../../shared/home.ts'
+import { type Desktop, labelsOf, startDesktop } from '../support/desktop.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { type RunningTray, startTray } from '../support/tray.ts'
+
+const answer = (id: string, text: string) =>
+  eventWith({
+    id,
+    resultPreview: text,
+    targets: [{ target: 'notify:desktop', state: 'done', attempts: 1 }],
+  })
+
+describe('the tray on a desktop', () => {
+  let desktop: Desktop
+  let home: Home
+  let trays: RunningTray[]
+
+  const start = (env = desktop.env, cwd?: string): RunningTray => {
+    const tray = startTray(home, env, cwd)
+    trays.push(tray)
+    return tray
+  }
+  const untilStatus = async (beginning: string) =>
+    desktop.untilMenu(([first]) => first?.label.startsWith(beginning) ?? false)
+
+  beforeEach(async () => {
+    trays = []
+    desktop = await startDesktop()
+    home = await temporaryHome()
+  })
+  afterEach(async () => {
+    await Promise.all(trays.map((tray) => tray.stop()))
+    await desktop.stop()
+  })
+
+  it('shows what the daemon says, and changes with it', async () => {
+    const daemon = await startFakeDaemon(home, statusWith({ events: [answer('a', 'run_done')] }))
+    start()
+    const rows = await untilStatus('Ready')
+    assert.deepEqual(labelsOf(rows), [
+      'Ready · 0 webhooks · 127.0.0.1:18789',
+      'Accounts',
+      'Recent events',
+      'Open configuration',
+      'Open logs',
+      'Quit tray',
+      'Stop daemon and quit',
+    ])
+    const recent = rows.find(({ label }) => label === 'Recent events')?.rows ?? []
+    assert.equal(recent.length, 10)
+    assert.match(recent[0]?.label ?? '', /✓ \/github: run_done$/)
+    assert.equal(recent[0]?.enabled, true)
+    assert.equal(recent[9]?.enabled, false)
+
+    const idle = await desktop.iconName()
+    daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
+    daemon.send({})
+    const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
+    assert.equal(needy[0]?.enabled, false)
+    assert.notEqual(await desktop.iconName(), idle)
+  })
+
+  it('makes the answer of an agent a notification, once and as plain text', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    start()
+    await untilStatus('Ready')
+    daemon.send({ ...answer('n', ''), state: 'running' })
+    daemon.send(answer('n', '--help <b>not</b> an option & $(id) "quoted"\nsecond line'))
+    daemon.send(answer('n', 'the same once more'))
+    daemon.send(
+      eventWith({ id: 'f', state: 'failed', webhook: '/-x', detail: 'agent "a" was not found' }),
+    )
+    const notes = await desktop.untilNotes(2)
+    assert.deepEqual(
+      [...notes].sort((a, b) => a.title.length - b.title.length),
+      [
+        {
+          app: 'Doorward',
+          title: 'Doorward · /github',
+          body: ' --help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
+        },
+        {
+          app: 'Doorward',
+          title: 'Doorward · /-x: failed',
+          body: 'Agent "a" was not found',
+        },
+      ],
+    )
+  })
+
+  it('shows the result of a recent event that is clicked', async () => {
+    await startFakeDaemon(home, statusWith({ events: [eventWith({ resultPreview: 'all well' })] }))
+    start()
+    await untilStatus('Ready')
+    await desktop.untilMenu((rows) => rows[2]?.rows[0]?.enabled === true)
+    await desktop.click('Recent events', '01-02 ✓')
+    assert.deepEqual(await desktop.untilNotes(1), [
+      { app: 'Doorward', title: 'Doorward · /github: done', body: 'all well' },
+    ])
+  })
+
+  it('brings the icon back with the same menu when its program is killed', async () => {
+    const daemon = await startFakeDaemon(
+      home,
+      statusWith({ queue: { waiting: 0, running: 2, bytes: 9 } }),
+    )
+    const tray = start()
+    await untilStatus('Working · 2 running')
+    const before = desktop.registrations()
+    process.kill(await desktop.iconProcess(), 'SIGKILL')
+    for (let update = 0; update < 50; update += 1) daemon.send({})
+    await desktop.untilMenu(() => desktop.registrations() > before)
+    await untilStatus('Working · 2 running')
+    assert.equal(tray.process.exitCode, null)
+  })
+
+  it('says within two seconds that the daemon died, and that it is back', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    start()
+    await untilStatus('Ready')
+    const ready = await desktop.iconName()
+    const died = performance.now()
+    await daemon.die()
+    const rows = await untilStatus('Daemon not running · last seen ')
+    assert.ok(performance.now() - died < 2000)
+    assert.equal(rows.find(({ label }) => label === 'Stop daemon and quit')?.enabled, false)
+    assert.notEqual(await desktop.iconName(), ready)
+
+    const returned = performance.now()
+    const next = await startFakeDaemon(home, statusWith())
+    await untilStatus('Ready')
+    assert.ok(performance.now() - returned < 2000)
+    next.send(answer('later', 'heard on the new connection'))
+    assert.equal((await desktop.untilNotes(1))[0]?.body, 'heard on the new connection')
+  })
+
+  it('survives a daemon that answers garbage, and says so', async () => {
+    const daemon = await startFakeDaemon(home, '<html>')
+    start()
+    await untilStatus('The daemon answers what the tray cannot read')
+    daemon.status = { version: 3 }
+    await untilStatus('The daemon answers what the tray cannot read')
+    daemon.status = statusWith()
+    await untilStatus('Ready')
+    daemon.send('not an event')
+    daemon.send({ id: 'x', state: 'exploded' })
+    daemon.send(answer('good', 'still here'))
+    assert.equal((await desktop.untilNotes(1))[0]?.body, 'still here')
+  })
+
+  it('ends by a click on Quit tray, and leaves the daemon alone', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    await desktop.click('Quit tray')
+    assert.equal(await tray.ended, 0)
+    assert.equal(tray.stderr(), '')
+    assert.deepEqual(daemon.posts, [])
+  })
+
+  it('asks the daemon to stop by a click on Stop daemon and quit', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    await desktop.click('Stop daemon and quit')
+    assert.equal(await tray.ended, 0)
+    assert.deepEqual(daemon.posts, ['/daemon/shutdown'])
+  })
+
+  it('runs once per home, also after one was killed', async () => {
+    await startFakeDaemon(home, statusWith())
+    const first = start()
+    await untilStatus('Ready')
+    const second = start()
+    assert.equal(await second.ended, 0)
+    assert.match(second.stderr(), /runs already/)
+
+    first.process.kill('SIGKILL')
+    await first.ended
+    const rivals = [start(), start(), start()]
+    await Promise.race(rivals.map(async ({ ended }) => ended))
+    await Promise.any(
+      [0, 1, 2].map(async (index) => {
+        const others = rivals.filter((_, other) => other !== index)
+        assert.deepEqual(await Promise.all(others.map(async ({ ended }) => ended)), [0, 0])
+      }),
+    )
+    assert.equal(rivals.filter(({ process }) => process.exitCode === null).length, 1)
+    await untilStatus('Ready')
+  })
+
+  it('says what is missing without a display', async () => {
+    const { DISPLAY: _, ...env } = desktop.env
+    const tray = start(env)
+    assert.equal(await tray.ended, 1)
+    assert.match(tray.stderr(), /finds no desktop/)
+  })
+
+  it('ends when the desktop goes away', async () => {
+    await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    await desktop.endDisplay()
+    assert.equal(await tray.ended, 1)
+    assert.match(tray.stderr(), /finds no desktop/)
+  })
+
+  it('runs only its own copy of the tray program', async () => {
+    await startFakeDaemon(home, statusWith())
+    const planted = await temporaryFolder()
+    await mkdir(join(planted, 'traybin'))
+    const proof = join(planted, 'ran')
+    const script = `#!/bin/sh\ntouch ${proof}\n`
+    await writeFile(join(planted, 'traybin', 'tray_linux_release'), script, { mode: 0o755 })
+    const first = start(desktop.env, planted)
+    await untilStatus('Ready')
+    await first.stop()
+
+    const staged = join(home.run, 'tray', '2.1.4', 'tray_linux_release')
+    await truncate(staged, 1000)
+    start(desktop.env, planted)
+    await untilStatus('Ready')
+    assert.ok((await readFile(staged)).length > 1_000_000)
+    await assert.rejects(readFile(proof), { code: 'ENOENT' })
+  })
+
+  it('goes on while the notification service hangs, and still ends', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    desktop.hangNotes()
+    for (const id of ['1', '2', '3', '4', '5']) daemon.send(answer(id, id))
+    daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
+    daemon.send({})
+    await untilStatus('Working · 1 waiting')
+    await desktop.click('Quit tray')
+    assert.equal(await tray.ended, 0)
+  })
+})
+
+describe('the tray on a desktop without notifications', () => {
+  it('goes on and says once what is missing', async () => {
+    const desktop = await startDesktop({ notifications: false })
+    const home = await temporaryHome()
+    const daemon = await startFakeDaemon(home, statusWith())
+    const tray = startTray(home, desktop.env)
+    try {
+      await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
+      const said = once(tray.process.stderr ?? tray.process, 'data')
+      daemon.send(answer('1', 'one'))
+      daemon.send(answer('2', 'two'))
+      await said
+      await desktop.click('Quit tray')
+      assert.equal(await tray.ended, 0)
+      assert.equal(tray.stderr().match(/notifications cannot be shown/g)?.length, 1)
+    } finally {
+      await tray.stop()
+      await desktop.stop()
+    }
+  })
+})

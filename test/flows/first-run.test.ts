@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { cleanEnvironment } from '../support/daemon.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+
+/** Runs `npm start`'s script until it has said its last line, then ends it as Ctrl-C does. */
+const startOnce = async (home: string): Promise<{ output: string; code: number | null }> => {
+  const child = spawn(process.execPath, [join(root, 'scripts/start.mjs')], {
+    cwd: root,
+    env: cleanEnvironment({ DOORWARD_HOME: home, DOORWARD_PORT: '0' }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const lastLine = new Promise<void>((resolve) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+      if (/open the tray.*\n/.test(output)) resolve()
+    })
+  })
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  await Promise.race([lastLine, once(child, 'exit')])
+  assert.equal(child.exitCode, null, output)
+  const ended = once(child, 'exit')
+  child.kill('SIGINT')
+  await ended
+  return { output, code: child.exitCode }
+}
+
+/** What differs from run to run, by a name. */
+const normalize = (text: string): string =>
+  text
+    .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
+    .replace(/home \S+/, 'home HOME')
+    .replace(/evt_[0-9a-f]+/, 'EVENT')
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'DELIVERY')
+    .replace(/in \d+ ms/, 'in N ms')
+    .trim()
+
+describe('npm start', () => {
+  it('makes a home, shows one event from its sender to its answer, and prints what the README says', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    const { output, code } = await startOnce(home)
+    assert.equal(code, 0, output)
+    const readme = await readFile(join(root, 'README.md'), 'utf8')
+    const transcript = /```text\n([^]*?)```/.exec(readme)?.[1] ?? ''
+    assert.equal(normalize(output), normalize(transcript))
+    assert.match(
+      await readFile(join(home, '.env'), 'utf8'),
+      /^GITHUB_WEBHOOK_SECRET=[0-9a-f]{64}$/m,
+    )
+    assert.equal(existsSync(join(home, 'run/daemon.json')), false)
+  })
+
+  it('starts again on the same home and changes nothing there', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    await startOnce(home)
+    const files = ['.env', 'config/webhooks.yaml', 'run/api.token']
+    const read = () => Promise.all(files.map((name) => readFile(join(home, name), 'utf8')))
+    const before = await read()
+    const { output, code } = await startOnce(home)
+    assert.equal(code, 0, output)
+    assert.deepEqual(await read(), before)
+    assert.doesNotMatch(output, /installing|building/)
+  })
+})

@@ -1,0 +1,304 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
+import { cleanEnvironment } from './daemon.ts'
+import { temporaryFolder } from './temporary.ts'
+
+/*
+ * A desktop without pixels: a virtual display and a private session bus, on which this process plays
+ * the panel (StatusNotifierWatcher) and the notification service. Nothing touches the real session.
+ */
+
+/** A row of the menu as the panel sees it, with `__` and `&&` undone. */
+export type ShownRow = {
+  readonly id: number
+  readonly label: string
+  readonly enabled: boolean
+  readonly visible: boolean
+  readonly rows: readonly ShownRow[]
+}
+
+export type ShownNote = {
+  readonly app: string
+  readonly title: string
+  readonly body: string
+}
+
+export type Desktop = {
+  /** The variables by which a program finds this desktop, and nothing else of the test run. */
+  readonly env: Record<string, string>
+  /** The process id of the tray program whose icon was registered last. */
+  readonly iconProcess: () => Promise<number>
+  /** The name of the icon picture; it changes with the picture. */
+  readonly iconName: () => Promise<string>
+  /** Waits until the visible rows of the menu fulfil this, and answers them. */
+  readonly untilMenu: (is: (rows: readonly ShownRow[]) => boolean) => Promise<readonly ShownRow[]>
+  /** Clicks the visible, enabled row with this path of label beginnings. */
+  readonly click: (...path: string[]) => Promise<void>
+  /** Waits until this many notifications came, and answers all. */
+  readonly untilNotes: (count: number) => Promise<readonly ShownNote[]>
+  /** From now on the notification service takes calls and never answers them. */
+  readonly hangNotes: () => void
+  /** How many icons were registered so far. */
+  readonly registrations: () => number
+  /** Ends the display alone, as when a person logs out. */
+  readonly endDisplay: () => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+export type DesktopOptions = { readonly notifications?: boolean }
+
+/** Starts one. Throws with the command that installs what is missing on this machine. */
+export const startDesktop = async (options: DesktopOptions = {}): Promise<Desktop> => {
+  checkPackages()
+  const folder = await temporaryFolder()
+  const children: ChildProcess[] = []
+  try {
+    const display = await startDisplay(children)
+    const address = await startBus(folder, children)
+    const runtime = join(folder, 'runtime')
+    await mkdir(runtime, { mode: 0o700 })
+    const env = cleanEnvironment({
+      HOME: folder,
+      DISPLAY: display,
+      DBUS_SESSION_BUS_ADDRESS: address,
+      XDG_RUNTIME_DIR: runtime,
+      GTK_A11Y: 'none',
+      NO_AT_BRIDGE: '1',
+    })
+    const bus = dbus.sessionBus({ busAddress: address })
+    await once(bus, 'connect')
+    const parts = await playPanel(bus, options)
+    return {
+      ...parts,
+      env,
+      endDisplay: async () => {
+        const [display] = children
+        if (display) await end(display)
+      },
+      stop: async () => {
+        bus.disconnect()
+        await Promise.all(children.map(end))
+      },
+    }
+  } catch (error) {
+    await Promise.all(children.map(end))
+    throw error
+  }
+}
+
+const packages = 'xvfb xauth dbus dbus-daemon libayatana-appindicator3-1 libnotify-bin'
+
+const checkPackages = (): void => {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const missing = ['Xvfb', 'dbus-daemon', 'notify-send'].filter(
+    (name) => !folders.some((folder) => existsSync(join(folder, name))),
+  )
+  if (missing.length > 0)
+    throw new Error(
+      `missing ${missing.join(', ')}: sudo apt-get install -y --no-install-recommends ${packages}`,
+    )
+}
+
+const startDisplay = async (children: ChildProcess[]): Promise<string> => {
+  const args = ['-displayfd', '3', '-screen', '0', '640x480x24', '-nolisten', 'tcp']
+  const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
+  children.push(child)
+  return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
+}
+
+/** A bus without service files: nothing that is installed here can be started by a message. */
+const startBus = async (folder: string, children: ChildProcess[]): Promise<string> => {
+  const config = join(folder, 'bus.conf')
+  await writeFile(
+    config,
+    `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
+     <policy context="default"><allow send_destination="*" eavesdrop="true"/>
+     <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`,
+  )
+  const child = spawn('dbus-daemon', [`--config-file=${config}`, '--nofork', '--print-address=1'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  children.push(child)
+  return firstLine(child, child.stdout, 'dbus-daemon')
+}
+
+const firstLine = async (child: ChildProcess, stream: Readable, name: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = ''
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')).trim())
+    })
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
+  })
+
+const end = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+}
+
+type Item = { readonly sender: string; readonly path: string }
+type Layout = [number, Record<string, Variant>, Variant<Layout>[]]
+
+const watcherName = 'org.kde.StatusNotifierWatcher'
+const notesName = 'org.freedesktop.Notifications'
+const menuName = 'com.canonical.dbusmenu'
+
+/** Plays the panel and the notification service on this bus. */
+const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
+  const news = new EventEmitter()
+  const items: Item[] = []
+  const notes: ShownNote[] = []
+  let hung = false
+
+  const call = async (
+    message: Pick<Message, 'destination' | 'path' | 'interface' | 'member'> &
+      Partial<Pick<Message, 'signature' | 'body'>>,
+  ): Promise<unknown[]> => (await bus.call(new dbus.Message(message)))?.body ?? []
+
+  const answer = (message: Message): boolean => {
+    const reply = (signature: string, body: unknown[]) => {
+      bus.send(dbus.Message.newMethodReturn(message, signature, body))
+      return true
+    }
+    const { interface: name, member, body } = message
+    if (name === 'org.freedesktop.DBus.Properties' && message.path === '/StatusNotifierWatcher') {
+      const properties = {
+        IsStatusNotifierHostRegistered: new dbus.Variant('b', true),
+        ProtocolVersion: new dbus.Variant('i', 0),
+        RegisteredStatusNotifierItems: new dbus.Variant('as', []),
+      }
+      if (member === 'GetAll') return reply('a{sv}', [properties])
+      return reply('v', [properties[body[1] as keyof typeof properties]])
+    }
+    if (name === watcherName && member === 'RegisterStatusNotifierItem') {
+      items.push({ sender: message.sender, path: String(body[0]) })
+      news.emit('news')
+      return reply('', [])
+    }
+    if (name === notesName && member === 'Notify') {
+      notes.push({ app: String(body[0]), title: String(body[3]), body: String(body[4]) })
+      news.emit('news')
+      return hung || reply('u', [notes.length])
+    }
+    if (name === notesName && member === 'GetServerInformation')
+      return hung || reply('ssss', ['test', 'doorward', '1', '1.2'])
+    if (name === notesName && member === 'GetCapabilities') return reply('as', [['body']])
+    return false
+  }
+  bus.addMethodHandler(answer)
+  bus.on('message', (message: Message) => {
+    if (message.type === dbus.MessageType.SIGNAL) news.emit('news')
+  })
+  for (const name of [menuName, 'org.kde.StatusNotifierItem'])
+    await call({
+      destination: 'org.freedesktop.DBus',
+      path: '/org/freedesktop/DBus',
+      interface: 'org.freedesktop.DBus',
+      member: 'AddMatch',
+      signature: 's',
+      body: [`type='signal',interface='${name}'`],
+    })
+  await bus.requestName(watcherName, 0)
+  if (options.notifications !== false) await bus.requestName(notesName, 0)
+
+  /** Reads again after every piece of news until it is as wanted; mocha's timeout ends it. */
+  const until = async <Value>(read: () => Promise<Value | undefined>): Promise<Value> => {
+    for (;;) {
+      const change = once(news, 'news')
+      const value = await read().catch(() => undefined)
+      if (value !== undefined) return value
+      await change
+    }
+  }
+
+  const property = async (name: string): Promise<string> => {
+    const item = items.at(-1)
+    if (!item) throw new Error('no icon is registered')
+    const [value] = (await call({
+      destination: item.sender,
+      path: item.path,
+      interface: 'org.freedesktop.DBus.Properties',
+      member: 'Get',
+      signature: 'ss',
+      body: ['org.kde.StatusNotifierItem', name],
+    })) as [Variant<string>]
+    return value.value
+  }
+
+  const onMenu = async (member: string, signature: string, body: unknown[]) => {
+    const path = await property('Menu')
+    const destination = items.at(-1)?.sender ?? ''
+    return call({ destination, path, interface: menuName, member, signature, body })
+  }
+
+  const readMenu = async (): Promise<readonly ShownRow[]> => {
+    const [, layout] = (await onMenu('GetLayout', 'iias', [0, -1, []])) as [number, Layout]
+    return rowsOf(layout)
+  }
+
+  const untilMenu: Desktop['untilMenu'] = async (is) =>
+    until(async () => {
+      const rows = await readMenu()
+      return is(rows) ? rows : undefined
+    })
+
+  return {
+    untilMenu,
+    click: async (...path: string[]) => {
+      // Over the bus even a hidden or disabled row could be clicked; a person cannot do that.
+      const row = await until(async () => find(await readMenu(), path))
+      await onMenu('Event', 'isvu', [row.id, 'clicked', new dbus.Variant('i', 0), 0])
+    },
+    iconName: async () => until(async () => property('IconName')),
+    iconProcess: async () =>
+      until(async () => {
+        const [pid] = await call({
+          destination: 'org.freedesktop.DBus',
+          path: '/org/freedesktop/DBus',
+          interface: 'org.freedesktop.DBus',
+          member: 'GetConnectionUnixProcessID',
+          signature: 's',
+          body: [items.at(-1)?.sender ?? ''],
+        })
+        return Number(pid)
+      }),
+    untilNotes: async (count: number) =>
+      until(async () => (notes.length >= count ? notes : undefined)),
+    hangNotes: () => {
+      hung = true
+    },
+    registrations: () => items.length,
+  }
+}
+
+const rowsOf = ([, , children]: Layout): ShownRow[] =>
+  children
+    .map(({ value }): ShownRow => {
+      const [id, properties] = value
+      const label = String(properties['label']?.value ?? '')
+      return {
+        id,
+        label: label.replaceAll('__', '_'),
+        enabled: properties['enabled']?.value !== false,
+        visible: properties['visible']?.value !== false,
+        rows: rowsOf(value),
+      }
+    })
+    .filter(({ visible, label }) => visible && label !== '')
+
+const find = (rows: readonly ShownRow[], [first, ...rest]: string[]): ShownRow | undefined => {
+  const row = rows.find(({ label, enabled }) => enabled && label.startsWith(first ?? ''))
+  return row && rest.length > 0 ? find(row.rows, rest) : row
+}
+
+/** The labels of a list of rows, for messages and comparisons. */
+export const labelsOf = (rows: readonly ShownRow[]): string[] => rows.map(({ label }) => label)

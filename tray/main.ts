@@ -1,0 +1,44 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { DoorwardError } from '../shared/errors.ts'
+import { homeAt, prepareHome } from '../shared/home.ts'
+import { becomeOnlyOne } from './only-one.ts'
+import { runTray } from './tray.ts'
+
+/** Starts the tray of one home: `node dist/tray/main.js [--home DIR]`. */
+const main = async (): Promise<number> => {
+  const home = homeAt(homeOption())
+  await prepareHome(home)
+  // A private folder to stand in: no file of the folder it was started in can be run by mistake.
+  const folder = join(home.run, 'tray')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  process.chdir(folder)
+  if (!(await becomeOnlyOne(home.root))) {
+    process.stderr.write(`the tray of ${home.root} runs already\n`)
+    return 0
+  }
+  await runTray(home, folder)
+  return 0
+}
+
+const homeOption = (): string | undefined => {
+  try {
+    return parseArgs({ options: { home: { type: 'string' } } }).values.home
+  } catch {
+    throw new DoorwardError('usage', 'the tray takes only --home DIR')
+  }
+}
+
+const describe = (error: unknown): string => {
+  if (!(error instanceof DoorwardError))
+    return `doorward tray: something went wrong (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
+  return [`doorward tray: ${error.message}`, ...(error.hint ? [`  ${error.hint}`] : [])].join('\n')
+}
+
+const code = await main().catch((error: unknown) => {
+  process.stderr.write(`${describe(error)}\n`)
+  return error instanceof DoorwardError && error.code === 'usage' ? 2 : 1
+})
+// A notify-send that hangs would keep the process alive.
+process.exit(code)

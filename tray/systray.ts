@@ -1,0 +1,227 @@
+/* oxlint-disable no-underscore-dangle -- names of systray2 */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import type { Interface } from 'node:readline'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { escapeLabel } from './label.ts'
+import type { Row } from './menu.ts'
+import { stageBinary } from './stage-binary.ts'
+import { trayErrorOf } from './tray-error.ts'
+
+/*
+ * The one file that knows systray2, and all that has to be known about it: its binary comes without
+ * the executable bit, `ready` never settles when the binary dies first, the tree is fixed at start,
+ * check marks and `kill` are broken, and a write to a dead binary is an uncaught EPIPE.
+ */
+
+/** What systray2 shows; the title of a separator is its mark. */
+type Item = {
+  title: string
+  readonly tooltip: string
+  readonly checked: false
+  enabled: boolean
+  hidden: boolean
+  readonly items?: Item[]
+  /** Given by systray2 when it starts; without it an update goes to the first row. */
+  readonly __id?: number
+}
+
+type SystrayMenu = { icon: string; title: string; tooltip: string; items: Item[] }
+
+type Systray = {
+  readonly process: ChildProcess | null
+  readonly _rl: Interface
+  readonly ready: () => Promise<void>
+  readonly sendAction: (
+    action:
+      | { type: 'update-item'; item: Item }
+      | { type: 'update-menu'; menu: SystrayMenu }
+      | { type: 'exit' },
+  ) => Promise<unknown>
+}
+
+type SystrayModule = { default: new (conf: { menu: SystrayMenu; copyDir: string }) => Systray }
+
+const binaries: Partial<Record<NodeJS.Platform, readonly [name: string, sha256: string]>> = {
+  linux: ['tray_linux_release', 'f61eee19036c0af93e2bb0e5b9fff0bd413469aff5ea1261b8fcfe9e2c027c04'],
+  darwin: [
+    'tray_darwin_release',
+    'b406fe6d13d1ba66f901a07267ecfcf1b615e9c8b3410287be576706bd737791',
+  ],
+  win32: [
+    'tray_windows_release.exe',
+    'ae61c63ece1392fc64abbfbd40de782f5b2a7b7d83e93f8b640a20395ae6e8a0',
+  ],
+}
+const systrayVersion = '2.1.4'
+const readyTimeoutMs = 10_000
+const stopTimeoutMs = 1500
+
+/** What is to be seen: the rows, the icon file (absolute path) and the tooltip where there is one. */
+export type Face = {
+  readonly rows: readonly Row[]
+  readonly icon: string
+  readonly tooltip: string
+}
+
+/** One running tray program with its menu. */
+export type Icon = {
+  /** Shows this instead; the rows must have the shape they had at the start. */
+  readonly show: (face: Face) => void
+  /** Resolves when the program has ended, with how. */
+  readonly ended: Promise<string>
+  /** Takes the icon away; always ends, within 1.5 s and a kill. */
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * Starts the tray program from a private copy in `folder` and shows the face.
+ * Throws `tray-library-missing`, `tray-no-display` or `tray-failed`.
+ */
+export const startIcon = async (
+  folder: string,
+  face: Face,
+  onClick: (row: Row) => void,
+): Promise<Icon> => {
+  const require = createRequire(import.meta.url)
+  const [name, sha256] = binaries[process.platform] ?? []
+  if (!name || !sha256)
+    throw new DoorwardError('tray-failed', `there is no tray program for ${process.platform}`)
+  const source = join(dirname(require.resolve('systray2')), 'traybin', name)
+  await stageBinary({ path: source, sha256 }, join(folder, systrayVersion), name)
+
+  // A CommonJS module with `exports.default`: an ESM import would wrap it once more.
+  const { default: SysTray } = require('systray2') as SystrayModule
+  let rows = face.rows
+  const items = face.rows.map(itemOf)
+  let { icon, tooltip } = face
+  const systray = new SysTray({ menu: menuOf({ icon, tooltip }, items), copyDir: folder })
+  const { child, ended } = await settled(systray)
+
+  // Its own listener would throw on a line that is not JSON.
+  systray._rl.removeAllListeners('line')
+  systray._rl.on('line', (line) => {
+    const id = clickedId(line)
+    const row = id === undefined ? undefined : rowOf(rows, items, id)
+    // Opening a submenu comes as a click too, and over D-Bus even a hidden row can be clicked.
+    if (row?.action && !row.hidden) onClick(row)
+  })
+
+  const isAlive = () => child.exitCode === null && child.signalCode === null
+  return {
+    show: (next) => {
+      if (!isAlive()) return
+      update(systray, items, next.rows)
+      rows = next.rows
+      if (next.icon === icon && next.tooltip === tooltip) return
+      ;({ icon, tooltip } = next)
+      ignoreFailure(systray.sendAction({ type: 'update-menu', menu: menuOf(next, []) }))
+    },
+    ended,
+    stop: async () => {
+      if (!isAlive()) return
+      ignoreFailure(systray.sendAction({ type: 'exit' }))
+      const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs)
+      await ended
+      clearTimeout(timer)
+    },
+  }
+}
+
+const menuOf = (face: { icon: string; tooltip: string }, items: Item[]): SystrayMenu => ({
+  icon: face.icon,
+  title: '',
+  tooltip: face.tooltip,
+  items,
+})
+
+const itemOf = (row: Row): Item => ({
+  title: row.separator ? '<SEPARATOR>' : escapeLabel(row.text, process.platform),
+  tooltip: '',
+  checked: false,
+  enabled: row.separator === true || row.action !== undefined || row.rows !== undefined,
+  hidden: row.hidden ?? false,
+  ...(row.rows ? { items: row.rows.map(itemOf) } : {}),
+})
+
+/** Sends what differs. A parent is never sent: that would show its hidden rows. */
+const update = (systray: Systray, items: readonly Item[], rows: readonly Row[]): void => {
+  if (items.length !== rows.length)
+    throw new DoorwardError('internal', 'the menu changed its shape while it was shown')
+  items.forEach((item, index) => {
+    const row = rows[index]
+    if (!row || row.separator) return
+    if (item.items) return update(systray, item.items, row.rows ?? [])
+    const { title, enabled, hidden } = itemOf(row)
+    if (item.title === title && item.enabled === enabled && item.hidden === hidden) return
+    Object.assign(item, { title, enabled, hidden })
+    ignoreFailure(systray.sendAction({ type: 'update-item', item: { ...item } }))
+  })
+}
+
+const rowOf = (rows: readonly Row[], items: readonly Item[], id: number): Row | undefined => {
+  for (const [index, item] of items.entries()) {
+    const row = rows[index]
+    if (item.__id === id) return row
+    const inner = item.items && row?.rows ? rowOf(row.rows, item.items, id) : undefined
+    if (inner) return inner
+  }
+  return undefined
+}
+
+const clickedId = (line: string): number | undefined => {
+  try {
+    const message = JSON.parse(line) as { type?: unknown; __id?: unknown } | null
+    return message?.type === 'clicked' && typeof message.__id === 'number'
+      ? message.__id
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A send fails only when the program has died, and that is heard of through `ended`. */
+const ignoreFailure = (sent: Promise<unknown>): void => {
+  sent.catch(() => undefined)
+}
+
+/** Waits until the program is ready, has ended, could not be started, or took too long. */
+const settled = async (
+  systray: Systray,
+): Promise<{ child: ChildProcess; ended: Promise<string> }> => {
+  const failure: { error?: unknown } = {}
+  const ready = systray.ready().catch((error: unknown) => {
+    failure.error = error
+  })
+  // systray2 has no event for the moment it has spawned the program.
+  while (systray.process === null && failure.error === undefined) await nextTurn()
+  const child = systray.process
+  if (!child) throw trayErrorOf('', systemCode(failure.error) ?? 'unknown reason')
+  let stderr = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(-4000)
+  })
+  child.stdin?.on('error', () => undefined)
+  const ended = endOf(child)
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve('it took too long'), readyTimeoutMs)
+  })
+  const ending = await Promise.race([ready, ended, late])
+  clearTimeout(timer)
+  if (failure.error === undefined && ending === undefined) return { child, ended }
+  child.kill('SIGKILL')
+  throw trayErrorOf(stderr, systemCode(failure.error) ?? ending ?? 'unknown reason')
+}
+
+/** After `close`, so that all it wrote has been read. Never rejects. */
+const endOf = async (child: ChildProcess): Promise<string> => {
+  if (child.pid === undefined) return new Promise<string>(() => undefined)
+  if (child.exitCode === null && child.signalCode === null) {
+    await once(child, 'close').catch(() => undefined)
+  }
+  return child.signalCode ?? `exit code ${child.exitCode}`
+}
