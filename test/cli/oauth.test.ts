@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { ServerResponse } from 'node:http'
 import type { Login, TokenSummary } from '../../shared/api.ts'
@@ -151,9 +151,10 @@ describe('cli: oauth', () => {
     const ended = resultOf(child)
     await untilSaid(child, 'stderr', /waiting for you/)
     child.kill('SIGINT')
-    const { code, stdout } = await ended
+    const { code, stdout, stderr } = await ended
     await server.close()
     assert.deepEqual([code, stdout], [130, ''])
+    assert.match(stderr, /the login to github is cancelled\n$/)
     assert.deepEqual(
       server.calls.filter(({ method }) => method === 'DELETE').map(({ path }) => path),
       ['/oauth/logins/login_1'],
@@ -249,22 +250,21 @@ describe('cli: oauth', () => {
     assert.match(unconfirmed.stderr, /did not confirm a revocation: it has no revocation endpoint/)
   })
 
-  it('ends with 1 when not logged in, and forgets the client all the same', async () => {
-    const server = await startContractServer(() => [
-      404,
-      { code: 'not-logged-in', detail: 'not logged in to github' },
-    ])
-    const client = join(server.home.clients, 'github.json')
-    await mkdir(server.home.clients, { mode: 0o700 })
-    await writeFile(client, '{}', { mode: 0o600 })
+  it('ends with 1 when not logged in, and asks to forget the client only with --forget', async () => {
+    const problem = { code: 'not-logged-in', detail: 'not logged in to github' }
+    const server = await startContractServer(() => [404, problem])
     const plain = await run(['oauth', 'logout', 'github'], { home: server.home })
+    const forgetting = await run(['oauth', 'logout', 'github', '--forget', '--json'], {
+      home: server.home,
+    })
+    await server.close()
     assert.equal(plain.code, 1)
     assert.match(plain.stderr, /not logged in to github/)
-    assert.ok(await stat(client))
-    const forgetting = await run(['oauth', 'logout', 'github', '--forget'], { home: server.home })
-    await server.close()
     assert.equal(forgetting.code, 1)
-    assert.match(forgetting.stderr, /forgot the OAuth client/)
-    await assert.rejects(stat(client))
+    assert.deepEqual(JSON.parse(forgetting.stderr), problem)
+    assert.deepEqual(
+      server.calls.map(({ path }) => path),
+      ['/oauth/tokens/github', '/oauth/tokens/github?forget=true'],
+    )
   })
 })
