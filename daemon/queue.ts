@@ -1,6 +1,9 @@
 import { DoorwardError } from '../shared/errors.ts'
 import type { ByteBudget } from './byte-budget.ts'
 
+/** The reason of the signal of a job whose program is not given the usual time to end by itself. */
+export const atOnce = 'at-once'
+
 /** One accepted event on its way to its agent. */
 export type Job = {
   readonly agentName: string
@@ -26,7 +29,7 @@ export type Queue = {
   readonly counts: () => { readonly waiting: number; readonly running: number }
   /** Takes no more, waits for what there is, and after the time drops and stops the rest. */
   readonly drain: (timeoutMs: number) => Promise<void>
-  /** Stops what runs at once; for a second signal. */
+  /** Stops what runs without giving it much time; for a second signal. */
   readonly abort: () => void
 }
 
@@ -124,7 +127,7 @@ export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Qu
     abort: () => {
       draining = true
       dropWaiting()
-      stop.abort()
+      stop.abort(atOnce)
       schedulePump()
     },
   }

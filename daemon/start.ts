@@ -121,6 +121,7 @@ const serve = async (
       queue,
       events,
       runEvent: createRunEvent(createInvoke(env), createDeliver(home.root), log),
+      log,
     }),
     routers: [
       apiRoutes({

@@ -1,4 +1,4 @@
-import type { Status, StatusProblem } from '../shared/api.ts'
+import type { Status, WebhookSummary } from '../shared/api.ts'
 import { warningsOf } from '../shared/config-warnings.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
@@ -6,7 +6,6 @@ import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
-import type { WebhookSummary } from '../shared/api.ts'
 
 export type StatusParts = {
   readonly config: Config
@@ -23,7 +22,11 @@ export type StatusParts = {
 /** All that the tray and `doorward status` show. */
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { config, queue, events, oauth } = parts
-  const [tokens, providers] = await Promise.all([oauth.tokens(), oauth.providers()])
+  const [tokens, providers, tokenProblems] = await Promise.all([
+    oauth.tokens(),
+    oauth.providers(),
+    oauth.problems(),
+  ])
   const publicUrl = config.gateway.server.public_url
   return {
     version,
@@ -38,15 +41,6 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
       .list({ limit: Number.POSITIVE_INFINITY })
       .filter(({ kind }) => kind === 'webhook')
       .slice(0, 10),
-    problems: [...warningsOf(config, parts.env), ...loginProblems(tokens)],
+    problems: [...warningsOf(config, parts.env), ...tokenProblems],
   }
 }
-
-const loginProblems = (tokens: Status['tokens']): StatusProblem[] =>
-  tokens
-    .filter(({ status }) => status === 'needs-login')
-    .map(({ provider }) => ({
-      code: 'needs-login',
-      detail: `the login at ${provider} is no longer good`,
-      hint: `doorward oauth login ${provider}`,
-    }))

@@ -22,6 +22,7 @@ export const readEnvironment = async (
 /** The values of these variables that are set to more than white space. */
 export const secretsOf = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
   names.flatMap((name) => {
-    const value = env[name]
+    // Own ones only: `constructor` is a valid name of a variable, and of something every object has.
+    const value = Object.hasOwn(env, name) ? env[name] : undefined
     return value === undefined || value.trim() === '' ? [] : [value]
   })

@@ -27,7 +27,14 @@ export const appendToFile = async (
     try {
       if (!(await file.stat()).isFile())
         throw new DoorwardError('delivery-failed', `${full} is not a file`)
-      await file.write(section)
+      // One write keeps sections whole that come at the same time; a full disk takes a part of it.
+      const bytes = Buffer.from(section)
+      const { bytesWritten } = await file.write(bytes)
+      if (bytesWritten < bytes.length)
+        throw new DoorwardError(
+          'delivery-failed',
+          `only a part of the answer went into ${full}: no space left, or the file may not grow`,
+        )
     } finally {
       await file.close()
     }

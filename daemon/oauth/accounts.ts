@@ -43,13 +43,15 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
   )
 }
 
-/** What stops single providers: damaged and insecure token files, each with the command that mends it. */
+/** What stops single providers, each with the command that mends it: bad token files, ended logins. */
 export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =>
-  [...(await readAll(sources)).values()].flatMap((result) =>
-    result instanceof DoorwardError
-      ? [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
-      : [],
-  )
+  [...(await readAll(sources))].flatMap(([name, result]) => {
+    if (result instanceof DoorwardError)
+      return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
+    if (summaryOf(result, Date.now()).status !== 'needs-login') return []
+    const detail = `the access token of ${name} has expired and nothing can renew it`
+    return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
+  })
 
 const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): TokenSummary =>
   result instanceof DoorwardError

@@ -6,9 +6,13 @@ import { packageFolder } from '../../shared/version.ts'
 export type Page = {
   readonly kind: 'done' | 'failed' | 'ignored'
   readonly title: string
+  /** Who has logged in, where that is known. */
+  readonly account?: string
   readonly message: string
   /** What to do now. */
   readonly advice: string
+  /** The command that does it. */
+  readonly command?: string
 }
 
 export type RenderedPage = { readonly html: string; readonly contentSecurityPolicy: string }
@@ -26,8 +30,10 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     style: `<style>${style}</style>`,
     kind: page.kind,
     title: escapeHtml(page.title),
+    account: escapeHtml(page.account ?? ''),
     message: escapeHtml(page.message),
     advice: escapeHtml(page.advice),
+    command: escapeHtml(page.command ?? ''),
   }
   const styleHash = createHash('sha256').update(style).digest('base64')
   return {

@@ -18,7 +18,15 @@ const clientFileSchema = z.looseObject({
 
 /** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
 export const rememberClient = async (home: Home, provider: string, client: Client) => {
-  await writeWhole(fileOf(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+  try {
+    await writeWhole(fileOf(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+  } catch (error) {
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot write the client of ${provider} to ${home.clients} (${systemCode(error)})`,
+      { cause: error, hint: 'make the folder writable for you and see that the disk is not full' },
+    )
+  }
 }
 
 /** Forgets the remembered client; there may be none. */

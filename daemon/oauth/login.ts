@@ -11,9 +11,9 @@ import type { Discover } from './discovery.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from './one-at-a-time.ts'
 import { type Attempt, type Outcome, createPendingLogins, randomText } from './pending.ts'
-import { providerError } from './provider-error.ts'
+import { refusalError } from './provider-error.ts'
 import { findProvider } from './providers.ts'
-import { readCallback, readState } from './read-callback.ts'
+import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
 import { writeToken } from './token-file.ts'
 import { tokenRecordOf } from './token-record.ts'
@@ -24,7 +24,8 @@ export type Logins = {
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
-  readonly close: () => void
+  /** Cancels what waits; tokens that are being written are not lost. */
+  readonly close: () => Promise<void>
 }
 
 /*
@@ -40,13 +41,17 @@ export const createLogins = (
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
+  const savings = new Set<Promise<void>>()
 
   const start = async (request: StartLogin): Promise<StartedLogin> => {
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
-    if (closing.signal.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
     const lease = await listener.open(provider.redirectHost)
+    if (closing.signal.aborted) {
+      lease.release()
+      throw new DoorwardError('stopping', 'the daemon is stopping')
+    }
     const now = Date.now()
     const attempt: Attempt = {
       loginId: randomText(),
@@ -86,13 +91,20 @@ export const createLogins = (
     pending.consume(attempt)
     let outcome: Outcome
     try {
-      if (answer.kind === 'error') throw answerError(attempt, answer.error)
+      if (answer.kind === 'error') throw refusalError(attempt.provider, answer.error)
       outcome = await exchangeAndSave(attempt, parameters)
     } catch (error) {
-      if (!(error instanceof DoorwardError)) log.error({ error: nameOf(error) }, 'login failed')
-      outcome = { status: 'failed', error: providerError(error, 'the login could not be finished') }
+      outcome = { status: 'failed', error: knownError(error) }
     }
     return pending.settle(attempt, outcome)
+  }
+
+  const knownError = (error: unknown): DoorwardError => {
+    if (error instanceof DoorwardError) return error
+    log.error({ error: nameOf(error) }, 'login failed')
+    return new DoorwardError('internal', 'something went wrong inside the daemon', {
+      hint: 'doorward daemon logs',
+    })
   }
 
   const exchangeAndSave = async (
@@ -104,11 +116,13 @@ export const createLogins = (
     const grant = await exchangeCode({ ...attempt, parameters }, signal)
     const obtainedAt = Date.now()
     const account = await findAccount(grant, endpoints, signal)
-    await inTurn(provider.name, async () => {
+    const saving = inTurn(provider.name, async () => {
       pending.beginSaving(attempt)
       await rememberClient(home, provider.name, client)
       await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
     })
+    savings.add(saving)
+    await saving.finally(() => savings.delete(saving))
     return { status: 'authorized', account }
   }
 
@@ -117,7 +131,7 @@ export const createLogins = (
     if (!attempt || new URL(attempt.redirectUri).host !== host)
       throw new DoorwardError('callback-invalid', 'no login waits for this answer')
     const { title, name } = attempt.provider
-    return resultPage(title, loginCommand(name), await complete(attempt, parameters))
+    return resultPage(title, `doorward oauth login ${name}`, await complete(attempt, parameters))
   }
 
   const paste = async (loginId: string, text: string): Promise<Login> => {
@@ -164,35 +178,11 @@ export const createLogins = (
     view: (loginId) => pending.view(loginId),
     untilEnd: (loginId, timeoutMs, signal) => pending.untilEnd(loginId, timeoutMs, signal),
     cancel: (loginId) => pending.cancel(loginId),
-    close() {
+    close: async () => {
       closing.abort()
       pending.close()
+      await Promise.allSettled(savings)
       listener.close()
     },
   }
-}
-
-/** The command that starts a login of this provider. */
-export const loginCommand = (provider: string): string => `doorward oauth login ${provider}`
-
-const answerError = ({ provider }: Attempt, error: string): DoorwardError => {
-  if (error === 'access_denied')
-    return new DoorwardError('login-denied', `access was not allowed at ${provider.title}`, {
-      hint: loginCommand(provider.name),
-    })
-  const isPassing = ['server_error', 'temporarily_unavailable'].includes(error)
-  return new DoorwardError(
-    isPassing ? 'provider-unavailable' : 'provider-refused',
-    `${provider.title} refused the login: ${error}`,
-    { hint: isPassing ? 'try again later' : 'check the client, its redirect URI and the scopes' },
-  )
-}
-
-const readPasted = (text: string, redirectUri: string): URLSearchParams => {
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined
-  const isOurs = url && `${url.origin}${url.pathname}` === redirectUri && !url.username
-  if (isOurs) return url.searchParams
-  throw new DoorwardError('callback-invalid', 'the pasted address is not the redirect URI', {
-    hint: `paste the whole address that begins with ${redirectUri}?`,
-  })
 }

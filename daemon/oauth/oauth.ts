@@ -36,7 +36,7 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
     problems: () => listProblems(dependencies),
     close: async () => {
       closing.abort()
-      logins.close()
+      await logins.close()
     },
   }
 }

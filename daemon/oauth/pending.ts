@@ -179,10 +179,10 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       })
     },
 
-    /** Cancels what waits and leaves no timer behind. */
+    /** Cancels what is not being saved and leaves no timer behind. */
     close(): void {
       for (const entry of entries.values()) {
-        if (!entry.outcome) cancelEntry(entry, 'the daemon stopped')
+        if (!entry.outcome && entry.phase !== 'saving') cancelEntry(entry, 'the daemon stopped')
         clearTimeout(entry.timer)
       }
     },

@@ -5,6 +5,7 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../shared/errors.ts'
+import type { Provider } from './providers.ts'
 import { safeErrorCode } from './read-callback.ts'
 
 /**
@@ -17,6 +18,23 @@ export const providerError = (error: unknown, what: string): DoorwardError => {
   return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
     hint: hintOf(error, code),
   })
+}
+
+/** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
+export const refusalError = (
+  { name, title }: Pick<Provider, 'name' | 'title'>,
+  error: string,
+): DoorwardError => {
+  if (error === 'access_denied')
+    return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
+      hint: `doorward oauth login ${name}`,
+    })
+  const isPassing = ['server_error', 'temporarily_unavailable'].includes(error)
+  return new DoorwardError(
+    isPassing ? 'provider-unavailable' : 'provider-refused',
+    `${title} refused the login: ${error}`,
+    { hint: isPassing ? 'try again later' : 'check the client, its redirect URI and the scopes' },
+  )
 }
 
 /** The RFC 6749 error code a provider answered with, where it is safe to show. */

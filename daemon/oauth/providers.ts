@@ -53,52 +53,35 @@ export const findProvider = (name: string, gateway: Gateway): Provider => {
 }
 
 /**
- * Lays an entry of gateway.yaml over a template. An issuer alone asks for discovery, so no endpoint of
- * the template stays. Another authorization endpoint means another issuer; and the tokens of another
- * token endpoint must not travel to the template's revocation and userinfo endpoints.
+ * Lays an entry of gateway.yaml over a template. With an issuer of its own no endpoint of the template
+ * stays. Another authorization endpoint means another issuer; and the tokens of another token endpoint
+ * must not travel to the template's revocation and userinfo endpoints.
  */
 export const mergeProvider = (
   name: string,
-  template: ProviderTemplate | undefined,
+  template: Partial<ProviderTemplate> | undefined,
   entry: ProviderEntry,
 ): Provider => {
-  const elsewhere = Boolean(entry.authorization_endpoint ?? entry.token_endpoint)
-  const { authorizationEndpoint, tokenEndpoint, ...fromTemplate } = template ?? {
-    title: name,
-    scopes: [],
-  }
-  const discovered = entry.issuer !== undefined && !elsewhere
-  const otherTokens = discovered || entry.token_endpoint !== undefined
-  const { issuer, revocationEndpoint, userinfoEndpoint, ...rest } =
-    fromTemplate as Partial<ProviderTemplate> & { title: string; scopes: readonly string[] }
+  const main = entry.issuer === undefined ? template : undefined
+  const beside = entry.token_endpoint === undefined ? main : undefined
   return {
     name,
-    scopeParameter: 'scope',
-    scopeSeparator: ' ',
-    authorizationParameters: {},
+    title: template?.title ?? name,
+    issuer: entry.issuer ?? (entry.authorization_endpoint ? undefined : template?.issuer),
+    authorizationEndpoint: entry.authorization_endpoint ?? main?.authorizationEndpoint,
+    tokenEndpoint: entry.token_endpoint ?? main?.tokenEndpoint,
+    revocationEndpoint: entry.revocation_endpoint ?? beside?.revocationEndpoint,
+    userinfoEndpoint: entry.userinfo_endpoint ?? beside?.userinfoEndpoint,
+    scopes: entry.scopes ?? template?.scopes ?? [],
+    scopeParameter: template?.scopeParameter ?? 'scope',
+    scopeSeparator: template?.scopeSeparator ?? ' ',
+    authorizationParameters: template?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? '127.0.0.1',
-    ...rest,
-    ...(entry.scopes && { scopes: entry.scopes }),
-    ...defined({
-      issuer: entry.issuer ?? (entry.authorization_endpoint ? undefined : issuer),
-      authorizationEndpoint:
-        entry.authorization_endpoint ?? (discovered ? undefined : authorizationEndpoint),
-      tokenEndpoint: entry.token_endpoint ?? (discovered ? undefined : tokenEndpoint),
-      revocationEndpoint:
-        entry.revocation_endpoint ?? (otherTokens ? undefined : revocationEndpoint),
-      userinfoEndpoint: entry.userinfo_endpoint ?? (otherTokens ? undefined : userinfoEndpoint),
-      clientId: entry.client_id,
-      clientSecretEnv: entry.client_secret_env,
-    }),
+    clientId: entry.client_id,
+    clientSecretEnv: entry.client_secret_env,
+    permissionsPage: template?.permissionsPage,
   }
 }
-
-const defined = <Fields extends object>(
-  fields: Fields,
-): { [Key in keyof Fields]?: NonNullable<Fields[Key]> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof Fields]?: NonNullable<Fields[Key]>
-  }
 
 const ownValue = <Value>(record: Readonly<Record<string, Value>>, name: string) =>
   Object.hasOwn(record, name) ? record[name] : undefined

@@ -34,6 +34,16 @@ export const readCallback = (
   return { kind: 'code' }
 }
 
+/** The parameters of a pasted address, which must be the redirect URI itself. Throws `callback-invalid`. */
+export const readPasted = (text: string, redirectUri: string): URLSearchParams => {
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined
+  const isOurs = url && `${url.origin}${url.pathname}` === redirectUri && !url.username
+  if (isOurs) return url.searchParams
+  throw new DoorwardError('callback-invalid', 'the pasted address is not the redirect URI', {
+    hint: `paste the whole address that begins with ${redirectUri}?`,
+  })
+}
+
 const checkIssuer = (iss: string | null, { issuer, issuerRequired }: ExpectedCallback): void => {
   if (issuer === undefined) return
   if (iss === null && issuerRequired)

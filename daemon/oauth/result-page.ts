@@ -7,20 +7,20 @@ export const resultPage = (title: string, command: string, outcome: Outcome): Pa
     return {
       kind: 'done',
       title: `Logged in to ${title}`,
-      message: outcome.account
-        ? `Doorward keeps the access of ${outcome.account.name} on this machine.`
-        : `Doorward keeps your access to ${title} on this machine.`,
+      account: outcome.account?.name,
+      message: 'Your tokens are kept on this machine.',
       advice: 'You can close this window.',
     }
   const { message, hint, code } = outcome.error
   const isDenied = code === 'login-denied'
   return {
     kind: 'failed',
-    title: isDenied ? `You did not allow access` : `Not logged in to ${title}`,
+    title: isDenied ? 'You did not allow access' : `Not logged in to ${title}`,
     message: isDenied
-      ? `${title} was told no, so nothing has been kept.`
+      ? `${title} says that access was refused. Nothing has been kept.`
       : `${sentence(message)}${hint && hint !== command ? ` ${sentence(hint)}` : ''}`,
-    advice: `You can close this window. To try again: ${command}`,
+    advice: 'You can close this window. To try again:',
+    command,
   }
 }
 

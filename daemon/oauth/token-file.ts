@@ -33,7 +33,11 @@ export const readToken = async (home: Home, provider: string): Promise<TokenReco
   }
   const record = parseRecord(text, provider)
   if (record) return record
-  await rename(path, `${path}.damaged-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`)
+  const aside = `${path}.damaged-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`
+  await rename(path, aside).catch((error: unknown) => {
+    // Another reader was quicker.
+    if (systemCode(error) !== 'ENOENT') throw error
+  })
   await syncFolder(home.tokens)
   throw damaged(home, provider)
 }

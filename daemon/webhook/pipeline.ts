@@ -3,6 +3,7 @@ import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
 import type { EventStore } from '../events.ts'
+import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
 import { deliveryIdOf } from './delivery-id.ts'
 import { expand } from './expand.ts'
@@ -30,6 +31,7 @@ export type PipelineParts = {
   readonly queue: Queue
   readonly events: EventStore
   readonly runEvent: RunEvent
+  readonly log: Log
 }
 
 export type Accepted = { readonly id: string; readonly status: 'accepted' | 'filtered' }
@@ -38,7 +40,7 @@ export type Accepted = { readonly id: string; readonly status: 'accepted' | 'fil
 export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
-  { maxBodyBytes, budget, queue, events, runEvent }: PipelineParts,
+  { maxBodyBytes, budget, queue, events, runEvent, log }: PipelineParts,
 ): Promise<Accepted> => {
   const receivedAt = new Date()
   const { headers, headersDistinct } = request
@@ -82,13 +84,14 @@ export const acceptDelivery = async (
   } catch (error) {
     const refused = error instanceof DoorwardError ? error : undefined
     const detail = refused?.localDetail ?? refused?.message
-    events.add(receivedAt, {
-      ...known(),
-      state: 'rejected',
+    const why = {
+      state: 'rejected' as const,
       stage,
       code: refused?.code ?? 'internal',
       ...(detail === undefined ? {} : { detail }),
-    })
+    }
+    const { id } = events.add(receivedAt, { ...known(), ...why })
+    log.info({ event: id, webhook: webhook.path, ...why }, 'event')
     throw error
   }
 }

@@ -26,7 +26,7 @@ export const serveWebhooks =
     } catch (error) {
       if (error instanceof DoorwardError && isTemporary(error))
         ctx.set('Retry-After', retryAfterSeconds)
-      if (!ctx.req.complete) endAfterAnswer(ctx.req, ctx.res)
+      if (!ctx.req.complete && !ctx.req.destroyed) endAfterAnswer(ctx.req, ctx.res)
       throw error
     }
     return undefined

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../daemon/agents/command.ts'
 import type { Answer } from '../../../daemon/agents/answer.ts'
+import { atOnce } from '../../../daemon/queue.ts'
 import type { CommandAgent } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { fixtureAgent, isRunning, untilGone } from '../../support/fixtures.ts'
@@ -177,6 +178,20 @@ describe('an agent of kind command', () => {
     const took = performance.now() - stoppedAt
     assert.equal(error.code, 'agent-stopped')
     assert.ok(took > 4500 && took < 9000, `took ${took} ms`)
+    for (const pid of pids) await untilGone(pid)
+  })
+
+  it('is killed sooner when the daemon is told to stop at once', async () => {
+    const folder = await temporaryFolder()
+    const stop = new AbortController()
+    const running = run(fixtureAgent('ignores-sigterm', join(folder, 'pids')), {
+      signal: stop.signal,
+    })
+    const pids = await pidsIn(folder)
+    const stoppedAt = performance.now()
+    stop.abort(atOnce)
+    assert.equal((await failureOf(running)).code, 'agent-stopped')
+    assert.ok(performance.now() - stoppedAt < 3000)
     for (const pid of pids) await untilGone(pid)
   })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { appendToFile } from '../../../daemon/deliver/file.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -89,6 +90,18 @@ describe('delivery to a file', () => {
       letters.map(() => [300_000, 1]),
     )
     assert.deepEqual(bodies.map((body) => body.slice(0, 1)).toSorted(), letters)
+  })
+
+  it('does not call it done when only a part could be written', function () {
+    if (process.platform === 'win32') return this.skip()
+    const program = fileURLToPath(
+      new URL('../../../../test/fixtures/appends-answer.mjs', import.meta.url),
+    )
+    // A file may grow to 8 blocks only, as on a disk that fills up.
+    const limited = ['-c', 'ulimit -f 8; exec "$0" "$@"', process.execPath, program]
+    const ending = execFileSync('sh', [...limited, join(home, 'answers.md')], { encoding: 'utf8' })
+    assert.equal(ending, 'delivery-failed')
+    return undefined
   })
 
   it('quotes nothing of the answer in its error', async () => {

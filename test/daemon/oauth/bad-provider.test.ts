@@ -121,6 +121,22 @@ describe('provider that misbehaves', () => {
     assert.deepEqual(await readdir(app.home.tokens), [])
   })
 
+  it('keeps no tokens that come after the login was cancelled', async () => {
+    let asked: (response: ServerResponse) => void
+    const exchange = new Promise<ServerResponse>((resolve) => (asked = resolve))
+    await startWith(endpoints, () => ({ '/token': (response) => asked(response) }))
+    const { loginId, authorizationUrl, redirectUri } = await app.start({ provider: 'mine' })
+    const state = new URL(authorizationUrl).searchParams.get('state') ?? ''
+    const page = visit(`${redirectUri}?code=the-code&state=${state}`)
+    const response = await exchange
+    assert.equal((await app.send('DELETE', `/oauth/logins/${loginId}`)).status, 204)
+    sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' })
+    assert.equal((await page).status, 303)
+    assert.equal((await app.ended(loginId)).status, 'cancelled')
+    assert.deepEqual(await readdir(app.home.tokens), [])
+    assert.deepEqual(app.events, [])
+  })
+
   it('logs out although the provider does not confirm it, and says so', async () => {
     await startWith(
       (origin) => ({ ...endpoints(origin), revocation_endpoint: `${origin}/revoke` }),

@@ -6,7 +6,14 @@ import { accountOf } from '../../../daemon/oauth/account.ts'
 describe('callback page', () => {
   it('escapes whatever a provider says', () => {
     const evil = `"><img src=x onerror=alert(1)>'{{style}}`
-    const { html } = loadCallbackPage()({ kind: 'done', title: evil, message: evil, advice: evil })
+    const { html } = loadCallbackPage()({
+      kind: 'done',
+      title: evil,
+      message: evil,
+      advice: evil,
+      account: evil,
+      command: evil,
+    })
     assert.equal(html.includes('<img'), false)
     assert.equal(html.match(/<style>/g)?.length, 1)
     assert.ok(html.includes('&#34;&#62;&#60;img'))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdir } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { type Login, loginSchema } from '../../../shared/api.ts'
 import {
@@ -101,13 +102,25 @@ describe('end of a login', () => {
     const { loginId, authorizationUrl, redirectUri } = await app.start({ provider: 'mine' })
     const { host, port } = new URL(redirectUri)
     assert.equal(host, `localhost:${port}`)
-    for (const address of ['127.0.0.1', '[::1]']) {
+    for (const address of hasIpv6 ? ['127.0.0.1', '[::1]'] : ['127.0.0.1']) {
       const page = await visit(`http://${address}:${port}/callback`, { headers: { host } })
       assert.equal(page.status, 400)
     }
     const page = await browse(authorizationUrl)
     assert.equal(page.status, 200)
     assert.equal((await app.ended(loginId)).status, 'authorized')
+  })
+
+  it('starts no login for localhost while another program holds the IPv6 side', async () => {
+    const squatter = createServer().listen(0, hasIpv6 ? '::1' : '127.0.0.1')
+    await once(squatter, 'listening')
+    const { port } = squatter.address() as AddressInfo
+    await startApp({ callback_port: port }, { redirect_host: 'localhost' })
+    const { body } = await app.send('POST', '/oauth/start', { provider: 'mine' })
+    assert.equal(body.code, 'callback-port-in-use')
+    if (hasIpv6)
+      await assert.rejects(visit(`http://127.0.0.1:${port}/callback`), { code: 'ECONNREFUSED' })
+    squatter.close()
   })
 
   it('finishes with the pasted redirect URL', async () => {
@@ -153,6 +166,17 @@ describe('end of a login', () => {
     assert.match(error?.message ?? '', /invalid_client/)
   })
 
+  it('fails, and says no success, when the tokens cannot be written', async () => {
+    await startApp()
+    for (const folder of [app.home.tokens, app.home.clients]) {
+      await rm(folder, { recursive: true })
+      const { loginId, authorizationUrl } = await app.start({ provider: 'mine' })
+      const page = await browse(authorizationUrl)
+      assert.match(page.text, /Not logged in/)
+      assert.equal((await app.ended(loginId)).error?.code, 'home-unusable')
+    }
+  })
+
   it('ends with the daemon', async () => {
     await startApp()
     const { loginId, redirectUri } = await app.start({ provider: 'mine' })
@@ -177,3 +201,7 @@ describe('end of a login', () => {
     }
   })
 })
+
+const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === '::1'),
+)

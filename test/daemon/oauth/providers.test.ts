@@ -58,6 +58,12 @@ describe('providers', () => {
       assert.equal(provider[key], undefined)
   })
 
+  it('mixes no endpoint of a built-in with another issuer', () => {
+    const provider = find('google', { issuer: 'https://id.example', token_endpoint: at('token') })
+    assert.equal(provider.tokenEndpoint, at('token'))
+    assert.equal(provider.authorizationEndpoint, undefined)
+  })
+
   it('lets endpoints win over an issuer, which then is only what iss must be', () => {
     const provider = find('mine', {
       issuer: 'https://id.example',

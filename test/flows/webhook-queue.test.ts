@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { watch } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { EventRecord, Status } from '../../shared/api.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { fixtureAgent, untilGone } from '../support/fixtures.ts'
+import { type Reply, send } from '../support/http.ts'
+import { openRaw } from '../support/raw.ts'
+import { type Reports, startReports } from '../support/reports.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Waits until a file exists and its text fits. */
+const untilText = async (folder: string, name: string, fits: RegExp): Promise<string> => {
+  const watcher = watch(folder)
+  try {
+    for (;;) {
+      const changed = once(watcher, 'change')
+      const text = await readFile(join(folder, name), 'utf8').catch(() => '')
+      if (fits.test(text)) return text
+      await changed
+    }
+  } finally {
+    watcher.close()
+  }
+}
+
+describe('the queue of the daemon', () => {
+  let reports: Reports
+  let daemon: RunningDaemon
+  const start = async (queue: string, more = ''): Promise<void> => {
+    daemon = await startDaemon({
+      gateway: `queue: ${queue}\noauth: { callback_port: 0 }\n`,
+      agents: `
+agents:
+  one: { kind: command, command: ${reports.command} }
+  two: { kind: command, command: ${reports.command}, concurrency: 2 }
+${more}`,
+      webhooks: `
+webhooks:
+  - { path: /one, agent: one, prompt_template: "{{event.name}}" }
+  - { path: /two, agent: two, prompt_template: "{{event.name}}" }
+  - { path: /ignores, agent: ${more === '' ? 'one' : 'ignores'}, prompt_template: "x" }
+`,
+    })
+  }
+  const post = (path: string, name: string, more: Record<string, string> = {}): Promise<Reply> =>
+    send(`${daemon.url}${path}`, {
+      headers: { 'content-type': 'application/json', ...more },
+      body: JSON.stringify({ name, padding: 'canary' }),
+    })
+  const accepted = async (path: string, name: string): Promise<string> => {
+    const reply = await post(path, name)
+    assert.equal(reply.status, 202, reply.text)
+    return String(reply.json()['id'])
+  }
+  const full = async (path: string, name: string) => {
+    const reply = await post(path, name)
+    assert.deepEqual([reply.status, reply.json()['code']], [503, 'queue-full'])
+    assert.ok(Number(reply.headers['retry-after']) > 0)
+  }
+  const counts = async () => (await daemon.client.get<Status>('/status')).queue
+  const stateOf = async (id: string) =>
+    (await daemon.client.get<EventRecord>(`/events/${id}`)).state
+  const ended = () =>
+    daemon.process.exitCode === null ? once(daemon.process, 'exit') : Promise.resolve()
+
+  beforeEach(async () => {
+    reports = await startReports()
+  })
+  afterEach(async () => {
+    reports.close()
+    await daemon.stop()
+  })
+
+  it('answers before the agent has done anything, and runs one at a time of an agent', async () => {
+    await start('{ max_events: 10 }')
+    const first = await accepted('/one', 'first')
+    const second = await accepted('/one', 'second')
+    const report = await reports.next()
+    assert.equal(report.prompt, 'first')
+    assert.deepEqual([await stateOf(first), await stateOf(second)], ['running', 'queued'])
+    assert.equal(reports.unread(), 0)
+    report.release()
+    assert.equal((await untilFinished(daemon, first)).result, 'answer to first')
+    ;(await reports.next()).release()
+    assert.equal((await untilFinished(daemon, second)).state, 'done')
+    assert.deepEqual(await counts(), { waiting: 0, running: 0, bytes: 0 })
+  })
+
+  it('runs as many at once as an agent allows, and no more over all of them', async () => {
+    await start('{ concurrency: 3 }')
+    const ids = []
+    for (const name of ['a', 'b', 'c']) ids.push(await accepted('/two', name))
+    for (const name of ['d', 'e']) ids.push(await accepted('/one', name))
+    const running = [await reports.next(), await reports.next(), await reports.next()]
+    assert.deepEqual(running.map(({ prompt }) => prompt).toSorted(), ['a', 'b', 'd'])
+    const { waiting, running: busy } = await counts()
+    assert.deepEqual([waiting, busy, reports.unread()], [2, 3, 0])
+    for (const { release } of running) release()
+    ;(await reports.next()).release()
+    ;(await reports.next()).release()
+    for (const id of ids) assert.equal((await untilFinished(daemon, id)).state, 'done')
+  })
+
+  it('is full by count: 503 with Retry-After, and room again once one starts', async () => {
+    await start('{ max_events: 2 }')
+    await accepted('/one', 'runs')
+    const report = await reports.next()
+    await accepted('/one', 'waits')
+    await accepted('/two', 'starts')
+    const other = await reports.next()
+    await accepted('/one', 'waits too')
+    await full('/one', 'no room')
+    await full('/two', 'no room for another agent either')
+    report.release()
+    const next = await reports.next()
+    await accepted('/one', 'room again')
+    for (const { release } of [other, next]) release()
+    ;(await reports.next()).release()
+    ;(await reports.next()).release()
+  })
+
+  it('is full by bytes: what waits and what is being read count together', async () => {
+    await start('{ max_bytes: 300b }')
+    const name = 'x'.repeat(100)
+    await accepted('/one', name)
+    const report = await reports.next()
+    await accepted('/one', name)
+    assert.equal((await counts()).bytes, 100)
+    await accepted('/one', name)
+    // Two prompts of 100 bytes wait: a body of 100 and more does not fit any more.
+    await full('/one', name)
+    assert.equal((await counts()).bytes, 200)
+    report.release()
+    for (let left = 2; left > 0; left -= 1) (await reports.next()).release()
+  })
+
+  it('finishes what it has accepted when it is told to stop, and takes no more', async () => {
+    await start('{ drain_timeout: 15s }')
+    await accepted('/one', 'runs')
+    await accepted('/one', 'waits')
+    const report = await reports.next()
+    const logged = untilText(daemon.home.logs, basename(daemon.home.log), /"stopping"/)
+    daemon.process.kill('SIGTERM')
+    await logged
+    const refused = await post('/one', 'too late')
+    assert.deepEqual([refused.status, refused.json()['code']], [503, 'stopping'])
+    assert.ok(Number(refused.headers['retry-after']) > 0)
+    report.release()
+    const last = await reports.next()
+    assert.equal(last.prompt, 'waits')
+    last.release()
+    await ended()
+    assert.equal(daemon.process.exitCode, 0)
+    assert.doesNotMatch(await readFile(daemon.home.log, 'utf8'), /dropped/)
+  })
+
+  it('drops what waits when that takes too long, and logs what a person needs to send it again', async () => {
+    await start('{ drain_timeout: 100ms }')
+    const running = await accepted('/one', 'canary runs')
+    await reports.next()
+    const waiting = await post('/one', 'canary waits', { 'x-github-delivery': 'delivery-7' })
+    const stop = await daemon.client.post('/daemon/shutdown')
+    assert.ok(stop)
+    await ended()
+    assert.equal(daemon.process.exitCode, 0)
+    const log = await readFile(daemon.home.log, 'utf8')
+    const lines = log
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const dropped = lines.filter(({ msg }) => msg === 'event dropped')
+    assert.equal(dropped.length, 1)
+    const { event, webhook, deliveryId, size, receivedAt } = dropped[0] ?? {}
+    assert.deepEqual(
+      [event, webhook, deliveryId, size],
+      [waiting.json()['id'], '/one', 'delivery-7', 42],
+    )
+    assert.ok(!Number.isNaN(Date.parse(String(receivedAt))))
+    assert.ok(lines.some((line) => line['event'] === running && line['state'] === 'failed'))
+    assert.doesNotMatch(log, /canary/)
+  })
+
+  it('is not kept from ending by a sender in the middle of a body', async () => {
+    await start('{ drain_timeout: 15s }')
+    const socket = await openRaw(
+      daemon.url,
+      'POST /one HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx',
+    )
+    const asked = performance.now()
+    assert.equal(await daemon.stop(), 0)
+    assert.ok(performance.now() - asked < 1500, `took ${performance.now() - asked} ms`)
+    socket.destroy()
+  })
+
+  it('ends soon at a second signal, with an agent that ignores it and all that this has started', async () => {
+    const folder = await temporaryFolder()
+    const command = JSON.stringify(fixtureAgent('ignores-sigterm', join(folder, 'pids')))
+    await start('{ drain_timeout: 15s }', `  ignores: { kind: command, command: ${command} }\n`)
+    await accepted('/ignores', 'x')
+    const pids = (await untilText(folder, 'pids', /./)).split(' ').map(Number)
+    const logged = untilText(daemon.home.logs, basename(daemon.home.log), /"stopping"/)
+    daemon.process.kill('SIGTERM')
+    await logged
+    const asked = performance.now()
+    daemon.process.kill('SIGTERM')
+    await ended()
+    assert.equal(daemon.process.exitCode, 0)
+    assert.ok(performance.now() - asked < 3000, `took ${performance.now() - asked} ms`)
+    assert.equal(pids.length, 3)
+    for (const pid of pids) await untilGone(pid)
+  })
+})
