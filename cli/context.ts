@@ -1,3 +1,4 @@
+import { DoorwardError } from '../shared/errors.ts'
 import { type Home, homeAt } from '../shared/home.ts'
 import { type Terminal, openTerminal } from './terminal.ts'
 
@@ -18,13 +19,17 @@ export type Context = {
   readonly start: boolean
 }
 
-/** Throws `home-unusable` when no home folder can be named. */
-export const createContext = (options: GlobalOptions): Context => ({
-  home: homeAt(options.home),
-  start: options.start,
-  terminal: openTerminal({
-    json: options.json ?? false,
-    quiet: options.quiet ?? false,
-    color: options.color,
-  }),
-})
+/** Throws `home-unusable` when no home folder can be named, `usage` for an empty name. */
+export const createContext = (options: GlobalOptions): Context => {
+  // An empty name would mean the current folder: most likely a variable that is not set.
+  if (options.home === '') throw new DoorwardError('usage', '--home names no folder')
+  return {
+    home: homeAt(options.home),
+    start: options.start,
+    terminal: openTerminal({
+      json: options.json ?? false,
+      quiet: options.quiet ?? false,
+      color: options.color,
+    }),
+  }
+}

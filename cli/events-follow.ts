@@ -10,6 +10,8 @@ import { tableLines } from './table.ts'
 
 const firstPauseMs = 500
 const longestPauseMs = 10_000
+/** Of id, time, state, webhook, agent and duration: lines that come one by one share no columns. */
+const usualWidths = [22, 8, 12, 16, 8, 5]
 
 /**
  * Prints each change of an event from now on; with `--json` JSON lines. Comes back after a restart of
@@ -21,10 +23,12 @@ export const followEvents = async (context: Context, webhook?: string): Promise<
   let lastId: string | undefined
   let pauseMs = firstPauseMs
   let client = await reachDaemon(context)
-  terminal.say('following; Ctrl-C ends it')
+  let opened = 'following; Ctrl-C ends it'
   for (;;) {
     try {
-      for await (const { id, record } of await openEventStream(client, signal, lastId)) {
+      const stream = await openEventStream(client, signal, lastId)
+      terminal.say(opened)
+      for await (const { id, record } of stream) {
         lastId = id ?? lastId
         pauseMs = firstPauseMs
         if (webhook === undefined || record.webhook === webhook) printChange(record, context)
@@ -44,7 +48,7 @@ export const followEvents = async (context: Context, webhook?: string): Promise<
       })
       if (!found) continue
       client = found
-      terminal.say('the daemon is back')
+      opened = 'the daemon is back'
       break
     }
   }
@@ -59,11 +63,6 @@ const printChange = (record: EventRecord, { terminal }: Context): void => {
     terminal.printJsonLine(record)
     return
   }
-  // One line at a time has no columns to share; these widths fit what is usual.
-  const widths = [12, 8, 12, 16, 8, 6]
-  const cells = eventRow(record, new Date(), terminal.paint).map((cell, index) => {
-    const pad = (text: string) => text.padEnd(widths[index] ?? 0)
-    return typeof cell === 'string' ? pad(cell) : { ...cell, text: pad(cell.text) }
-  })
-  for (const line of tableLines([cells], terminal.columns)) terminal.print(line)
+  const cells = eventRow(record, new Date(), terminal.paint)
+  for (const line of tableLines([cells], terminal.columns, usualWidths)) terminal.print(line)
 }

@@ -7,7 +7,11 @@ import { DoorwardError } from '../shared/errors.ts'
 export const interruptSignal = (): AbortSignal => {
   const control = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(name, () => control.abort(new DoorwardError('interrupted', 'interrupted')))
+    process.once(name, () => {
+      // The prompt that follows must not stand behind the ^C that the terminal shows.
+      if (process.stderr.isTTY) process.stderr.write('\n')
+      control.abort(new DoorwardError('interrupted', 'interrupted'))
+    })
   return control.signal
 }
 

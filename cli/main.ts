@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option, type OptionValue
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
-import { exitCodeOf, exitUsage } from './exit-code.ts'
+import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
 import { reportError } from './report-error.ts'
 
 /*
@@ -209,7 +209,7 @@ const main = async (args: readonly string[]): Promise<void> => {
     const error = thrown instanceof CommanderError ? usageError(thrown) : thrown
     if (error === undefined) return
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
-    reportError(error, json)
+    if (process.exitCode !== exitInterrupted) reportError(error, json)
   }
 }
 

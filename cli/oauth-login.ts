@@ -109,6 +109,7 @@ const untilSettled = async (
   signal: AbortSignal,
 ): Promise<Login> => {
   const path = `/oauth/logins/${encodeURIComponent(loginId)}`
+  let isCancelled = false
   const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, terminal)
   try {
     for (;;) {
@@ -116,10 +117,13 @@ const untilSettled = async (
       if (now.status !== 'pending') return now
     }
   } catch (error) {
-    if (signal.aborted) await client.delete(path, { timeoutMs: 3000 }).catch(() => undefined)
-    throw error
+    if (!signal.aborted) throw error
+    await client.delete(path, { timeoutMs: 3000 }).catch(() => undefined)
+    isCancelled = true
+    throw new DoorwardError('interrupted', 'interrupted')
   } finally {
     stopSpinner()
+    if (isCancelled) terminal.say(`the login to ${plainLine(provider)} is cancelled`)
   }
 }
 

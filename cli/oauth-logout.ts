@@ -1,8 +1,5 @@
-import { unlink } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Logout } from '../shared/api.ts'
-import { DoorwardError, systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import { DoorwardError } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
@@ -16,11 +13,10 @@ export const logout = async (
   [provider = '']: string[],
   { forget = false }: { readonly forget?: boolean },
 ): Promise<void> => {
-  const { home, terminal } = context
+  const { terminal } = context
+  const path = `/oauth/tokens/${encodeURIComponent(provider)}${forget ? '?forget=true' : ''}`
   try {
-    const answer = await withDaemon(context, (client) =>
-      client.delete<Logout>(`/oauth/tokens/${encodeURIComponent(provider)}`),
-    )
+    const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
     if (terminal.json) terminal.printJson(answer)
     else printOutcome(answer, terminal)
   } catch (error) {
@@ -29,32 +25,16 @@ export const logout = async (
     reportError(error, terminal.json)
     process.exitCode = exitFailed
   }
-  if (forget && (await forgetClient(home, provider)))
-    terminal.say(`forgot the OAuth client of ${plainLine(provider)}`)
+  if (forget) terminal.say(`the OAuth client of ${plainLine(provider)} is forgotten`)
 }
 
 const printOutcome = (answer: Logout, terminal: Terminal): void => {
   const provider = plainLine(answer.provider)
-  const detail = answer.detail ? `: ${plainLine(answer.detail)}` : ''
-  terminal.print(
-    answer.revokedAtProvider
-      ? `logged out of ${provider}: ${provider} confirmed that the tokens are revoked`
-      : `logged out of ${provider} on this machine`,
-  )
-  if (!answer.revokedAtProvider)
-    terminal.warn(
-      `warning: ${provider} did not confirm a revocation${detail}; to be sure, remove the access in your account there`,
-    )
-}
-
-/** Removes `clients/<provider>.json`; true when there was one. */
-const forgetClient = async (home: Home, provider: string): Promise<boolean> => {
-  if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(provider)) return false
-  try {
-    await unlink(join(home.clients, `${provider}.json`))
-    return true
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false
-    throw error
+  if (answer.revokedAtProvider) {
+    terminal.print(`logged out of ${provider}: ${provider} confirmed that the tokens are revoked`)
+    return
   }
+  terminal.print(`logged out of ${provider} on this machine`)
+  const detail = answer.detail ?? 'to be sure, remove the access in your account there'
+  terminal.warn(`warning: ${provider} did not confirm a revocation: ${plainLine(detail)}`)
 }

@@ -12,7 +12,11 @@ export type ErrorDocument = {
 /** Any thrown value as a document; a foreign error shows its class and code, never its message. */
 export const errorDocument = (error: unknown): ErrorDocument => {
   if (!(error instanceof DoorwardError))
-    return { code: 'internal', detail: `something went wrong (${nameOf(error)})` }
+    return {
+      code: 'internal',
+      detail: `something went wrong (${nameOf(error)})`,
+      hint: 'run it again with DOORWARD_DEBUG=1 to see where',
+    }
   return {
     code: error.code,
     detail: error.message,

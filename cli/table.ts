@@ -5,11 +5,16 @@ export type Cell = string | { readonly text: string; readonly paint: (text: stri
 
 /**
  * Lines of a table whose columns are two spaces apart. With `columns` the last column is cut so that
- * no line is wider. Every cell is made plain: it may come from outside.
+ * no line is wider; `atLeast` are widths for lines that are drawn one by one. Every cell is made plain:
+ * it may come from outside.
  */
-export const tableLines = (rows: readonly (readonly Cell[])[], columns?: number): string[] => {
+export const tableLines = (
+  rows: readonly (readonly Cell[])[],
+  columns?: number,
+  atLeast: readonly number[] = [],
+): string[] => {
   const texts = rows.map((row) => row.map(textOf))
-  const widths: number[] = []
+  const widths = [...atLeast]
   for (const row of texts)
     row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))))
   return rows.map((row, rowIndex) => {

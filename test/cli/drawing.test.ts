@@ -45,6 +45,7 @@ describe('cli: drawing', () => {
       ['a     b', '日本  c'],
     )
     assert.deepEqual(tableLines([['id', 'abcdefghij']], 9), ['id  abcd…'])
+    assert.deepEqual(tableLines([['id', 'a']], undefined, [4]), ['id    a'])
     assert.equal(cut('日本語', 5), '日本…')
     assert.equal(cut('abc', 0), '')
     for (const line of tableLines([['x', 'y'.repeat(500)]], 80)) assert.equal(line.length, 80)

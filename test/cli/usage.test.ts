@@ -40,6 +40,7 @@ describe('cli: usage', () => {
     ['an argument too many', ['config', 'path', 'x'], /too many arguments/],
     ['a limit that is no number', ['events', '--limit', 'ten'], /from 1 to 999999/],
     ['an option without its value', ['status', '--home'], /argument missing/],
+    ['a home without a name', ['init', '--home', ''], /--home names no folder/],
     ['an unknown configuration file', ['config', 'schema', 'webhook'], /one of webhooks, agents/],
     [
       'two sources of one secret',

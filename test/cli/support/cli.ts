@@ -25,6 +25,9 @@ export const start = (args: readonly string[], options: CliOptions = {}): ChildP
       ...options.env,
     }),
     stdio: ['pipe', 'pipe', 'pipe'],
+    // A test that fails must not leave one behind that follows something for ever.
+    timeout: 40_000,
+    killSignal: 'SIGKILL',
   })
   child.stdin?.on('error', () => undefined)
   if (options.stdin !== undefined) child.stdin?.end(options.stdin)

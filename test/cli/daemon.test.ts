@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { appendFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { isAlive } from '../../cli/find-daemon.ts'
+import type { Home } from '../../shared/home.ts'
+import { temporaryHome } from '../support/temporary.ts'
+import { answers, resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
+
+type Running = { running: boolean; pid: number; url: string }
+
+describe('cli: daemon', () => {
+  const homes: Home[] = []
+  const newHome = async (...files: Parameters<typeof temporaryHome>): Promise<Home> => {
+    const home = await temporaryHome(...files)
+    homes.push(home)
+    return home
+  }
+  afterEach(async () => {
+    for (const home of homes.splice(0)) await stopStarted(home)
+  })
+
+  it('starts one that outlives the command, once, and stops it', async () => {
+    const home = await newHome()
+    const first = await run(['daemon', 'start', '--json'], { home })
+    assert.equal(first.code, 0, first.stderr)
+    const { pid, url } = JSON.parse(first.stdout) as Running
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/)
+    assert.equal((await stat(join(home.logs, 'daemon.stderr'))).mode & 0o777, 0o600)
+
+    const second = await run(['daemon', 'start'], { home })
+    assert.deepEqual([second.code, second.stdout], [0, `already running: ${url} (pid ${pid})\n`])
+
+    const status = await run(['daemon', 'status', '--json'], { home })
+    assert.equal(status.code, 0)
+    assert.equal((JSON.parse(status.stdout) as Running).pid, pid)
+
+    const stopped = await run(['daemon', 'stop'], { home })
+    assert.deepEqual([stopped.code, stopped.stdout], [0, `stopped (pid ${pid})\n`])
+    assert.equal(isAlive(pid), false)
+  })
+
+  it('says that none runs: status ends with 3, stop with 0', async () => {
+    const home = await newHome()
+    const status = await run(['daemon', 'status'], { home })
+    assert.deepEqual([status.code, status.stdout], [3, 'stopped\n'])
+    const json = await run(['daemon', 'status', '--json'], { home })
+    assert.deepEqual([json.code, JSON.parse(json.stdout)], [3, { running: false }])
+    const stop = await run(['daemon', 'stop'], { home })
+    assert.deepEqual([stop.code, stop.stdout], [0, 'not running\n'])
+  })
+
+  it('restarts it as another process', async () => {
+    const home = await newHome()
+    const before = JSON.parse(
+      (await run(['daemon', 'start', '--json'], { home })).stdout,
+    ) as Running
+    const { code, stdout } = await run(['daemon', 'restart', '--json'], { home })
+    assert.equal(code, 0)
+    assert.notEqual((JSON.parse(stdout) as Running).pid, before.pid)
+  })
+
+  it('ends with 78 on a configuration that cannot be used, and shows every problem', async () => {
+    const home = await newHome({
+      webhooks: 'webhooks: 1\n',
+      agents: 'agents: { a: { kind: x } }\n',
+    })
+    for (const args of [
+      ['daemon', 'start'],
+      ['daemon', 'start', '--foreground'],
+    ]) {
+      const { code, stderr } = await run(args, { home })
+      assert.equal(code, 78, stderr)
+      assert.match(stderr, /^doorward: the configuration cannot be used\n/)
+      assert.match(stderr, /webhooks\.yaml:1:1 webhooks/)
+      assert.match(stderr, /agents\.yaml:1:/)
+      assert.match(stderr, /hint: .*config check/)
+    }
+  })
+
+  it('ends with 1 when the port is taken', async () => {
+    const home = await newHome()
+    const other = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const env = { DOORWARD_PORT: String(port) }
+    const { code, stderr } = await run(['daemon', 'start'], { home, env })
+    other.close()
+    assert.equal(code, 1)
+    assert.match(stderr, new RegExp(`port ${port} is taken by another program`))
+  })
+
+  it('is the daemon itself in the foreground, and ends by SIGTERM', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await newHome()
+    const child = start(['daemon', 'start', '--foreground'], { home })
+    const ended = resultOf(child)
+    while (!(await answers(home))) assert.equal(child.exitCode, null)
+    const { pid } = JSON.parse(await readFile(home.daemonJson, 'utf8')) as Running
+    assert.equal(pid, child.pid)
+    child.kill('SIGTERM')
+    assert.equal((await ended).code, 0)
+  })
+
+  it('starts one for a command that needs it, even for several at once', async () => {
+    const home = await newHome()
+    const results = await Promise.all(
+      [1, 2, 3].map(async () => run(['webhook', 'list', '--json'], { home })),
+    )
+    for (const { code, stdout, stderr } of results) {
+      assert.equal(code, 0, stderr)
+      assert.deepEqual(JSON.parse(stdout), { webhooks: [] })
+    }
+  })
+
+  it('starts none with --no-start: exit code 3', async () => {
+    const home = await newHome()
+    for (const args of [['events'], ['webhook', 'list'], ['oauth', 'list'], ['status']]) {
+      const { code, stdout, stderr } = await run([...args, '--no-start', '--json'], { home })
+      assert.equal(code, 3)
+      assert.equal(stdout, '')
+      assert.equal((JSON.parse(stderr) as { code: string }).code, 'daemon-unreachable')
+    }
+    assert.equal(await answers(home), false)
+  })
+
+  it('shows the problems of a broken configuration when it would start one', async () => {
+    const home = await newHome({ webhooks: 'webhooks: 1\n' })
+    const { code, stderr } = await run(['events'], { home })
+    assert.equal(code, 1)
+    assert.match(stderr, /webhooks\.yaml:1:1 webhooks: must be a list/)
+  })
+
+  it('does not take the file of a daemon that has gone for one that runs', async () => {
+    const home = await newHome()
+    const gone = start(['--version'])
+    await resultOf(gone)
+    const stranger = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
+    await once(stranger, 'listening')
+    const { port } = stranger.address() as AddressInfo
+    const file = { pid: gone.pid, url: `http://127.0.0.1:${port}`, version: '0', startedAt: '' }
+    await mkdir(home.run, { mode: 0o700 })
+    await writeFile(home.daemonJson, JSON.stringify(file))
+    await writeFile(home.apiToken, 'a'.repeat(64), { mode: 0o600 })
+    assert.equal((await run(['daemon', 'status'], { home })).stdout, 'stopped\n')
+
+    await writeFile(home.daemonJson, JSON.stringify({ ...file, pid: process.pid }))
+    const { code, stderr } = await run(['daemon', 'status', '--json'], { home })
+    stranger.close()
+    await writeFile(home.daemonJson, JSON.stringify(file))
+    assert.equal(code, 3)
+    assert.equal((JSON.parse(stderr) as { code: string }).code, 'daemon-foreign')
+  })
+
+  it('prints the last 50 lines of the log readable, and as they are with --json', async () => {
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    const lines = Array.from({ length: 5000 }, (_, n) =>
+      JSON.stringify({ level: 30, time: 't', msg: `line ${n}` }),
+    )
+    await writeFile(home.log, `${lines.join('\n')}\n{"level":30,"msg":"half`)
+    const text = await run(['daemon', 'logs'], { home })
+    assert.equal(text.code, 0)
+    assert.deepEqual(text.stdout.trimEnd().split('\n').slice(-1), ['t info  line 4999'])
+    const json = await run(['daemon', 'logs', '--json'], { home })
+    assert.equal(json.stdout, `${lines.slice(-50).join('\n')}\n`)
+  })
+
+  it('says that there is no log yet', async () => {
+    const { code, stdout, stderr } = await run(['daemon', 'logs'], { home: await newHome() })
+    assert.deepEqual([code, stdout], [0, ''])
+    assert.match(stderr, /there is no log yet/)
+  })
+
+  it('follows the log through a rotation, until interrupted', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    const entry = (msg: string) => `${JSON.stringify({ level: 30, msg })}\n`
+    await writeFile(home.log, entry('first'))
+    const child = start(['daemon', 'logs', '-f'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /first/)
+    await appendFile(home.log, entry('second'))
+    await untilSaid(child, 'stdout', /second/)
+    await appendFile(home.log, entry('third'))
+    await rename(home.log, `${home.log}.1`)
+    await writeFile(home.log, entry('fourth'))
+    await untilSaid(child, 'stdout', /fourth/)
+    child.kill('SIGINT')
+    const { code, stdout } = await ended
+    assert.equal(code, 130)
+    assert.deepEqual(stdout.match(/\w+$/gm), ['first', 'second', 'third', 'fourth'])
+  })
+})

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import type { ServerResponse } from 'node:http'
+import type { Login, TokenSummary } from '../../shared/api.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { type Call, type ContractServer, startContractServer } from './support/contract-server.ts'
+import { resultOf, run, start, untilSaid } from './support/cli.ts'
+
+const authorizationUrl = 'https://login.example.com/authorize?client_id=c&state=s&x=$(id)'
+const started = {
+  loginId: 'login_1',
+  provider: 'github',
+  authorizationUrl,
+  redirectUri: 'http://127.0.0.1:53174/callback',
+  scopes: ['repo'],
+  expiresAt: '2026-06-07T10:00:00.000Z',
+}
+const pending: Login = { loginId: 'login_1', provider: 'github', status: 'pending' }
+const authorized: Login = {
+  ...pending,
+  status: 'authorized',
+  account: { id: '1', name: 'octocat' },
+}
+
+/** A daemon whose login answers this, one after the other, the last one for ever. */
+const loginServer = async (answers: (Login | 'open')[]): Promise<ContractServer> =>
+  startContractServer(({ method, path }, response: ServerResponse) => {
+    if (method === 'POST' && path === '/oauth/start') return [201, started]
+    if (method === 'DELETE') return [204, undefined]
+    if (path.endsWith('/redirect'))
+      return [
+        400,
+        { code: 'callback-invalid', detail: 'the state is not of this login', status: 400 },
+      ]
+    const answer = answers.length > 1 ? answers.shift() : answers[0]
+    if (answer === 'open') {
+      response.flushHeaders()
+      return undefined
+    }
+    return [200, answer]
+  })
+
+const startOf = (calls: readonly Call[]): unknown =>
+  calls.find(({ path }) => path === '/oauth/start')?.body
+
+describe('cli: oauth', () => {
+  it('prints the URL, waits, and says who is logged in', async () => {
+    const server = await loginServer([pending, authorized])
+    const { code, stdout, stderr } = await run(
+      ['oauth', 'login', 'github', '--client-id', 'c', '--scopes', 'repo, user'],
+      { home: server.home },
+    )
+    await server.close()
+    assert.equal(code, 0, stderr)
+    assert.equal(stdout, 'logged in to github as octocat\n')
+    assert.ok(stderr.includes(authorizationUrl))
+    assert.match(stderr, /no browser could be opened/)
+    assert.deepEqual(startOf(server.calls), {
+      provider: 'github',
+      clientId: 'c',
+      scopes: ['repo', 'user'],
+    })
+  })
+
+  it('gives the started login and its outcome as JSON lines', async () => {
+    const server = await loginServer([authorized])
+    const { code, stdout, stderr } = await run(['oauth', 'login', 'github', '--json'], {
+      home: server.home,
+    })
+    await server.close()
+    assert.deepEqual([code, stderr], [0, ''])
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown)
+    assert.deepEqual(lines, [started, authorized])
+  })
+
+  it('takes the client secret from standard input, and warns of one on the command line', async () => {
+    const server = await loginServer([authorized])
+    const { home } = server
+    const quiet = await run(['oauth', 'login', 'github', '--client-secret-stdin'], {
+      home,
+      stdin: 'a secret\n',
+    })
+    assert.deepEqual(startOf(server.calls), { provider: 'github', clientSecret: 'a secret' })
+    assert.doesNotMatch(quiet.stderr, /warning|a secret/)
+    const loud = await run(['oauth', 'login', 'github', '--client-secret', 'a secret'], { home })
+    assert.match(loud.stderr, /warning: other users/)
+    const none = await run(['oauth', 'login', 'github', '--client-secret-stdin'], {
+      home,
+      stdin: '\n',
+    })
+    await server.close()
+    assert.equal(loud.code, 0)
+    assert.equal(none.code, 2)
+  })
+
+  it('opens the browser with exactly the URL, unless --no-browser', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const folder = await temporaryFolder()
+    const opened = join(folder, 'opened')
+    await writeFile(
+      join(folder, 'browser'),
+      `#!/bin/sh\nprintf '%s' "$1" > '${opened}.part'\nmv '${opened}.part' '${opened}'\n`,
+    )
+    await chmod(join(folder, 'browser'), 0o700)
+    const env = { BROWSER: 'browser', PATH: `${folder}${delimiter}${process.env['PATH']}` }
+    const exists = async () =>
+      stat(opened).then(
+        () => true,
+        () => false,
+      )
+
+    const server = await loginServer([authorized])
+    await run(['oauth', 'login', 'github', '--no-browser'], { home: server.home, env })
+    assert.equal(await exists(), false)
+    const { stderr } = await run(['oauth', 'login', 'github'], { home: server.home, env })
+    while (!(await exists())) await new Promise((resolve) => setImmediate(resolve))
+    await server.close()
+    assert.equal(await readFile(opened, 'utf8'), authorizationUrl)
+    assert.ok(stderr.includes(authorizationUrl))
+  })
+
+  const failures: readonly (readonly [Login, string, RegExp])[] = [
+    [
+      { ...pending, status: 'failed', error: { code: 'login-denied', message: 'access_denied' } },
+      'login-denied',
+      /login to github failed: access_denied/,
+    ],
+    [{ ...pending, status: 'expired' }, 'login-expired', /nobody finished/],
+    [{ ...pending, status: 'cancelled' }, 'login-cancelled', /was cancelled/],
+  ]
+  for (const [outcome, expected, message] of failures)
+    it(`ends with 1 when the login is ${outcome.status}`, async () => {
+      const server = await loginServer([outcome])
+      const text = await run(['oauth', 'login', 'github'], { home: server.home })
+      const json = await run(['oauth', 'login', 'github', '--json'], { home: server.home })
+      await server.close()
+      assert.deepEqual([text.code, text.stdout], [1, ''])
+      assert.match(text.stderr, message)
+      assert.equal(json.code, 1)
+      assert.equal((JSON.parse(json.stderr) as { code: string }).code, expected)
+    })
+
+  it('cancels the login at Ctrl-C and ends with 130', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const server = await loginServer(['open'])
+    const child = start(['oauth', 'login', 'github'], { home: server.home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stderr', /waiting for you/)
+    child.kill('SIGINT')
+    const { code, stdout, stderr } = await ended
+    await server.close()
+    assert.deepEqual([code, stdout], [130, ''])
+    assert.match(stderr, /the login to github is cancelled\n$/)
+    assert.deepEqual(
+      server.calls.filter(({ method }) => method === 'DELETE').map(({ path }) => path),
+      ['/oauth/logins/login_1'],
+    )
+  })
+
+  it('tries pasted URLs and goes on waiting after a wrong one', async () => {
+    let settle: (() => void) | undefined
+    const server = await startContractServer(({ path, body }, response) => {
+      if (path === '/oauth/start') return [201, started]
+      if (!path.endsWith('/redirect')) {
+        settle = () => response.end(JSON.stringify(authorized))
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.flushHeaders()
+        return undefined
+      }
+      if ((body as { url: string }).url.includes('state=s')) {
+        settle?.()
+        return [200, {}]
+      }
+      return [400, { code: 'callback-invalid', detail: 'the state is not of this login' }]
+    })
+    const { code, stdout, stderr } = await run(
+      ['oauth', 'login', 'github', '--paste', '--no-browser'],
+      {
+        home: server.home,
+        stdin:
+          'http://127.0.0.1:53174/callback?state=wrong\n\nhttp://127.0.0.1:53174/callback?code=k&state=s\n',
+      },
+    )
+    await server.close()
+    assert.equal(code, 0, stderr)
+    assert.equal(stdout, 'logged in to github as octocat\n')
+    assert.match(stderr, /paste the address/)
+    assert.match(stderr, /the state is not of this login/)
+    assert.doesNotMatch(stderr, /code=k/)
+  })
+
+  it('shows what the daemon refuses a start with', async () => {
+    const problem = {
+      code: 'client-unknown',
+      detail: 'no client id is known',
+      hint: 'give --client-id',
+    }
+    const server = await startContractServer(() => [409, problem])
+    const { code, stderr } = await run(['oauth', 'login', 'github', '--json'], {
+      home: server.home,
+    })
+    await server.close()
+    assert.equal(code, 1)
+    assert.deepEqual(JSON.parse(stderr), problem)
+  })
+
+  it('lists accounts, and says which needs a login', async () => {
+    const tokens: TokenSummary[] = [
+      {
+        provider: 'github',
+        status: 'needs-login',
+        account: { id: '1', name: 'octo\u001b[31mcat' },
+        scopes: ['repo', 'user'],
+        expiresAt: null,
+        refreshable: false,
+        obtainedAt: '2026-06-07T10:00:00.000Z',
+      },
+    ]
+    const server = await startContractServer(() => [200, { tokens }])
+    const text = await run(['oauth', 'list'], { home: server.home })
+    const json = await run(['oauth', 'list', '--json'], { home: server.home })
+    await server.close()
+    assert.equal(text.code, 0)
+    assert.match(text.stdout, /^github +octocat +needs-login +never +repo user$/m)
+    assert.match(text.stderr, /hint: doorward oauth login github/)
+    assert.deepEqual(JSON.parse(json.stdout), { tokens })
+  })
+
+  it('says honestly whether the provider confirmed the revocation', async () => {
+    const answer = (revokedAtProvider: boolean) => ({
+      provider: 'slack',
+      removed: true,
+      revokedAtProvider,
+      ...(revokedAtProvider ? {} : { detail: 'it has no revocation endpoint' }),
+    })
+    const yes = await startContractServer(() => [200, answer(true)])
+    const confirmed = await run(['oauth', 'logout', 'slack'], { home: yes.home })
+    await yes.close()
+    assert.deepEqual([confirmed.code, confirmed.stderr], [0, ''])
+    assert.match(confirmed.stdout, /slack confirmed/)
+    const no = await startContractServer(() => [200, answer(false)])
+    const unconfirmed = await run(['oauth', 'logout', 'slack'], { home: no.home })
+    await no.close()
+    assert.equal(unconfirmed.code, 0)
+    assert.match(unconfirmed.stdout, /on this machine/)
+    assert.match(unconfirmed.stderr, /did not confirm a revocation: it has no revocation endpoint/)
+  })
+
+  it('ends with 1 when not logged in, and asks to forget the client only with --forget', async () => {
+    const problem = { code: 'not-logged-in', detail: 'not logged in to github' }
+    const server = await startContractServer(() => [404, problem])
+    const plain = await run(['oauth', 'logout', 'github'], { home: server.home })
+    const forgetting = await run(['oauth', 'logout', 'github', '--forget', '--json'], {
+      home: server.home,
+    })
+    await server.close()
+    assert.equal(plain.code, 1)
+    assert.match(plain.stderr, /not logged in to github/)
+    assert.equal(forgetting.code, 1)
+    assert.deepEqual(JSON.parse(forgetting.stderr), problem)
+    assert.deepEqual(
+      server.calls.map(({ path }) => path),
+      ['/oauth/tokens/github', '/oauth/tokens/github?forget=true'],
+    )
+  })
+})

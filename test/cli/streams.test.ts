@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import type { ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { EventRecord } from '../../shared/api.ts'
+import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
+import { type ContractServer, startContractServer } from './support/contract-server.ts'
+import { resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
+
+const webhooks = 'webhooks:\n  - { path: /a, agent: echo, prompt_template: "{{event.text}}" }\n'
+
+const record = (id: string, more: Partial<EventRecord> = {}): EventRecord => ({
+  id,
+  kind: 'webhook',
+  webhook: '/a',
+  receivedAt: '2026-06-07T10:00:00.000Z',
+  state: 'done',
+  agent: 'echo',
+  attempts: 1,
+  durations: {},
+  targets: [],
+  ...more,
+})
+
+describe('cli: streams', () => {
+  it('follows events as JSON lines, of one webhook, and ends with 130', async () => {
+    const records = [record('evt_1'), record('evt_2', { webhook: '/b' }), record('evt_3')]
+    const server = await startContractServer((_, response) => stream(response, records))
+    const child = start(['events', '--follow', '--json', '--webhook', '/a'], { home: server.home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /evt_3/)
+    child.kill('SIGINT')
+    const { code, stdout } = await ended
+    await server.close()
+    assert.equal(code, 130)
+    const lines = stdout.trimEnd().split('\n')
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line) as EventRecord),
+      [record('evt_1'), record('evt_3')],
+    )
+  })
+
+  it('shows what happens from now on, and comes back when the daemon was restarted', async () => {
+    const { home, stop } = await startDaemon({ webhooks })
+    const send = async (text: string) =>
+      run(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: JSON.stringify({ text }) })
+    await send('before')
+    const child = start(['events', '--follow'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stderr', /following/)
+    const first = untilSaid(child, 'stdout', /✓ done .*now$/m)
+    await send('now')
+    await first
+    const gone = untilSaid(child, 'stderr', /the daemon has gone/)
+    await stop()
+    await gone
+    const back = untilSaid(child, 'stderr', /the daemon is back/)
+    await run(['daemon', 'start'], { home })
+    await back
+    const second = untilSaid(child, 'stdout', /✓ done .*again$/m)
+    await send('again')
+    await second
+    child.kill('SIGINT')
+    const { code, stdout } = await ended
+    await stopStarted(home)
+    assert.equal(code, 130)
+    assert.doesNotMatch(stdout, /before/)
+  })
+
+  it('keeps escape sequences of foreign text away from the screen', async () => {
+    const evil = '\u001b[2J\u001b]0;owned\u0007\u009b31mred\u202e\u0008'
+    const server = await startContractServer(({ path }, response) => {
+      if (path.startsWith('/events/stream'))
+        return stream(response, [record('evt_1', { resultPreview: evil })])
+      if (path.startsWith('/events/'))
+        return [200, { ...record('evt_1', { detail: evil }), prompt: evil, result: evil }]
+      return [
+        200,
+        { events: [record('evt_1', { state: 'failed', detail: evil, webhook: `/${evil}` })] },
+      ]
+    })
+    const { home } = server
+    const shown = [
+      await run(['events'], { home }),
+      await run(['events', 'show', 'evt_1'], { home }),
+    ]
+    const child = start(['events', '-f'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /evt_1/)
+    child.kill('SIGINT')
+    shown.push(await ended)
+    await server.close()
+    for (const { stdout, stderr } of shown) {
+      assert.match(stdout, /evt_1/)
+      assert.doesNotMatch(`${stdout}${stderr}`, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    }
+  })
+
+  it('gives an output of any size whole to a pipe', async () => {
+    const server = await bigServer()
+    const { code, stdout } = await run(['events', 'show', 'evt_1', '--json'], { home: server.home })
+    await server.close()
+    assert.equal(code, 0)
+    assert.equal((JSON.parse(stdout) as { result: string }).result.length, 3_000_000)
+  })
+
+  it('ends quietly when the reader has seen enough', async () => {
+    const server = await bigServer()
+    const child = spawn(process.execPath, [cliMain, 'events', 'show', 'evt_1'], {
+      env: cleanEnvironment({ DOORWARD_HOME: server.home.root }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let stderr = ''
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+    await once(child.stdout, 'data')
+    child.stdout.destroy()
+    await once(child, 'close')
+    await server.close()
+    assert.deepEqual([child.exitCode, stderr], [0, ''])
+  })
+
+  it('writes no colour into a pipe', async () => {
+    const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
+    for (const env of [{}, { NO_COLOR: '1' }, { NO_COLOR: '' }])
+      assert.doesNotMatch((await run(['events'], { home: server.home, env })).stdout, /\u001b/)
+    await server.close()
+  })
+
+  it('colours on a terminal, unless NO_COLOR or --no-color says otherwise', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
+    const onTerminal = async (more: string, env: Record<string, string> = {}) => {
+      // script(1) runs a command on a terminal of its own.
+      const command = `'${process.execPath}' '${cliMain}' events ${more}`
+      const child = spawn('script', ['-qec', command, '/dev/null'], {
+        env: cleanEnvironment({ DOORWARD_HOME: server.home.root, TERM: 'xterm', ...env }),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      return (await resultOf(child)).stdout
+    }
+    const outputs = await Promise.all([
+      onTerminal(''),
+      onTerminal('--no-color'),
+      onTerminal('', { NO_COLOR: '1' }),
+      onTerminal('', { NO_COLOR: '' }),
+    ])
+    await server.close()
+    assert.deepEqual(
+      outputs.map((text) => text.includes('\u001b[32m')),
+      [true, false, false, true],
+    )
+  })
+})
+
+const bigServer = async (): Promise<ContractServer> =>
+  startContractServer(() => [200, { ...record('evt_1'), result: 'x'.repeat(3_000_000) }])
+
+const stream = (response: ServerResponse, records: readonly EventRecord[]): undefined => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  for (const [index, event] of records.entries())
+    response.write(`id: ${index}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`)
+  return undefined
+}
