@@ -1,10 +1,10 @@
 import { type Warning, warningsOf } from '../shared/config-warnings.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
+import { plainLines } from '../shared/plain-text.ts'
 import type { Problem } from '../shared/yaml-file.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
-import { plainText } from './plain-text.ts'
 
 /** Prints every problem of the three files at once, and warnings on standard error. */
 export const checkConfiguration = async ({ home, terminal }: Context): Promise<void> => {
@@ -16,10 +16,10 @@ export const checkConfiguration = async ({ home, terminal }: Context): Promise<v
     terminal.printJson({ ok: problems.length === 0, problems, warnings })
     return
   }
-  for (const problem of problems) terminal.print(plainText(problemLine(problem)))
+  for (const problem of problems) terminal.print(plainLines(problemLine(problem)))
   for (const { detail, hint } of warnings) {
-    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainText(detail)}`)
-    terminal.say(`hint: ${plainText(hint)}`)
+    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLines(detail)}`)
+    terminal.say(`hint: ${plainLines(hint)}`)
   }
   if (config) terminal.print(summaryOf(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)

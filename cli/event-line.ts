@@ -1,5 +1,5 @@
 import type { EventRecord, EventState } from '../shared/api.ts'
-import { plainLine } from './plain-text.ts'
+import { plainLine } from '../shared/plain-text.ts'
 import { duration, moment } from './show-time.ts'
 import type { Cell } from './table.ts'
 import type { Style } from './terminal.ts'

@@ -1,7 +1,7 @@
 import type { EventDetail } from '../shared/api.ts'
+import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { stateCell } from './event-line.ts'
-import { plainText } from './plain-text.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { duration } from './show-time.ts'
 import { type Cell, tableLines } from './table.ts'
@@ -53,5 +53,5 @@ const fieldsOf = (event: EventDetail, terminal: Terminal): Cell[][] => {
 const printText = (name: string, text: string | undefined, terminal: Terminal): void => {
   if (text === undefined) return
   terminal.print(`\n${terminal.paint('bold', name)}`)
-  terminal.print(plainText(text).replace(/^/gm, '  ').trimEnd())
+  terminal.print(plainLines(text).replace(/^/gm, '  ').trimEnd())
 }

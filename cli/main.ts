@@ -28,7 +28,7 @@ const wholeNumber = (text: string): number => {
   throw new InvalidArgumentError('It is a number from 1 to 999999.')
 }
 
-const createProgram = (): Command => {
+const createProgram = (json: boolean): Command => {
   const program = new Command('doorward')
     .description(
       'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
@@ -43,7 +43,10 @@ const createProgram = (): Command => {
     .helpCommand('help [command]', 'show help for a command')
     .configureHelp({ showGlobalOptions: true })
     .exitOverride()
-    .configureOutput({ writeErr: () => undefined })
+    .configureOutput({
+      outputError: () => undefined,
+      writeErr: (text) => void (json || process.stderr.write(text)),
+    })
     .addHelpText(
       'after',
       '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed, 130 interrupted',
@@ -172,8 +175,8 @@ const createProgram = (): Command => {
 
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */
 const usageError = (error: CommanderError): DoorwardError | undefined => {
-  if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version')
-    return undefined
+  if (error.exitCode === 0) return undefined
+  if (error.code === 'commander.help') return new DoorwardError('usage', 'a command is missing')
   const message = error.message.replace(/^error: /, '')
   const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
   return new DoorwardError('usage', message.split('\n')[0] ?? message, {
@@ -194,7 +197,8 @@ const endQuietlyWhenClosed = (): void => {
 
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()
-  const program = createProgram()
+  const json = args.includes('--json')
+  const program = createProgram(json)
   if (args.length === 0) {
     program.outputHelp()
     return
@@ -205,7 +209,7 @@ const main = async (args: readonly string[]): Promise<void> => {
     const error = thrown instanceof CommanderError ? usageError(thrown) : thrown
     if (error === undefined) return
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
-    reportError(error, args.includes('--json'))
+    reportError(error, json)
   }
 }
 

@@ -1,5 +1,5 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
-import { plainText } from './plain-text.ts'
+import { plainLines } from '../shared/plain-text.ts'
 
 /** The document that `--json` prints on standard error, with the field names of the API. */
 export type ErrorDocument = {
@@ -28,8 +28,8 @@ export const reportError = (error: unknown, json: boolean): void => {
     process.stderr.write(`${JSON.stringify(document, null, 2)}\n`)
     return
   }
-  process.stderr.write(`doorward: ${plainText(document.detail)}\n`)
-  if (document.hint) process.stderr.write(`hint: ${plainText(document.hint)}\n`)
+  process.stderr.write(`doorward: ${plainLines(document.detail)}\n`)
+  if (document.hint) process.stderr.write(`hint: ${plainLines(document.hint)}\n`)
   if (process.env['DOORWARD_DEBUG'] && error instanceof Error && error.stack)
-    process.stderr.write(`${plainText(error.stack)}\n`)
+    process.stderr.write(`${plainLines(error.stack)}\n`)
 }

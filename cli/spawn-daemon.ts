@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
+import { plainLines } from '../shared/plain-text.ts'
 import { packageFolder } from '../shared/version.ts'
 import { exitFailed, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon, isAlive } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
-import { plainText } from './plain-text.ts'
 
 /** The daemon's program. */
 export const daemonMain = fileURLToPath(new URL('dist/daemon/main.js', packageFolder))
@@ -54,7 +54,7 @@ export const spawnDaemon = async (home: Home): Promise<Client> => {
   }
   const other = await anotherStarted(home)
   if (other) return other
-  const said = plainText(await readFile(stderrPath, 'utf8').catch(() => '')).trim()
+  const said = plainLines(await readFile(stderrPath, 'utf8').catch(() => '')).trim()
   throw startError(ended, said)
 }
 

@@ -1,4 +1,4 @@
-import { plainLine } from './plain-text.ts'
+import { plainLine } from '../shared/plain-text.ts'
 
 /** One cell; `paint` is applied after the text was measured and padded. */
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string }

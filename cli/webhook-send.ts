@@ -6,10 +6,10 @@ import { readEnvironment, secretsOf } from '../shared/environment.ts'
 import { DoorwardError, type ErrorCode, systemCode } from '../shared/errors.ts'
 import { type Webhook, loadConfig } from '../shared/load-config.ts'
 import { nearest } from '../shared/nearest.ts'
+import { plainLine, plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
 import { interruptSignal } from './interrupt.ts'
-import { plainLine, plainText } from './plain-text.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSample, sampleNames } from './samples.ts'
@@ -125,7 +125,7 @@ const printFinished = (event: EventDetail, terminal: Terminal): void => {
     return
   }
   // What the agent said is the answer even when a delivery failed afterwards.
-  if (event.result !== undefined) terminal.print(plainText(event.result).replace(/\n$/, ''))
+  if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
   if (event.state === 'failed' || event.state === 'dropped')
     throw new DoorwardError(
       (event.code ?? 'internal') as ErrorCode,

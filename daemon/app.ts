@@ -24,6 +24,7 @@ export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts):
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
+  app.use(onlyPaths)
   app.use(webhooks)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
@@ -48,6 +49,16 @@ const answerErrors =
         log.error({ path: ctx.path, error: internalName(error) }, 'internal error')
     }
   }
+
+/**
+ * Refuses a request target that is no path (RFC 9112 section 3.2): the forms for proxies carry a host
+ * of their own that would count for more than `Host`, and Koa cannot read all of them.
+ */
+const onlyPaths: Middleware = async (ctx, next) => {
+  if (!ctx.req.url?.startsWith('/'))
+    throw new DoorwardError('request-invalid', 'the request target is not a path')
+  await next()
+}
 
 /** Class and own lines of the stack of an unexpected error; its message may hold anything. */
 const internalName = (error: unknown): string =>

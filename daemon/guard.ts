@@ -36,13 +36,15 @@ export const isLoopbackPeer = (address: string | undefined): boolean => {
   return isIPv4(v4) && v4.startsWith('127.')
 }
 
-/** True for exactly one `Host` that is a loopback name with this port (RFC 9110 section 7.2). */
+/**
+ * True for exactly one `Host` that is a loopback name or address with this port (RFC 9110 section
+ * 7.2). Any address of 127.0.0.0/8 counts, as `server.host` may be one; no DNS name can look so.
+ */
 export const isOurHost = (values: readonly string[] | undefined, port: number): boolean => {
   const [host] = values ?? []
-  if (host === undefined || values?.length !== 1) return false
-  return ['127.0.0.1', 'localhost', '[::1]'].some(
-    (name) => host.toLowerCase() === `${name}:${port}`,
-  )
+  if (host === undefined || values?.length !== 1 || !host.endsWith(`:${port}`)) return false
+  const name = host.slice(0, -`:${port}`.length).toLowerCase()
+  return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'))
 }
 
 /** True when a browser sent it for a page: pages send `Origin`, or say that they are another site. */

@@ -78,7 +78,7 @@ const serve = async (
     budget,
   })
   const stream = createEventStream(events, randomBytes(6).toString('hex'))
-  const oauth = await createOAuth({
+  const oauth = createOAuth({
     home,
     gateway: config.gateway,
     env,

@@ -91,7 +91,7 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
 /** Who answers at this address: our daemon, another doorward, another program, or nobody. */
 export type Occupant = 'ours' | 'other-doorward' | 'stranger' | 'nobody'
 
-/** Asks `/health` with a challenge. Never sends the token itself. */
+/** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
 export const whoAnswers = async (
   url: string,
   apiToken: string | undefined,
@@ -99,9 +99,11 @@ export const whoAnswers = async (
 ): Promise<Occupant> => {
   const challenge = randomBytes(32).toString('hex')
   try {
-    const response = await sendRequest(new URL('/health', url), 'GET', undefined, agent, {
+    // Without an agent: a kept connection that the other side just closed would look like a stranger.
+    const response = await sendRequest(new URL('/health', url), 'GET', undefined, agent ?? false, {
       headers: { [challengeHeader]: challenge },
-      timeoutMs: 3000,
+      // Not a time without a byte: a stranger may send one now and then for ever.
+      signal: AbortSignal.timeout(3000),
     })
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
@@ -143,7 +145,7 @@ const sendRequest = async (
   url: URL,
   method: string,
   body: unknown,
-  agent: Agent | undefined,
+  agent: Agent | false,
   options: RequestOptions,
 ): Promise<IncomingMessage> => {
   const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -180,6 +182,10 @@ const sendRequest = async (
             }),
       ),
     )
+    // An answer that is none of HTTP's usual ones (101, a tunnel) ends without any other event.
+    request.on('close', () =>
+      reject(new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} did not answer`)),
+    )
     request.end(payload)
   })
 }
@@ -187,13 +193,19 @@ const sendRequest = async (
 const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {
   const text = await readText(response, 64 * 1024 * 1024)
   const status = response.statusCode ?? 0
-  if (status >= 200 && status < 300) return (text === '' ? undefined : JSON.parse(text)) as Answer
-  throw problemOf(status, text)
+  if (status < 200 || status >= 300) throw problemOf(status, text)
+  if (text === '') return undefined as Answer
+  try {
+    return JSON.parse(text) as Answer
+  } catch {
+    throw new DoorwardError('internal', `the daemon answered ${status} with what is not JSON`)
+  }
 }
 
 const problemOf = (status: number, text: string): DoorwardError => {
   try {
     const problem = JSON.parse(text) as ProblemDocument
+    if (typeof problem.code !== 'string' || typeof problem.detail !== 'string') throw new Error()
     return new DoorwardError(problem.code as ErrorCode, problem.detail, { hint: problem.hint })
   } catch {
     return new DoorwardError('internal', `the daemon answered ${status} without saying why`)
@@ -203,13 +215,26 @@ const problemOf = (status: number, text: string): DoorwardError => {
 const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> => {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > limitBytes) {
-      response.destroy()
-      throw new DoorwardError('internal', `an answer of more than ${limitBytes} bytes was cut off`)
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      // Leaving the loop ends the connection too.
+      if (size > limitBytes)
+        throw new DoorwardError(
+          'internal',
+          `an answer of more than ${limitBytes} bytes was cut off`,
+        )
+      chunks.push(chunk)
     }
-    chunks.push(chunk)
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    const cancelled = error instanceof Error && error.name === 'AbortError'
+    throw cancelled
+      ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
+      : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
+          cause: error,
+          hint: 'doorward daemon status',
+        })
   }
   return Buffer.concat(chunks).toString('utf8')
 }

@@ -6,23 +6,28 @@ import { bytesOf, millisecondsOf } from './units.ts'
  * JSON Schema files that editors complete from, so a key exists here or nowhere.
  */
 
+// Of setTimeout: a longer one would fire at once.
 const longestTimerMs = 2_147_483_647
+const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
+
+const largestSize = 1024 ** 4
+const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
 
 const duration = (text: string, meaning: string) =>
   z
-    .string()
-    .regex(/^\d+(ms|s|m|h|d)$/, 'not a duration: write 500ms, 30s, 10m, 2h or 30d')
+    .string(notDuration)
+    .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
     .transform(millisecondsOf)
-    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'a duration lies between 1ms and 24d')
+    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'must lie between 1ms and 24d')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
 const size = (text: string, meaning: string) =>
   z
-    .string()
-    .regex(/^\d+(b|kb|mb|gb)$/, 'not a size: write 512kb or 25mb')
+    .string(notSize)
+    .regex(/^\d+(b|kb|mb|gb)$/, notSize)
     .transform(bytesOf)
-    .refine((bytes) => bytes > 0, 'a size is larger than 0')
+    .refine((bytes) => bytes > 0 && bytes <= largestSize, 'must lie between 1b and 1024gb')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
@@ -46,7 +51,7 @@ export const webhookSchema = z.strictObject({
   agent: z.string().describe('Name of an agent in agents.yaml.'),
   prompt_template: z
     .string()
-    .min(1, 'the prompt is empty')
+    .regex(/\S/, 'the prompt is empty')
     .describe('The prompt; {{event.<path>}} is replaced by a value of the payload.'),
   secret_env: z
     .union([environmentName, z.array(environmentName).min(1)])
@@ -133,10 +138,13 @@ const secureUrl = z
 
 const isSecureOrLoopback = (text: string): boolean => {
   if (!URL.canParse(text)) return false
-  const { protocol, hostname } = new URL(text)
-  if (protocol === 'https:') return true
-  return protocol === 'http:' && /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+  const { protocol } = new URL(text)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
 }
+
+/** True for a URL of this machine itself, where plain http is no risk. */
+export const isLoopbackUrl = (url: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)
 
 export const providerSchema = z.strictObject({
   issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
@@ -153,10 +161,11 @@ export const providerSchema = z.strictObject({
     .describe('Host of the redirect URI. Default 127.0.0.1.'),
 })
 
-const loopbackHost = /^(127(\.\d{1,3}){3}|::1|localhost)$/
+/** The hosts that only this machine can reach and that our own clients may name in `Host`. */
+export const loopbackHosts = ['127.0.0.1', '::1', 'localhost'] as const
 
-/** True for a host name or address that only this machine can reach. */
-export const isLoopbackHost = (host: string): boolean => loopbackHost.test(host)
+/** The hosts that listen on all addresses, loopback among them. */
+export const allHosts = ['0.0.0.0', '::'] as const
 
 export const gatewayFileSchema = z.strictObject({
   server: z

@@ -8,12 +8,13 @@ const forbidden = new Set(['__proto__', 'prototype', 'constructor'])
 
 /** Splits `a.b.0` into its names. Throws `config-invalid` for an empty or a forbidden name. */
 export const parseDotPath = (text: string): DotPath => {
+  if (text === '') throw new DoorwardError('config-invalid', 'the path is empty')
   const names = text.split('.')
   for (const name of names) {
     if (name === '')
       throw new DoorwardError('config-invalid', `path "${text}" has an empty name between its dots`)
     if (forbidden.has(name))
-      throw new DoorwardError('config-invalid', `path "${text}" must not contain "${name}"`)
+      throw new DoorwardError('config-invalid', `the name "${name}" cannot be used in a path`)
   }
   return names
 }

@@ -11,7 +11,12 @@ export const readEnvironment = async (
   processEnv: NodeJS.ProcessEnv = process.env,
 ): Promise<NodeJS.ProcessEnv> => {
   const text = await readSecretFile(home.env)
-  return { ...(text === undefined ? {} : parse(text)), ...processEnv }
+  // Without a prototype: secret_env may name toString, and means a variable.
+  return Object.assign(
+    Object.create(null) as NodeJS.ProcessEnv,
+    text === undefined ? {} : parse(text),
+    processEnv,
+  )
 }
 
 /** The values of these variables that are set to more than white space. */

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { type FileHandle, chmod, lstat, mkdir, open, unlink, writeFile } from 'node:fs/promises'
+import { type FileHandle, chmod, mkdir, open, stat, unlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from './errors.ts'
@@ -60,7 +60,7 @@ export const prepareHome = async (home: Home): Promise<void> => {
       if (error instanceof DoorwardError) throw error
       throw new DoorwardError(
         'home-unusable',
-        `cannot use the folder ${folder}: ${reason(error)}`,
+        `cannot use the folder ${folder}: ${systemReason(error)}`,
         { cause: error, hint: 'make it writable for you, or name another with DOORWARD_HOME' },
       )
     }
@@ -70,7 +70,8 @@ export const prepareHome = async (home: Home): Promise<void> => {
 
 const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void> => {
   if (process.platform === 'win32') return
-  const { uid, mode } = await lstat(folder)
+  // Of the folder itself where the name is a link to it: a home may lie on another disk.
+  const { uid, mode } = await stat(folder)
   const permissions = (mode & 0o777).toString(8)
   if (uid !== process.getuid?.())
     throw new DoorwardError('home-insecure', `folder ${folder} belongs to another user (${uid})`, {
@@ -91,10 +92,14 @@ const checkWritable = async (home: Home): Promise<void> => {
     await writeFile(probe, '', { mode: 0o600 })
     await unlink(probe)
   } catch (error) {
-    throw new DoorwardError('home-unusable', `cannot write to ${home.run}: ${reason(error)}`, {
-      cause: error,
-      hint: 'make it writable for you, or name another home with DOORWARD_HOME',
-    })
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot write to ${home.run}: ${systemReason(error)}`,
+      {
+        cause: error,
+        hint: 'make it writable for you, or name another home with DOORWARD_HOME',
+      },
+    )
   }
 }
 
@@ -105,20 +110,26 @@ const checkWritable = async (home: Home): Promise<void> => {
 export const readSecretFile = async (path: string): Promise<string | undefined> => {
   let file: FileHandle
   try {
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    // A pipe would keep us waiting for a writer; Windows knows neither flag.
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
     if (systemCode(error) === 'ELOOP')
       throw new DoorwardError('home-insecure', `${path} is a symbolic link`, {
-        hint: `replace it by the file itself: a secret is read from no other place`,
+        hint: 'replace it by the file itself: a secret is read from no other place',
       })
-    throw new DoorwardError('home-unusable', `cannot read ${path}: ${reason(error)}`, {
+    throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
       hint: `chmod 600 ${quote(path)}`,
     })
   }
   try {
-    const { uid, mode } = await file.stat()
+    const stats = await file.stat()
+    if (!stats.isFile())
+      throw new DoorwardError('home-unusable', `${path} is not a file`, {
+        hint: 'replace it by a file: a secret is read from no other place',
+      })
+    const { uid, mode } = stats
     if (process.platform !== 'win32') {
       if (uid !== process.getuid?.())
         throw new DoorwardError('home-insecure', `${path} belongs to another user (${uid})`, {
@@ -137,7 +148,8 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
   }
 }
 
-const reason = (error: unknown): string => {
+/** Why the system refused, in words: for messages about files and folders. */
+export const systemReason = (error: unknown): string => {
   const code = systemCode(error)
   const words: Record<string, string> = {
     EACCES: 'permission denied',
@@ -147,8 +159,9 @@ const reason = (error: unknown): string => {
     ENOTDIR: 'a part of the path is a file, not a folder',
     EEXIST: 'a file of that name is in the way',
     EISDIR: 'it is a folder',
+    ELOOP: 'the link leads back to itself',
   }
-  return (code && words[code]) ?? code ?? 'unknown reason'
+  return (code === undefined ? undefined : words[code]) ?? code ?? 'unknown reason'
 }
 
 const quote = (path: string): string =>

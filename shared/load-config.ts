@@ -6,14 +6,16 @@ import {
   type ConfigName,
   type Gateway,
   type WebhookEntry,
+  allHosts,
   fileSchemas,
-  isLoopbackHost,
+  loopbackHosts,
+  webhookSchema,
 } from './config.ts'
 import { type DotPath, parseDotPath } from './dot-path.ts'
 import { DoorwardError, systemCode } from './errors.ts'
-import type { Home } from './home.ts'
+import { type Home, systemReason } from './home.ts'
 import { nearest } from './nearest.ts'
-import { problemsOf, valueUnder } from './schema-problems.ts'
+import { problemsOf, valueUnder, wordsOf } from './schema-problems.ts'
 import { type Target, parseTarget } from './target.ts'
 import { type Template, parseTemplate } from './template.ts'
 import { type Problem, type YamlFile, type YamlPath, readYaml } from './yaml-file.ts'
@@ -85,7 +87,7 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
   } catch (error) {
     const file = readYaml(path, '')
     const missing = systemCode(error) === 'ENOENT'
-    const reason = missing ? 'there is no such file' : `cannot be read (${systemCode(error)})`
+    const reason = missing ? 'there is no such file' : `cannot be read: ${systemReason(error)}`
     const hint = missing ? 'doorward init writes a sample' : undefined
     return { ...file, problems: [file.problemAt([], reason, hint)] }
   }
@@ -98,25 +100,43 @@ export const checkConfig = (
   webhooksFile: YamlFile,
   env: NodeJS.ProcessEnv,
 ): Config => {
-  const problems: Problem[] = []
-  const gateway = checkShape('gateway', gatewayFile, problems)
-  const agents = checkShape('agents', agentsFile, problems)
-  const webhooks = checkShape('webhooks', webhooksFile, problems)
+  const ofGateway: Problem[] = []
+  const ofAgents: Problem[] = []
+  const ofWebhooks: Problem[] = []
+  const ofEnvironment: Problem[] = []
+  const gateway = checkShape('gateway', gatewayFile, ofGateway)
+  const agents = checkShape('agents', agentsFile, ofAgents)
+  const webhooks = checkShape('webhooks', webhooksFile, ofWebhooks)
 
-  const port = checkServer(gateway, gatewayFile, env, problems)
-  const agentNames = namesUnder(agentsFile.value, 'agents')
-  const checked = webhooks?.webhooks.map((entry, index) =>
-    checkWebhook(entry, index, agents?.agents, agentNames, webhooksFile, problems),
+  checkHost(gatewayFile, ofGateway)
+  const override = portOverride(env, ofEnvironment)
+  // A file that cannot be read at all says nothing of the names that it would have.
+  const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
+  // Entry by entry, so that what is wrong in one place hides nothing in another.
+  const entries = listIn(webhooksFile, 'webhooks').map((value) => readable(value))
+  const checked = entries.map((entry, index) =>
+    checkWebhook(entry, index, agentNames, webhooksFile, ofWebhooks),
   )
-  if (webhooks) checkPaths(webhooks.webhooks, webhooksFile, problems)
+  checkPaths(entries, webhooksFile, ofWebhooks)
 
-  if (problems.length > 0 || !gateway || !agents || !checked) throw new ConfigError(problems)
+  const problems = [
+    ...[ofGateway, ofAgents, ofWebhooks].flatMap((list) => list.toSorted(byPlace)),
+    ...ofEnvironment,
+  ]
+  if (problems.length > 0 || !gateway || !agents || !webhooks) throw new ConfigError(problems)
   return {
-    gateway: { ...gateway, server: { ...gateway.server, port } },
+    gateway: {
+      ...gateway,
+      server: { ...gateway.server, port: override ?? gateway.server.port },
+    },
     agents: new Map(Object.entries(agents.agents)),
-    webhooks: checked.filter((webhook) => webhook !== undefined),
+    webhooks: webhooks.webhooks.map((entry, index) =>
+      webhookOf(entry, agents.agents, checked[index]),
+    ),
   }
 }
+
+const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
 
 const checkShape = <Name extends ConfigName>(
   name: Name,
@@ -127,104 +147,126 @@ const checkShape = <Name extends ConfigName>(
   if (file.problems.length > 0) return undefined
   // A file of comments alone is an empty one: for gateway.yaml that means all defaults.
   const value = file.value ?? (name === 'gateway' ? {} : { [name]: name === 'agents' ? {} : [] })
-  const result = fileSchemas[name].safeParse(value)
+  const result = fileSchemas[name].safeParse(value, { error: wordsOf })
   if (result.success) return result.data as z.output<(typeof fileSchemas)[Name]>
   for (const issue of result.error.issues) problems.push(...problemsOf(issue, name, file, value))
   return undefined
 }
 
-const checkServer = (
-  gateway: Gateway | undefined,
-  file: YamlFile,
-  env: NodeJS.ProcessEnv,
-  problems: Problem[],
-): number => {
-  const override = env['DOORWARD_PORT']
-  if (override !== undefined && override !== '') {
-    const port = /^\d{1,5}$/.test(override) ? Number(override) : Number.POSITIVE_INFINITY
-    if (port <= 65_535) {
-      checkHost(gateway, file, problems)
-      return port
-    }
-    problems.push({
-      file: 'environment',
-      line: 1,
-      column: 1,
-      key: 'DOORWARD_PORT',
-      reason: 'not a port: write a number from 0 to 65535',
-    })
-  }
-  checkHost(gateway, file, problems)
-  return gateway?.server.port ?? 0
+/** The port that `DOORWARD_PORT` names, or undefined when it is unset or empty. */
+const portOverride = (env: NodeJS.ProcessEnv, problems: Problem[]): number | undefined => {
+  const text = env['DOORWARD_PORT']
+  if (text === undefined || text === '') return undefined
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
+  if (port <= 65_535) return port
+  problems.push({
+    file: 'environment',
+    line: 1,
+    column: 1,
+    key: 'DOORWARD_PORT',
+    reason: 'not a port: write a number from 0 to 65535',
+  })
+  return undefined
 }
 
-const checkHost = (gateway: Gateway | undefined, file: YamlFile, problems: Problem[]): void => {
-  if (!gateway || gateway.server.allow_remote || isLoopbackHost(gateway.server.host)) return
-  problems.push(
-    file.problemAt(
-      ['server', 'host'],
-      'others could reach this address',
-      'use 127.0.0.1 and a tunnel, or set server.allow_remote: true',
-    ),
-  )
+const checkHost = (file: YamlFile, problems: Problem[]): void => {
+  const host = valueUnder(file.value, ['server', 'host'])
+  if (typeof host !== 'string' || host === '') return
+  if ((loopbackHosts as readonly string[]).includes(host)) return
+  const at = (reason: string, hint: string) =>
+    problems.push(file.problemAt(['server', 'host'], reason, hint))
+  if (valueUnder(file.value, ['server', 'allow_remote']) !== true)
+    at(
+      `not one of ${loopbackHosts.join(', ')}`,
+      'use a tunnel, or let others reach webhooks with server.allow_remote: true',
+    )
+  else if (!(allHosts as readonly string[]).includes(host))
+    // The daemon's own clients come over loopback, where nothing would listen.
+    at(`not one of ${[...allHosts, ...loopbackHosts].join(', ')}`, 'use 0.0.0.0 for all addresses')
 }
+
+type Readable = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | undefined }
+
+/** The fields of an entry that are right in themselves. */
+const readable = (value: unknown): Readable =>
+  Object.fromEntries(
+    Object.entries(webhookSchema.shape).map(([key, schema]) => {
+      const given = valueUnder(value, [key])
+      return [key, given === undefined ? undefined : schema.safeParse(given).data]
+    }),
+  )
+
+type Checked = Pick<Webhook, 'filter' | 'targets'> & { readonly prompt: Template | undefined }
 
 const checkWebhook = (
-  entry: WebhookEntry,
+  entry: Readable,
   index: number,
-  agents: Readonly<Record<string, Agent>> | undefined,
-  agentNames: readonly string[],
+  agentNames: readonly string[] | undefined,
   file: YamlFile,
   problems: Problem[],
-): Webhook | undefined => {
+): Checked => {
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
-  const attempt = <Value>(key: YamlPath, read: () => Value): Value | undefined => {
+  const attempt = <Value>(key: YamlPath, read: () => Value): Value[] => {
     try {
-      return read()
+      return [read()]
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       at(key, error.message, error.hint)
-      return undefined
+      return []
     }
   }
 
-  const agent = agents && Object.hasOwn(agents, entry.agent) ? agents[entry.agent] : undefined
-  if (!agent && !agentNames.includes(entry.agent))
+  const { agent, prompt_template: template, filter = {}, deliver_to: deliverTo = [] } = entry
+  if (agent !== undefined && agentNames && !agentNames.includes(agent))
     at(
       ['agent'],
-      `unknown agent "${entry.agent}"`,
-      nearest(entry.agent, agentNames) ?? listed(agentNames),
+      `unknown agent "${agent}"`,
+      nearest(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
-  const prompt = attempt(['prompt_template'], () => parseTemplate(entry.prompt_template))
-  const filter = Object.entries(entry.filter ?? {}).map(([text, expected]) => ({
-    text,
-    path: attempt(['filter', text], () => parseDotPath(text)),
-    expected: [expected].flat().map(String),
-  }))
-  const targets = [entry.deliver_to ?? []]
+  const [prompt] =
+    template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
+  const conditions = Object.entries(filter).flatMap(([text, expected]) =>
+    attempt(['filter', text], () => ({
+      text,
+      path: parseDotPath(text),
+      expected: [expected].flat().map(String),
+    })),
+  )
+  const targets = [deliverTo]
     .flat()
-    .map((text, position) =>
-      attempt(Array.isArray(entry.deliver_to) ? ['deliver_to', position] : ['deliver_to'], () =>
+    .flatMap((text, position) =>
+      attempt(Array.isArray(deliverTo) ? ['deliver_to', position] : ['deliver_to'], () =>
         parseTarget(text),
       ),
     )
-  if (!agent || !prompt) return undefined
+    .filter(({ kind }) => kind !== 'none')
+  return { prompt, filter: conditions, targets }
+}
+
+const webhookOf = (
+  entry: WebhookEntry,
+  agents: Readonly<Record<string, Agent>>,
+  checked: Checked | undefined,
+): Webhook => {
+  const agent = agents[entry.agent]
+  if (!agent || !checked?.prompt)
+    throw new DoorwardError('internal', `webhook ${entry.path} was not checked`)
   return {
     path: entry.path,
     urlPaths: urlPathsOf(entry.path),
     enabled: entry.enabled,
     agentName: entry.agent,
     agent,
-    prompt,
+    prompt: checked.prompt,
     secretNames: [entry.secret_env ?? []].flat(),
     signature: {
       header: entry.signature_header,
       algorithm: entry.signature_algo,
       prefix: entry.signature_prefix,
     },
-    filter: filter.flatMap(({ path, ...rest }) => (path ? [{ ...rest, path }] : [])),
-    targets: targets.filter((target) => target !== undefined && target.kind !== 'none') as Target[],
+    filter: checked.filter,
+    targets: checked.targets,
   }
 }
 
@@ -232,41 +274,38 @@ const urlPathsOf = (path: string): string[] =>
   path.startsWith('/webhook/') ? [path] : [path, `/webhook${path}`]
 
 /** Reserved first segments, and two definitions that would be served at one path. */
-const checkPaths = (
-  entries: readonly WebhookEntry[],
-  file: YamlFile,
-  problems: Problem[],
-): void => {
-  const taken = new Map<string, string>()
+const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Problem[]): void => {
+  const taken = new Map<string, { readonly path: string; readonly line: number }>()
   entries.forEach(({ path }, index) => {
+    if (path === undefined) return
+    const at = (reason: string, hint: string) =>
+      file.problemAt(['webhooks', index, 'path'], reason, hint)
     const segment = path.split('/')[1] ?? ''
     if (reserved.includes(segment))
+      problems.push(at(`/${segment} is reserved`, `use /webhook${path}`))
+    const urlPaths = urlPathsOf(path)
+    const clash = urlPaths.find((urlPath) => taken.has(urlPath))
+    const other = clash === undefined ? undefined : taken.get(clash)
+    if (clash !== undefined && other)
       problems.push(
-        file.problemAt(
-          ['webhooks', index, 'path'],
-          `/${segment} is reserved`,
-          `use /webhook${path}`,
-        ),
+        other.path === path
+          ? at(`path ${path} is defined twice`, `first in line ${other.line}`)
+          : at(
+              `two definitions would be served at ${clash}`,
+              `the other is path ${other.path} in line ${other.line}`,
+            ),
       )
-    for (const urlPath of urlPathsOf(path)) {
-      const other = taken.get(urlPath)
-      if (other !== undefined) {
-        const reason =
-          other === path
-            ? `path ${path} is defined twice`
-            : `${urlPath} is served by path ${other} too`
-        problems.push(file.problemAt(['webhooks', index, 'path'], reason))
-        break
-      }
-    }
-    for (const urlPath of urlPathsOf(path)) taken.set(urlPath, path)
+    const { line } = at('', '')
+    for (const urlPath of urlPaths) if (!taken.has(urlPath)) taken.set(urlPath, { path, line })
   })
 }
 
-const namesUnder = (value: unknown, key: string): string[] => {
-  const map = valueUnder(value, [key])
+const namesIn = (file: YamlFile, key: string): string[] => {
+  const map = valueUnder(file.value, [key])
   return typeof map === 'object' && map !== null ? Object.keys(map) : []
 }
 
-const listed = (names: readonly string[]): string | undefined =>
-  names.length === 0 ? undefined : `known: ${names.join(', ')}`
+const listIn = (file: YamlFile, key: string): readonly unknown[] => {
+  const list = valueUnder(file.value, [key])
+  return Array.isArray(list) ? list : []
+}

@@ -4,6 +4,8 @@ import { closest, distance } from 'fastest-levenshtein'
 export const nearest = (given: string, known: readonly string[]): string | undefined => {
   if (known.length === 0) return undefined
   const name = closest(given, [...known])
-  const near = distance(given, name) <= Math.max(2, Math.floor(given.length / 3))
+  const changes = distance(given, name)
+  // Two changes make any name of two letters out of any other.
+  const near = changes <= Math.max(2, Math.floor(given.length / 3)) && changes < given.length
   return near ? `did you mean "${name}"?` : undefined
 }

@@ -4,7 +4,8 @@
  */
 
 // ECMA-48: CSI and OSC sequences, and other escapes of two characters.
-const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -~])/g
+const escapes =
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|[ -~])/g
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 const bidirectional = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 

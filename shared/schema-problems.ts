@@ -3,6 +3,22 @@ import { type ConfigName, agentSchema, fileSchemas } from './config.ts'
 import { nearest } from './nearest.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
 
+/**
+ * Says in our words what zod found: for `safeParse(value, { error: wordsOf })`. A message that a
+ * schema brings itself wins over it.
+ */
+export const wordsOf = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'invalid_type') return mustBe([kindOf(issue.expected)], issue.input)
+  if (issue.code === 'invalid_value') return mustBe(issue.values.map(String), issue.input)
+  if (issue.code === 'too_small')
+    return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
+  if (issue.code === 'too_big')
+    return issue.origin === 'number'
+      ? `must be at most ${issue.maximum}`
+      : `must not have more than ${issue.maximum} parts`
+  return 'not a value that can be used here'
+}
+
 /** Every problem of one zod issue, in our words, at its place in the file. */
 export const problemsOf = (
   issue: z.core.$ZodIssue,
@@ -13,67 +29,77 @@ export const problemsOf = (
   const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(name, path, value)
+    const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
     return issue.keys.map((key) =>
-      file.problemAt([...path, key], 'unknown key', nearest(key, known)),
+      file.problemAt([...path, key], 'unknown key', nearest(key, known) ?? all),
     )
   }
-  if (issue.code === 'invalid_union' && 'discriminator' in issue && issue.discriminator) {
+  if (issue.code === 'invalid_union') return unionProblems(issue, path, name, file, value)
+  if (issue.code === 'invalid_key') {
+    const reason = issue.issues[0]?.message ?? 'not a name that can be used here'
+    return [file.problemAt(path, reason)]
+  }
+  return [file.problemAt(path, issue.message)]
+}
+
+type UnionIssue = Extract<z.core.$ZodIssue, { code: 'invalid_union' }>
+
+const unionProblems = (
+  issue: UnionIssue,
+  path: YamlPath,
+  name: ConfigName,
+  file: YamlFile,
+  value: unknown,
+): Problem[] => {
+  const given = valueUnder(value, path)
+  if ('discriminator' in issue && issue.discriminator) {
     const options =
       'options' in issue && Array.isArray(issue.options) ? issue.options.map(String) : []
-    const given = valueUnder(value, path)
-    const reason =
-      given === undefined ? 'missing' : `unknown ${issue.discriminator} ${JSON.stringify(given)}`
-    const hint = typeof given === 'string' ? nearest(given, options) : undefined
-    return [file.problemAt(path, reason, hint ?? `one of ${options.join(', ')}`)]
-  }
-  if (issue.code === 'invalid_value') {
-    const options = issue.values.map(String)
-    const given = valueUnder(value, path)
+    if (typeof given !== 'string') return [file.problemAt(path, mustBe(options, given))]
     return [
       file.problemAt(
         path,
-        given === undefined ? 'missing' : 'not a value it can have',
-        `one of ${options.join(', ')}`,
+        `unknown ${issue.discriminator} "${given}"`,
+        nearest(given, options) ?? `one of ${options.join(', ')}`,
       ),
     ]
   }
-  if (issue.code === 'invalid_union') {
-    const closestErrors = issue.errors.toSorted((a, b) => depthOf(b) - depthOf(a))[0] ?? []
-    const deep = closestErrors.filter((error) => error.path.length > 0)
-    if (deep.length > 0)
-      return deep.flatMap((error) =>
-        problemsOf({ ...error, path: [...issue.path, ...error.path] }, name, file, value),
-      )
-    const kinds = issue.errors.flatMap((errors) =>
-      errors.flatMap((error) => (error.code === 'invalid_type' ? [error.expected] : [])),
+  // What is wrong inside a list or map says more than that it might have been something else.
+  const inside = issue.errors.flat().filter((error) => error.path.length > 0)
+  if (inside.length > 0)
+    return inside.flatMap((error) =>
+      problemsOf({ ...error, path: [...issue.path, ...error.path] }, name, file, value),
     )
-    const first = issue.errors.flat().find((error) => error.code !== 'invalid_type')
-    return [file.problemAt(path, first ? first.message : `must be ${kinds.join(' or ')}`)]
-  }
-  if (issue.code === 'invalid_type') {
-    const missing = valueUnder(value, path) === undefined
-    return [file.problemAt(path, missing ? 'missing' : `must be ${words(issue.expected)}`)]
-  }
-  if (issue.code === 'invalid_key') {
-    const reason = issue.issues[0]?.message ?? 'not a valid name'
-    return [file.problemAt(path, reason)]
-  }
-  return [file.problemAt(path, lowerFirst(issue.message))]
+  const branches = leavesOf(issue)
+  const own = branches.find((error) => error.code !== 'invalid_type')
+  const kinds = branches.flatMap((error) =>
+    error.code === 'invalid_type' ? [kindOf(error.expected)] : [],
+  )
+  return [file.problemAt(path, own?.message ?? mustBe(kinds, given))]
 }
 
-const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
+/** The issues of every branch of a union, and of the unions in it. */
+const leavesOf = (issue: UnionIssue): z.core.$ZodIssue[] =>
+  issue.errors
+    .flat()
+    .flatMap((error) => (error.code === 'invalid_union' ? leavesOf(error) : [error]))
 
-const depthOf = (errors: readonly z.core.$ZodIssue[]): number =>
-  Math.max(0, ...errors.map((error) => error.path.length))
+const mustBe = (kinds: readonly string[], given: unknown): string => {
+  const last = kinds.at(-1) ?? ''
+  const all = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${last}` : last
+  if (given === undefined) return kinds.length > 1 ? `missing, must be ${all}` : 'missing'
+  return given === null ? `has no value, must be ${all}` : `must be ${all}`
+}
 
-const words = (type: string): string =>
+const kindOf = (type: string): string =>
   ({
     string: 'text',
+    number: 'a number',
+    int: 'a whole number',
+    boolean: 'true or false',
     array: 'a list',
     object: 'a map',
     record: 'a map',
-    boolean: 'true or false',
-    int: 'a whole number',
   })[type] ?? `a ${type}`
 
 /** The keys a map at this path may have, read from the schema itself. */

@@ -22,11 +22,10 @@ export const parseTarget = (text: string): Target => {
     if (path === '' || path.endsWith('/'))
       throw new DoorwardError('config-invalid', `target "${text}" names no file`)
     if (path.includes('\0'))
-      throw new DoorwardError('config-invalid', 'target has a NUL in its path')
+      throw new DoorwardError('config-invalid', 'the path of the file has a NUL character in it')
     return { text, kind: 'file', path: parseTemplate(path) }
   }
-  throw new DoorwardError(
-    'config-invalid',
-    `unknown target "${text}": it is one of ${targetForms.join(', ')}`,
-  )
+  throw new DoorwardError('config-invalid', `unknown target "${text}"`, {
+    hint: `one of ${targetForms.join(', ')}`,
+  })
 }

@@ -11,25 +11,30 @@ const placeholder = /\{\{([^{}]*)\}\}/g
 
 /**
  * Takes `{{event}}` and `{{event.<path>}}` out of a text; everything else stays as it is.
- * Throws `config-invalid` for any other name between double braces: it would be a typing error.
+ * Throws `config-invalid` with all other names between double braces: they would be typing errors.
  */
 export const parseTemplate = (source: string): Template => {
   const parts: (string | DotPath)[] = []
+  const wrong = new Set<string>()
   let end = 0
   for (const match of source.matchAll(placeholder)) {
     if (match.index > end) parts.push(source.slice(end, match.index))
-    parts.push(pathOf(match[1]?.trim() ?? ''))
+    const expression = match[1]?.trim() ?? ''
+    try {
+      parts.push(pathOf(expression))
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      wrong.add(`{{${expression}}}: ${error.message}`)
+    }
     end = match.index + match[0].length
   }
   if (end < source.length) parts.push(source.slice(end))
+  if (wrong.size > 0) throw new DoorwardError('config-invalid', [...wrong].join('; '))
   return { source, parts }
 }
 
 const pathOf = (expression: string): DotPath => {
   if (expression === 'event') return []
   if (expression.startsWith('event.')) return parseDotPath(expression.slice('event.'.length))
-  throw new DoorwardError(
-    'config-invalid',
-    `{{${expression}}} is unknown: only {{event}} and {{event.<path>}} can be used`,
-  )
+  throw new DoorwardError('config-invalid', 'only {{event}} and {{event.<path>}} can be used')
 }

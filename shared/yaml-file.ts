@@ -1,7 +1,8 @@
 import {
+  type Document,
   LineCounter,
   type Node,
-  type Document,
+  type YAMLError,
   isMap,
   isNode,
   isPair,
@@ -9,7 +10,6 @@ import {
   parseDocument,
   visit,
 } from 'yaml'
-import { systemCode } from './errors.ts'
 
 /** One thing wrong in one place; `line` and `column` count from 1, as editors do. */
 export type Problem = {
@@ -53,44 +53,59 @@ export const readYaml = (file: string, text: string): YamlFile => {
   const problems: Problem[] = [...document.errors, ...document.warnings].map((error) => ({
     ...place(error.pos[0]),
     key: '',
-    reason: lowerFirst(error.message),
+    reason: reasonOf(error),
   }))
-  visit(document, {
-    Pair: (_, pair) => {
-      if (isScalar(pair.key) && pair.key.value === '__proto__')
-        problems.push({
-          ...place(pair.key.range?.[0] ?? 0),
-          key: '__proto__',
-          reason: 'this name is not allowed',
-        })
-    },
-  })
+  const refuse = (node: unknown, key: string, reason: string) =>
+    problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
 
   let value: unknown = null
-  if (problems.length === 0) {
-    try {
-      value = document.toJS({ maxAliasCount: 100 })
-    } catch (error) {
-      const bomb = error instanceof ReferenceError && error.message.includes('alias')
-      problems.push({
-        ...place(0),
-        key: '',
-        reason: bomb
-          ? 'aliases expand to too much (more than 100 times the nodes): write the values out'
-          : `cannot be read (${systemCode(error) ?? 'yaml'})`,
-      })
-    }
+  try {
+    visit(document, {
+      Pair: (_, { key }) => {
+        // Also an alias, which could stand for any name, and a list or map as a key.
+        if (key !== null && !isScalar(key)) refuse(key, '', 'a key must be plain text')
+        else if (key?.value === '__proto__') refuse(key, '__proto__', 'this name is not allowed')
+      },
+      Alias: (_, alias) => {
+        if (!alias.resolve(document)) refuse(alias, '', `there is no anchor &${alias.source}`)
+      },
+    })
+    if (problems.length === 0) value = document.toJS({ maxAliasCount: 100 })
+  } catch (error) {
+    refuse(undefined, '', unreadable(error))
   }
   return { value, problems, problemAt }
 }
 
-/** `webhooks.0.path` is written `webhooks[0].path`. */
-const keyText = (path: YamlPath): string =>
-  path.reduce<string>(
-    (text, name) =>
-      typeof name === 'number' ? `${text}[${name}]` : text === '' ? name : `${text}.${name}`,
-    '',
+/** What the parser found, in our words where its own speak to programmers. */
+const reasonOf = ({ code, message }: YAMLError): string =>
+  (
+    ({
+      DUPLICATE_KEY: 'this key is there twice',
+      MULTIPLE_DOCS: 'a second document begins here, only one can be read',
+      TAB_AS_INDENT: 'a tab cannot indent, use spaces',
+      RESOURCE_EXHAUSTION: 'nested too deeply',
+    }) as Partial<Record<typeof code, string>>
+  )[code] ??
+  lowerFirst(message).replace(
+    /^missing closing (["'])quote$/,
+    'a text that begins with $1 has no end',
   )
+
+const unreadable = (error: unknown): string => {
+  if (error instanceof RangeError) return 'nested too deeply'
+  return error instanceof ReferenceError && error.message.startsWith('Excessive alias count')
+    ? 'aliases expand to more than 100 values, write the values out'
+    : 'cannot be read as YAML'
+}
+
+/** `webhooks.0.path` is written `webhooks[0].path`, and a name with other characters `filter["a.b"]`. */
+const keyText = (path: YamlPath): string =>
+  path.reduce<string>((text, name) => {
+    if (typeof name === 'number') return `${text}[${name}]`
+    if (!/^[\w-]+$/.test(name)) return `${text}[${JSON.stringify(name)}]`
+    return text === '' ? name : `${text}.${name}`
+  }, '')
 
 /** Where a key stands; for a path that is not there, where its nearest parent stands. */
 const offsetOf = (document: Document, path: YamlPath): number => {

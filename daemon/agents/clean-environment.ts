@@ -18,6 +18,9 @@ const passed = [
   'SystemDrive',
   'PATHEXT',
   'COMSPEC',
+  // As Windows itself writes them: names differ there in case only.
+  'Path',
+  'ComSpec',
   'USERPROFILE',
   'APPDATA',
   'LOCALAPPDATA',
@@ -38,8 +41,12 @@ export const cleanEnvironment = (
     if (value !== undefined && (passed.includes(name) || name.startsWith('LC_')))
       clean[name] = value
   for (const [name, value] of Object.entries(added)) {
-    const actual = value.startsWith('env:') ? ours[value.slice('env:'.length)] : value
+    const actual = value.startsWith('env:') ? ownValue(ours, value.slice('env:'.length)) : value
     if (actual !== undefined) clean[name] = actual
   }
   return clean
 }
+
+/** `env:toString` names no variable, though every object has that property. */
+const ownValue = (variables: NodeJS.ProcessEnv, name: string): string | undefined =>
+  Object.hasOwn(variables, name) ? variables[name] : undefined

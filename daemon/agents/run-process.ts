@@ -75,8 +75,9 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
 }
 
 /**
- * Waits until the program has ended and its output is read. A child of its own that lives on and
- * holds the output open is waited for a second, then the rest of the group is killed.
+ * Waits until the program has ended and its output is read, then kills what is left of its group: a
+ * child that it leaves behind would work on in a folder that is gone, and outlive our limits. One
+ * that holds the output open is waited for a second.
  */
 const endOf = async (
   child: ChildProcess,
@@ -93,7 +94,10 @@ const endOf = async (
         }, closeDelayMs),
       )
     })
-    child.once('close', (code, signal) => resolve([code, signal]))
+    child.once('close', (code, signal) => {
+      killGroup(child, 'SIGKILL')
+      resolve([code, signal])
+    })
   })
 
 const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {

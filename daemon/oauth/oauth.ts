@@ -1,37 +1,42 @@
-import { Router } from '@koa/router'
-import type { ProviderSummary, TokenSummary } from '../../shared/api.ts'
-import type { Gateway } from '../../shared/config.ts'
-import type { Home } from '../../shared/home.ts'
-import type { Log } from '../log.ts'
+import type { Router } from '@koa/router'
+import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import { listProblems, listProviders, listTokens } from './accounts.ts'
+import type { OAuthDependencies } from './dependencies.ts'
+import { createDiscover } from './discovery.ts'
+import { createLogOut } from './logout.ts'
+import { createLogins } from './login.ts'
+import { createOneAtATime } from './one-at-a-time.ts'
+import { createRoutes } from './routes.ts'
 
-/** A login or logout, as it goes to the list of events. */
-export type OAuthEvent = {
-  readonly what: string
-  readonly provider: string
-  readonly state: 'done' | 'failed'
-  readonly code?: string
-  readonly detail?: string
-}
-
-export type OAuthDependencies = {
-  readonly home: Home
-  readonly gateway: Gateway
-  readonly env: NodeJS.ProcessEnv
-  readonly log: Log
-  readonly announce: (event: OAuthEvent) => void
-}
+export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 
 export type OAuth = {
+  /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
+  /** Token files that stop a provider. */
+  readonly problems: () => Promise<StatusProblem[]>
+  /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: () => Promise<void>
 }
 
-/** The seam the logins come in at. */
-export const createOAuth = async (_dependencies: OAuthDependencies): Promise<OAuth> => ({
-  routes: new Router(),
-  tokens: async () => [],
-  providers: async () => [],
-  close: async () => undefined,
-})
+/** Everything that has to do with logins and tokens, ready to be mounted. */
+export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
+  const closing = new AbortController()
+  const discover = createDiscover()
+  const inTurn = createOneAtATime()
+  const logins = createLogins(dependencies, discover, inTurn)
+  const logOut = createLogOut(dependencies, discover, inTurn, closing.signal)
+  const tokens = () => listTokens(dependencies)
+  return {
+    routes: createRoutes(logins, logOut, tokens),
+    tokens,
+    providers: () => listProviders(dependencies),
+    problems: () => listProblems(dependencies),
+    close: async () => {
+      closing.abort()
+      logins.close()
+    },
+  }
+}

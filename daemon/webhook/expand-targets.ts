@@ -50,7 +50,10 @@ export const expandFileName = (template: Template, payload: Payload): string => 
   // Harmless parts must not add up to a way out: `.` and `.` to `..`.
   const literal = template.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
   const dots = (text: string) => text.split(/[/\\]/).filter((name) => /^\.{1,2}$/.test(name)).length
-  if (dots(path) !== dots(literal)) throw invalid(template.source, 'leads out of its folder')
+  // Nor may a value stand where the user's own folder or a Windows drive or stream would be named.
+  const begins = (text: string) => /^(~[/\\]|[a-z]:)/i.exec(text)?.[0] ?? ''
+  if (dots(path) !== dots(literal) || begins(path) !== begins(literal))
+    throw invalid(template.source, 'leads out of its folder')
   return path
 }
 

@@ -3,11 +3,13 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
-const bodyTimeoutMs = 15_000
+const defaultBodyTimeoutMs = 15_000
 
 export type ReceiveLimits = {
   readonly maxBodyBytes: number
   readonly budget: ByteBudget
+  /** Default 15 s. */
+  readonly bodyTimeoutMs?: number
 }
 
 /** Raw bytes, counted in the budget until `release` is called. */
@@ -23,7 +25,7 @@ export type ReceivedBody = {
  */
 export const receive = async (
   request: IncomingMessage,
-  { maxBodyBytes, budget }: ReceiveLimits,
+  { maxBodyBytes, budget, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
 ): Promise<ReceivedBody> => {
   const declared = Number(request.headers['content-length'])
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Middleware } from 'koa'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type PipelineParts, acceptDelivery } from './pipeline.ts'
@@ -26,7 +26,7 @@ export const serveWebhooks =
     } catch (error) {
       if (error instanceof DoorwardError && isTemporary(error))
         ctx.set('Retry-After', retryAfterSeconds)
-      if (!ctx.req.complete) endAfterAnswer(ctx.req)
+      if (!ctx.req.complete) endAfterAnswer(ctx.req, ctx.res)
       throw error
     }
     return undefined
@@ -35,12 +35,14 @@ export const serveWebhooks =
 const isTemporary = ({ code }: DoorwardError): boolean =>
   code === 'unavailable' || code === 'queue-full' || code === 'stopping'
 
-/** Closing at once would reset the connection, and the sender would lose the answer. */
-const endAfterAnswer = (request: IncomingMessage): void => {
-  const { socket } = request
-  const timer = setTimeout(() => {
-    // A sender that has ended its body may use the connection for its next delivery.
-    if (!request.complete) socket.destroy()
-  }, lingerMs)
-  socket.once('close', () => clearTimeout(timer))
+/**
+ * Ends the connection of a sender that goes on sending, but not at once: that would reset it, and the
+ * sender would lose the answer. Not at all when the rest does arrive, as the connection can be used
+ * again then.
+ */
+const endAfterAnswer = (request: IncomingMessage, response: ServerResponse): void => {
+  // Node itself resets it at once when the sender asked for `Connection: close`.
+  response.shouldKeepAlive = true
+  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
+  request.once('close', () => clearTimeout(timer))
 }

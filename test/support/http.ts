@@ -39,10 +39,15 @@ export const send = async (url: string, options: RawRequest = {}): Promise<Reply
     })
   })
   if (Array.isArray(body)) {
+    // What is left is sent all the same, without waiting, once there is an answer.
+    let settled = false
+    const settle = answered.then(
+      () => (settled = true),
+      () => (settled = true),
+    )
     for (const piece of body as readonly Buffer[]) {
       if (request.destroyed || request.errored) break
-      if (!request.write(piece))
-        await Promise.race([once(request, 'drain'), answered.catch(() => undefined)])
+      if (!request.write(piece) && !settled) await Promise.race([once(request, 'drain'), settle])
     }
     request.end()
   } else request.end(body as string | Buffer | undefined)

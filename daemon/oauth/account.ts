@@ -1,0 +1,68 @@
+import { protectedResourceRequest } from 'oauth4webapi'
+import type { Account } from '../../shared/api.ts'
+import type { Endpoints } from './discovery.ts'
+import type { Grant } from './exchange.ts'
+import { requestOptions } from './request-provider.ts'
+
+/**
+ * Who has logged in: from the id token, else from the userinfo endpoint where there is one. Not
+ * knowing it is null, never an error: the tokens are good all the same.
+ */
+export const findAccount = async (
+  grant: Grant,
+  { server }: Endpoints,
+  signal: AbortSignal,
+): Promise<Account | null> => {
+  const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
+  if (fromToken && fromToken.name !== fromToken.id) return fromToken
+  const endpoint = server.userinfo_endpoint
+  const fromUserinfo = endpoint ? await askUserinfo(endpoint, grant.accessToken, signal) : undefined
+  // OpenID Connect Core section 5.3.2: userinfo of another subject must not be used.
+  const isSame = !fromToken || fromToken.id === fromUserinfo?.id
+  return (isSame ? fromUserinfo : undefined) ?? fromToken ?? null
+}
+
+/** The account in id token claims or a userinfo answer, or undefined when no id is in it. */
+export const accountOf = (claims: Readonly<Record<string, unknown>>): Account | undefined => {
+  const id = textOf(claims['sub']) ?? textOf(claims['id'])
+  if (id === undefined) return undefined
+  const names = ['email', 'preferred_username', 'login', 'username', 'name']
+  const name = names.map((key) => textOf(claims[key])).find((text) => text !== undefined)
+  return { id, name: name ?? id }
+}
+
+const askUserinfo = async (
+  endpoint: string,
+  accessToken: string,
+  signal: AbortSignal,
+): Promise<Account | undefined> => {
+  try {
+    const headers = new Headers({ accept: 'application/json' })
+    const response = await protectedResourceRequest(
+      accessToken,
+      'GET',
+      new URL(endpoint),
+      headers,
+      null,
+      requestOptions(endpoint, signal),
+    )
+    if (response.status !== 200) return undefined
+    const body: unknown = await response.json()
+    return typeof body === 'object' && body !== null
+      ? accountOf(body as Record<string, unknown>)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** One line of text as a person can read it: without characters that hide or reorder others. */
+const textOf = (value: unknown): string | undefined => {
+  if (typeof value === 'number') return String(value)
+  if (typeof value !== 'string') return undefined
+  const text = value
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
+    .trim()
+    .slice(0, 200)
+  return text === '' ? undefined : text
+}

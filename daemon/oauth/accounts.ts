@@ -1,0 +1,74 @@
+import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { findClient } from './client-file.ts'
+import type { OAuthDependencies } from './dependencies.ts'
+import { findProvider, providerNames } from './providers.ts'
+import { readToken, tokenProviders } from './token-file.ts'
+import { type TokenRecord, summaryOf } from './token-record.ts'
+
+type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
+
+/** Every token file, by provider: what it holds or why it cannot be used. Throws only for the folder. */
+const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | DoorwardError>> => {
+  const found = new Map<string, TokenRecord | DoorwardError>()
+  for (const name of await tokenProviders(home)) {
+    const result = await readToken(home, name).catch((error: unknown) => {
+      if (error instanceof DoorwardError) return error
+      throw error
+    })
+    if (result) found.set(name, result)
+  }
+  return found
+}
+
+/** `GET /oauth/tokens`. A file that cannot be used is shown as needing a login. */
+export const listTokens = async (sources: Sources): Promise<TokenSummary[]> =>
+  [...(await readAll(sources))].map(([name, result]) => summaryOfResult(name, result))
+
+/** All providers, logged in or not, with whether a login needs no client id any more. */
+export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
+  const found = await readAll(sources)
+  const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort()
+  return Promise.all(
+    names.map(async (name) => {
+      const result = found.get(name)
+      const token = result && summaryOfResult(name, result)
+      return {
+        provider: name,
+        clientKnown: await isClientKnown(name, sources),
+        status: token?.status ?? 'not-logged-in',
+        account: token?.account ?? null,
+      }
+    }),
+  )
+}
+
+/** What stops single providers: damaged and insecure token files, each with the command that mends it. */
+export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =>
+  [...(await readAll(sources)).values()].flatMap((result) =>
+    result instanceof DoorwardError
+      ? [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
+      : [],
+  )
+
+const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): TokenSummary =>
+  result instanceof DoorwardError
+    ? {
+        provider: name,
+        status: 'needs-login',
+        account: null,
+        scopes: [],
+        expiresAt: null,
+        refreshable: false,
+        obtainedAt: new Date(0).toISOString(),
+      }
+    : summaryOf(result, Date.now())
+
+const isClientKnown = async (name: string, { home, gateway, env }: Sources): Promise<boolean> => {
+  try {
+    await findClient(home, findProvider(name, gateway), env)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import type { RenderedPage } from './callback-page.ts'
+import { createOneAtATime } from './one-at-a-time.ts'
+import type { RedirectHost } from './providers.ts'
+
+/** What to answer to a request, decided by `answer-callback.ts`. */
+export type CallbackAnswer = {
+  readonly status: number
+  readonly page: RenderedPage | undefined
+  readonly headers?: Readonly<Record<string, string>>
+  /** Called once the answer is sent, or cannot be any more. */
+  readonly onSent?: () => void
+}
+
+/** Keeps the listener open for one login. */
+export type Lease = { readonly redirectUri: string; readonly release: () => void }
+
+export type CallbackListener = {
+  /** Listens where this redirect host leads. Throws `callback-port-in-use`. */
+  readonly open: (redirectHost: RedirectHost) => Promise<Lease>
+  /** Keeps what is open from closing, for so long at most; returns what ends that. */
+  readonly hold: (limitMs: number) => () => void
+  readonly close: () => void
+}
+
+type Socket = { readonly server: Server; readonly port: number; readonly holders: Set<object> }
+
+/**
+ * The HTTP listener of the redirect URI: open only while a login waits, on loopback alone. With the
+ * redirect host `localhost` on IPv4 and IPv6, or another program could take one of them and with it
+ * the code. RFC 8252 sections 7.3 and 8.3.
+ */
+export const createCallbackListener = (
+  configuredPort: number,
+  answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
+): CallbackListener => {
+  const sockets = new Map<string, Socket>()
+  const inTurn = createOneAtATime()
+
+  const release = (holder: object): void => {
+    for (const [address, { server, holders }] of sockets) {
+      holders.delete(holder)
+      if (holders.size > 0) continue
+      sockets.delete(address)
+      server.close()
+      server.closeAllConnections()
+    }
+  }
+
+  const openAddress = async (address: string, port: number, holder: object): Promise<number> => {
+    const opened = sockets.get(address)
+    if (opened) {
+      opened.holders.add(holder)
+      return opened.port
+    }
+    const server = createCallbackServer(answer)
+    const bound = await listen(server, address, port)
+    sockets.set(address, { server, port: bound, holders: new Set([holder]) })
+    return bound
+  }
+
+  const openAll = async (redirectHost: RedirectHost): Promise<Lease> => {
+    const holder = {}
+    const wanted = [...sockets.values()][0]?.port ?? configuredPort
+    try {
+      const port = await openAddress('127.0.0.1', wanted, holder)
+      if (redirectHost === 'localhost') await openIfThere('::1', port, holder)
+      // Made by URL, so that it is written as a browser will repeat it in Host.
+      const { origin } = new URL(`http://${redirectHost}:${port}`)
+      return { redirectUri: `${origin}/callback`, release: () => release(holder) }
+    } catch (error) {
+      release(holder)
+      throw error
+    }
+  }
+
+  const openIfThere = async (address: string, port: number, holder: object): Promise<void> => {
+    try {
+      await openAddress(address, port, holder)
+    } catch (error) {
+      const code = error instanceof DoorwardError ? undefined : systemCode(error)
+      // A machine without IPv6 has no ::1 that anybody could take.
+      if (code !== 'EADDRNOTAVAIL' && code !== 'EAFNOSUPPORT') throw error
+    }
+  }
+
+  return {
+    open: (redirectHost) => inTurn('open', () => openAll(redirectHost)),
+    hold(limitMs) {
+      const holder = {}
+      for (const { holders } of sockets.values()) holders.add(holder)
+      const timer = setTimeout(() => release(holder), limitMs).unref()
+      return () => {
+        clearTimeout(timer)
+        release(holder)
+      }
+    },
+    close() {
+      for (const { holders } of sockets.values()) holders.clear()
+      release({})
+    },
+  }
+}
+
+const createCallbackServer = (
+  answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
+): Server => {
+  const server = createServer(
+    {
+      headersTimeout: 5000,
+      requestTimeout: 5000,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: 16 * 1024,
+      keepAlive: false,
+    },
+    (request, response) => {
+      void sendAnswer(answer(request), response)
+    },
+  )
+  server.maxConnections = 32
+  return server
+}
+
+const listen = async (server: Server, host: string, port: number): Promise<number> => {
+  try {
+    server.listen({ host, port, exclusive: true, ipv6Only: host === '::1' })
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
+  } catch (error) {
+    const code = systemCode(error)
+    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
+    const why = code === 'EACCES' ? 'is not open to you' : 'is in use by another program'
+    throw new DoorwardError('callback-port-in-use', `port ${port} for the login callback ${why}`, {
+      cause: error,
+      hint: 'end that program, or set oauth.callback_port in gateway.yaml and the redirect URI at the provider',
+    })
+  }
+}
+
+const sendAnswer = async (answer: Promise<CallbackAnswer>, response: ServerResponse) => {
+  const { status, page, headers, onSent } = await answer
+  if (onSent) response.once('close', onSent)
+  response.writeHead(status, {
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cross-origin-opener-policy': 'same-origin',
+    connection: 'close',
+    ...(page && {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': page.contentSecurityPolicy,
+    }),
+    ...headers,
+  })
+  response.end(page?.html)
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { packageFolder } from '../../shared/version.ts'
+
+/** What the page in the browser says. All of it is plain text. */
+export type Page = {
+  readonly kind: 'done' | 'failed' | 'ignored'
+  readonly title: string
+  readonly message: string
+  /** What to do now. */
+  readonly advice: string
+}
+
+export type RenderedPage = { readonly html: string; readonly contentSecurityPolicy: string }
+
+/** Reads the page from `assets/callback` once and returns what fills it in. */
+export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
+  const template = readAsset('page.html')
+  const style = readAsset('page.css')
+  return (page) => renderPage(template, style, page)
+}
+
+/** Fills the template in one pass, every value escaped; only this style may apply, and no script. */
+export const renderPage = (template: string, style: string, page: Page): RenderedPage => {
+  const values: Readonly<Record<string, string>> = {
+    style: `<style>${style}</style>`,
+    kind: page.kind,
+    title: escapeHtml(page.title),
+    message: escapeHtml(page.message),
+    advice: escapeHtml(page.advice),
+  }
+  const styleHash = createHash('sha256').update(style).digest('base64')
+  return {
+    html: template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? ''),
+    contentSecurityPolicy: [
+      `default-src 'none'`,
+      `style-src 'sha256-${styleHash}'`,
+      'img-src data:',
+      `base-uri 'none'`,
+      `form-action 'none'`,
+      `frame-ancestors 'none'`,
+    ].join('; '),
+  }
+}
+
+/** Makes text safe inside HTML and its quoted attributes. */
+export const escapeHtml = (text: string): string =>
+  text.replaceAll(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`)
+
+const readAsset = (name: string): string =>
+  readFileSync(new URL(`assets/callback/${name}`, packageFolder), 'utf8')

@@ -1,0 +1,85 @@
+import { unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { StartLogin } from '../../shared/api.ts'
+import { secretsOf } from '../../shared/environment.ts'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { type Home, readSecretFile } from '../../shared/home.ts'
+import { syncFolder, writeWhole } from '../../shared/write-whole.ts'
+import type { Provider } from './providers.ts'
+
+/** The OAuth client a login is made with; without a secret it is a public one. */
+export type Client = { readonly clientId: string; readonly clientSecret?: string }
+
+const clientFileSchema = z.looseObject({
+  clientId: z.string().min(1),
+  clientSecret: z.string().min(1).optional(),
+})
+
+/** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
+export const rememberClient = async (home: Home, provider: string, client: Client) => {
+  await writeWhole(fileOf(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+}
+
+/** Forgets the remembered client; there may be none. */
+export const forgetClient = async (home: Home, provider: string): Promise<void> => {
+  try {
+    await unlink(fileOf(home, provider))
+    await syncFolder(home.clients)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+  }
+}
+
+/** The client of the last login, or undefined. A file that is none of ours counts as none. */
+export const rememberedClient = async (
+  home: Home,
+  provider: string,
+): Promise<Client | undefined> => {
+  const text = await readSecretFile(fileOf(home, provider))
+  if (text === undefined) return undefined
+  try {
+    const { clientId, clientSecret } = clientFileSchema.parse(JSON.parse(text))
+    return { clientId, ...(clientSecret === undefined ? {} : { clientSecret }) }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The client to use: what the request says, else gateway.yaml and its environment variable, else what
+ * the last login used. A secret is only taken together with its own client id, and an empty one means
+ * none. Throws `client-unknown` when nothing names a client.
+ */
+export const findClient = async (
+  home: Home,
+  provider: Provider,
+  env: NodeJS.ProcessEnv,
+  request: Pick<StartLogin, 'clientId' | 'clientSecret'> = {},
+): Promise<Client> => {
+  const isComplete = request.clientId !== undefined && request.clientSecret !== undefined
+  const remembered = isComplete ? undefined : await rememberedClient(home, provider.name)
+  const sources = [request, configuredClient(provider, env), remembered ?? {}]
+  const clientId = sources.find((source) => source.clientId)?.clientId
+  if (!clientId)
+    throw new DoorwardError(
+      'client-unknown',
+      `no OAuth client is known for ${provider.name}: a login needs the client id of your own app`,
+      {
+        hint: `doorward oauth login ${provider.name} --client-id ID, or set providers.${provider.name}.client_id in gateway.yaml`,
+      },
+    )
+  const own = sources.filter((source) => !source.clientId || source.clientId === clientId)
+  const clientSecret = own.find((source) => source.clientSecret !== undefined)?.clientSecret
+  return { clientId, ...(clientSecret ? { clientSecret } : {}) }
+}
+
+const configuredClient = (provider: Provider, env: NodeJS.ProcessEnv): Partial<Client> => {
+  const secret = secretsOf(provider.clientSecretEnv ? [provider.clientSecretEnv] : [], env)[0]
+  return {
+    ...(provider.clientId === undefined ? {} : { clientId: provider.clientId }),
+    ...(secret === undefined ? {} : { clientSecret: secret }),
+  }
+}
+
+const fileOf = (home: Home, provider: string): string => join(home.clients, `${provider}.json`)

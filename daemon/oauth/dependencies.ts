@@ -1,0 +1,27 @@
+import type { Gateway } from '../../shared/config.ts'
+import type { Home } from '../../shared/home.ts'
+
+/** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
+export type Log = {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** Something that happened to an account; the event store makes an event of kind `oauth` from it. */
+export type OAuthEvent = {
+  readonly what: 'login' | 'login-failed' | 'logout'
+  readonly provider: string
+  readonly state: 'done' | 'failed'
+  readonly code?: string
+  readonly detail?: string
+}
+
+export type OAuthDependencies = {
+  readonly home: Home
+  readonly gateway: Gateway
+  /** Where `client_secret_env` is looked up. */
+  readonly env: NodeJS.ProcessEnv
+  readonly log: Log
+  readonly announce: (event: OAuthEvent) => void
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto'
+import type { Account, Login } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { isSameText } from '../../shared/identity.ts'
+import type { Client } from './client-file.ts'
+import type { Endpoints } from './discovery.ts'
+import type { Provider } from './providers.ts'
+
+/** Everything one login was started with. Its state finds it; its id reveals nothing of the state. */
+export type Attempt = {
+  readonly loginId: string
+  readonly provider: Provider
+  readonly client: Client
+  readonly endpoints: Endpoints
+  readonly scopes: readonly string[]
+  readonly state: string
+  readonly codeVerifier: string
+  readonly redirectUri: string
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+  /** Ends the requests of this login when it is cancelled. */
+  readonly control: AbortController
+}
+
+/** How a login ended. */
+export type Outcome =
+  | { readonly status: 'authorized'; readonly account: Account | null }
+  | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
+
+/** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
+type Phase = 'waiting' | 'exchanging' | 'saving'
+
+type Entry = {
+  readonly attempt: Attempt
+  phase: Phase
+  outcome: Outcome | undefined
+  timer: NodeJS.Timeout | undefined
+  readonly waiters: Set<() => void>
+}
+
+export type PendingLogins = ReturnType<typeof createPendingLogins>
+
+const keepFinishedMs = 10 * 60 * 1000
+const maxFinished = 100
+const maxPending = 20
+
+/** 256 random bits, as text that fits a URL. */
+export const randomText = (): string => randomBytes(32).toString('base64url')
+
+/**
+ * The logins that wait for their callback, and for ten minutes those that ended. `onEnd` is called once
+ * for each, however it ends.
+ */
+export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) => void) => {
+  const entries = new Map<string, Entry>()
+
+  const entryOf = (loginId: string): Entry => {
+    const entry = entries.get(loginId)
+    if (entry) return entry
+    throw new DoorwardError('login-not-found', 'there is no login of this id', {
+      hint: 'a login is forgotten ten minutes after its end and when the daemon stops',
+    })
+  }
+
+  const settle = (attempt: Attempt, outcome: Outcome): Outcome => {
+    const entry = entryOf(attempt.loginId)
+    if (entry.outcome) return entry.outcome
+    entry.outcome = outcome
+    clearTimeout(entry.timer)
+    entry.timer = setTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
+    for (const wake of entry.waiters) wake()
+    forgetOldest()
+    onEnd(attempt, outcome)
+    return outcome
+  }
+
+  const forgetOldest = (): void => {
+    const finished = [...entries.values()].filter((entry) => entry.outcome)
+    for (const entry of finished.slice(0, Math.max(0, finished.length - maxFinished))) {
+      clearTimeout(entry.timer)
+      entries.delete(entry.attempt.loginId)
+    }
+  }
+
+  const cancelEntry = (entry: Entry, why: string): void => {
+    entry.attempt.control.abort()
+    settle(entry.attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
+  }
+
+  return {
+    add(attempt: Attempt, now: number): void {
+      const open = [...entries.values()].filter((entry) => !entry.outcome)
+      if (open.length >= maxPending && open[0])
+        cancelEntry(open[0], `more than ${maxPending} logins waited, and this was the oldest`)
+      const expire = () =>
+        settle(attempt, {
+          status: 'expired',
+          error: new DoorwardError(
+            'login-expired',
+            `the login to ${attempt.provider.name} was not finished in time`,
+            { hint: `doorward oauth login ${attempt.provider.name}` },
+          ),
+        })
+      const timer = setTimeout(expire, attempt.expiresAt - now).unref()
+      const entry: Entry = {
+        attempt,
+        phase: 'waiting',
+        outcome: undefined,
+        timer,
+        waiters: new Set(),
+      }
+      entries.set(attempt.loginId, entry)
+    },
+
+    /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
+    findByState(state: string): Attempt | undefined {
+      const waiting = [...entries.values()].filter(isWaiting)
+      return waiting.filter(({ attempt }) => isSameText(attempt.state, state))[0]?.attempt
+    },
+
+    /** The login of this id if it still waits for its callback, else throws `login-not-pending`. */
+    waitingAttempt(loginId: string): Attempt {
+      const entry = entryOf(loginId)
+      if (isWaiting(entry)) return entry.attempt
+      throw new DoorwardError('login-not-pending', `this login is ${wordOf(entry)}`)
+    },
+
+    /** Uses up the state: from here on no other request can be the callback of this login. */
+    consume(attempt: Attempt): void {
+      const entry = entryOf(attempt.loginId)
+      entry.phase = 'exchanging'
+      // The exchange has a time limit of its own; tokens that came in time are not thrown away.
+      clearTimeout(entry.timer)
+    },
+
+    /** From here on a login cannot be cancelled. Throws `login-cancelled` if it was. */
+    beginSaving(attempt: Attempt): void {
+      const entry = entryOf(attempt.loginId)
+      if (entry.outcome) throw new DoorwardError('login-cancelled', 'the login was cancelled')
+      entry.phase = 'saving'
+    },
+
+    /** Ends a login and returns how it ended: as told, or as something else had ended it before. */
+    settle,
+
+    /** Cancels a login; one that was cancelled stays so. Throws `login-not-pending` for any other end. */
+    cancel(loginId: string): void {
+      const entry = entryOf(loginId)
+      if (entry.outcome?.status === 'cancelled') return
+      if (entry.outcome || entry.phase === 'saving')
+        throw new DoorwardError('login-not-pending', `this login is ${wordOf(entry)}`)
+      cancelEntry(entry, 'the login was cancelled')
+    },
+
+    /** What may be told of a login. */
+    view(loginId: string): Login {
+      const { attempt, outcome } = entryOf(loginId)
+      const view = { loginId, provider: attempt.provider.name }
+      if (!outcome) return { ...view, status: 'pending' }
+      if (outcome.status === 'authorized') return { ...view, ...outcome }
+      const { code, message } = outcome.error
+      return { ...view, status: outcome.status, error: { code, message } }
+    },
+
+    /** Resolves when the login ends, the time is over or the signal says that nobody waits any more. */
+    async untilEnd(loginId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+      const entry = entryOf(loginId)
+      if (entry.outcome || signal.aborted) return
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', wake)
+          entry.waiters.delete(wake)
+          resolve()
+        }
+        const timer = setTimeout(wake, timeoutMs)
+        signal.addEventListener('abort', wake)
+        entry.waiters.add(wake)
+      })
+    },
+
+    /** Cancels what waits and leaves no timer behind. */
+    close(): void {
+      for (const entry of entries.values()) {
+        if (!entry.outcome) cancelEntry(entry, 'the daemon stopped')
+        clearTimeout(entry.timer)
+      }
+    },
+  }
+}
+
+const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'
+
+const wordOf = (entry: Entry): string => entry.outcome?.status ?? 'being finished'

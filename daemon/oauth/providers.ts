@@ -1,0 +1,113 @@
+import type { Gateway, ProviderEntry } from '../../shared/config.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { nearest } from '../../shared/nearest.ts'
+import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
+
+/** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */
+export type Provider = {
+  readonly name: string
+  readonly title: string
+  /** What `iss` is checked against, and where discovery asks; without it neither happens. */
+  readonly issuer?: string
+  readonly authorizationEndpoint?: string
+  readonly tokenEndpoint?: string
+  readonly revocationEndpoint?: string
+  readonly userinfoEndpoint?: string
+  readonly scopes: readonly string[]
+  readonly scopeParameter: string
+  readonly scopeSeparator: string
+  readonly authorizationParameters: Readonly<Record<string, string>>
+  readonly redirectHost: RedirectHost
+  readonly clientId?: string
+  readonly clientSecretEnv?: string
+  readonly permissionsPage?: string
+}
+
+export type RedirectHost = '127.0.0.1' | 'localhost'
+
+const providerName = /^[a-z0-9][a-z0-9_-]{0,63}$/
+
+/** True for what can be the name of a provider, and so of a file. */
+export const isProviderName = (name: string): boolean => providerName.test(name)
+
+/** The names of all providers, built-in and configured, sorted. */
+export const providerNames = (gateway: Gateway): string[] =>
+  [...new Set([...Object.keys(providerTemplates), ...Object.keys(gateway.providers)])].sort()
+
+/**
+ * The provider of this name. Throws `provider-unknown`, or `provider-misconfigured` when neither an
+ * issuer nor both endpoints say where to log in.
+ */
+export const findProvider = (name: string, gateway: Gateway): Provider => {
+  const template = ownValue(providerTemplates, name)
+  const entry = ownValue(gateway.providers, name)
+  if (!template && !entry) throw unknownProvider(name, gateway)
+  const provider = mergeProvider(name, template, entry ?? {})
+  if (!provider.issuer && !(provider.authorizationEndpoint && provider.tokenEndpoint))
+    throw new DoorwardError(
+      'provider-misconfigured',
+      `provider ${name} has no issuer, and not both an authorization and a token endpoint`,
+      { hint: `set providers.${name}.issuer in gateway.yaml, or both endpoints` },
+    )
+  return provider
+}
+
+/**
+ * Lays an entry of gateway.yaml over a template. An issuer alone asks for discovery, so no endpoint of
+ * the template stays. Another authorization endpoint means another issuer; and the tokens of another
+ * token endpoint must not travel to the template's revocation and userinfo endpoints.
+ */
+export const mergeProvider = (
+  name: string,
+  template: ProviderTemplate | undefined,
+  entry: ProviderEntry,
+): Provider => {
+  const elsewhere = Boolean(entry.authorization_endpoint ?? entry.token_endpoint)
+  const { authorizationEndpoint, tokenEndpoint, ...fromTemplate } = template ?? {
+    title: name,
+    scopes: [],
+  }
+  const discovered = entry.issuer !== undefined && !elsewhere
+  const otherTokens = discovered || entry.token_endpoint !== undefined
+  const { issuer, revocationEndpoint, userinfoEndpoint, ...rest } =
+    fromTemplate as Partial<ProviderTemplate> & { title: string; scopes: readonly string[] }
+  return {
+    name,
+    scopeParameter: 'scope',
+    scopeSeparator: ' ',
+    authorizationParameters: {},
+    redirectHost: entry.redirect_host ?? '127.0.0.1',
+    ...rest,
+    ...(entry.scopes && { scopes: entry.scopes }),
+    ...defined({
+      issuer: entry.issuer ?? (entry.authorization_endpoint ? undefined : issuer),
+      authorizationEndpoint:
+        entry.authorization_endpoint ?? (discovered ? undefined : authorizationEndpoint),
+      tokenEndpoint: entry.token_endpoint ?? (discovered ? undefined : tokenEndpoint),
+      revocationEndpoint:
+        entry.revocation_endpoint ?? (otherTokens ? undefined : revocationEndpoint),
+      userinfoEndpoint: entry.userinfo_endpoint ?? (otherTokens ? undefined : userinfoEndpoint),
+      clientId: entry.client_id,
+      clientSecretEnv: entry.client_secret_env,
+    }),
+  }
+}
+
+const defined = <Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: NonNullable<Fields[Key]> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]?: NonNullable<Fields[Key]>
+  }
+
+const ownValue = <Value>(record: Readonly<Record<string, Value>>, name: string) =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
+  const known = providerNames(gateway)
+  const shown = isProviderName(name) ? ` ${name}` : ''
+  const near = isProviderName(name) ? nearest(name, known) : undefined
+  return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
+    hint: near ?? `known: ${known.join(', ')}; add others under providers: in gateway.yaml`,
+  })
+}

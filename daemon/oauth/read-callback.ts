@@ -1,0 +1,54 @@
+import { DoorwardError } from '../../shared/errors.ts'
+
+/** What the login knows that a callback must fit. */
+export type ExpectedCallback = {
+  /** What `iss` must be where it comes; undefined when the provider's issuer is not known. */
+  readonly issuer: string | undefined
+  /** True where the provider's metadata promises an `iss` with every answer. */
+  readonly issuerRequired: boolean
+}
+
+/** The `state` of a callback, for finding its login. Throws `callback-invalid` unless there is exactly one. */
+export const readState = (parameters: URLSearchParams): string => {
+  const [state, ...more] = parameters.getAll('state')
+  if (!state) throw invalid('it has no state')
+  if (more.length > 0) throw invalid('it has more than one state')
+  return state
+}
+
+/**
+ * Reads an authorization response whose state has been found: issuer first, then error, then code.
+ * Says `denied` when the person refused. Throws `callback-invalid` or `issuer-mismatch`
+ * (RFC 9207 section 2.4), after which the login keeps waiting.
+ */
+export const readCallback = (
+  parameters: URLSearchParams,
+  expected: ExpectedCallback,
+): { readonly kind: 'code' } | { readonly kind: 'error'; readonly error: string } => {
+  for (const name of ['iss', 'error', 'code', 'response', 'id_token', 'token', 'access_token'])
+    if (parameters.getAll(name).length > 1) throw invalid(`it has more than one ${name}`)
+  checkIssuer(parameters.get('iss'), expected)
+  const error = parameters.get('error')
+  if (error) return { kind: 'error', error: safeErrorCode(error) ?? 'unnamed error' }
+  if (!parameters.get('code')) throw invalid('it has neither a code nor an error')
+  return { kind: 'code' }
+}
+
+const checkIssuer = (iss: string | null, { issuer, issuerRequired }: ExpectedCallback): void => {
+  if (issuer === undefined) return
+  if (iss === null && issuerRequired)
+    throw new DoorwardError('issuer-mismatch', 'the answer does not say which provider it is from')
+  if (iss !== null && iss !== issuer)
+    throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider')
+}
+
+/** An error code that is safe to show: words of RFC 6749 section 5.2, never something like a token. */
+export const safeErrorCode = (text: unknown): string | undefined =>
+  typeof text === 'string' && /^[a-z]+(_[a-z]+)*$/.test(text) && text.length <= 48
+    ? text
+    : undefined
+
+const invalid = (why: string): DoorwardError =>
+  new DoorwardError('callback-invalid', `this is not the answer a login waits for: ${why}`, {
+    hint: 'use the address of the browser window in which you approved this login',
+  })

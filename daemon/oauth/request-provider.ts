@@ -1,0 +1,61 @@
+import { allowInsecureRequests, customFetch } from 'oauth4webapi'
+import { isLoopbackUrl } from '../../shared/config.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+
+const timeoutMs = 30_000
+const maxAnswerBytes = 1024 * 1024
+
+/**
+ * The options of every request to a provider: https, or http on loopback; no redirects; 30 s; an
+ * answer of 1 MiB at most. A provider that cannot be reached, answers 5xx or asks to come back later
+ * (429) is `provider-unavailable`.
+ */
+export const requestOptions = (endpoint: string, signal: AbortSignal) => ({
+  [allowInsecureRequests]: isLoopbackUrl(endpoint),
+  [customFetch]: fetchFromProvider,
+  signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+})
+
+const fetchFromProvider = async (url: string, init: RequestInit): Promise<Response> => {
+  const { host } = new URL(url)
+  let status: number
+  let headers: Headers
+  let body: Buffer
+  try {
+    const response = await fetch(url, { ...init, redirect: 'manual' })
+    ;({ status, headers } = response)
+    body = await readCapped(response)
+  } catch (error) {
+    throw new DoorwardError('provider-unavailable', `${host} ${failureOf(error)}`, {
+      hint: 'check the network, then try again',
+    })
+  }
+  if (status >= 500 || status === 429)
+    throw new DoorwardError('provider-unavailable', `${host} answered ${status}`, {
+      hint: 'try again later',
+    })
+  const empty = [101, 204, 205, 304].includes(status)
+  // Status 0 is how fetch shows some refused redirects; a Response cannot be made with it.
+  return new Response(empty ? null : new Uint8Array(body), { status: status || 502, headers })
+}
+
+const readCapped = async (response: Response): Promise<Buffer> => {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > maxAnswerBytes) throw new RangeError('too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const failureOf = (error: unknown): string => {
+  if (error instanceof RangeError) return 'sent more than it should'
+  if (error instanceof DOMException && error.name === 'TimeoutError')
+    return 'did not answer in time'
+  if (error instanceof DOMException && error.name === 'AbortError') return 'was not waited for'
+  const cause: unknown = error instanceof Error ? error.cause : undefined
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
+  return code === undefined ? 'cannot be reached' : `cannot be reached (${code})`
+}

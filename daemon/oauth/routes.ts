@@ -1,0 +1,76 @@
+import { Router, type RouterContext } from '@koa/router'
+import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { readJsonBody } from '../read-json-body.ts'
+import type { Logins } from './login.ts'
+import type { LogOut } from './logout.ts'
+import { isProviderName } from './providers.ts'
+
+const maxWaitSeconds = 60
+
+/** The OAuth part of the local API. The guard has let in only the owner's own programs. */
+export const createRoutes = (
+  logins: Logins,
+  logOut: LogOut,
+  listTokens: () => Promise<TokenSummary[]>,
+): Router => {
+  const router = new Router()
+
+  router.post('/oauth/start', async (ctx) => {
+    const started = await logins.start(await readJsonBody(ctx, startLoginSchema))
+    answer(ctx, 201, started)
+  })
+
+  router.get('/oauth/logins/:loginId', async (ctx) => {
+    const loginId = parameter(ctx, 'loginId')
+    const waitMs = readWait(ctx) * 1000
+    if (waitMs > 0) await logins.untilEnd(loginId, waitMs, untilGone(ctx))
+    answer(ctx, 200, logins.view(loginId))
+  })
+
+  router.post('/oauth/logins/:loginId/redirect', async (ctx) => {
+    const { url } = await readJsonBody(ctx, pastedRedirectSchema)
+    answer(ctx, 200, await logins.paste(parameter(ctx, 'loginId'), url))
+  })
+
+  router.delete('/oauth/logins/:loginId', (ctx) => {
+    logins.cancel(parameter(ctx, 'loginId'))
+    ctx.status = 204
+  })
+
+  router.get('/oauth/tokens', async (ctx) => {
+    answer(ctx, 200, { tokens: await listTokens() })
+  })
+
+  router.delete('/oauth/tokens/:provider', async (ctx) => {
+    const provider = parameter(ctx, 'provider')
+    if (!isProviderName(provider))
+      throw new DoorwardError('provider-unknown', 'not the name of a provider')
+    answer(ctx, 200, await logOut(provider, ctx.query['forget'] === 'true'))
+  })
+
+  return router
+}
+
+const answer = (ctx: RouterContext, status: number, document: object): void => {
+  ctx.set('cache-control', 'no-store')
+  ctx.status = status
+  ctx.body = document
+}
+
+const parameter = (ctx: RouterContext, name: string): string => ctx.params[name] ?? ''
+
+/** `?wait=30`: seconds, 60 at most. */
+const readWait = (ctx: RouterContext): number => {
+  const text = ctx.query['wait'] ?? '0'
+  if (typeof text === 'string' && /^\d{1,4}$/.test(text))
+    return Math.min(Number(text), maxWaitSeconds)
+  throw new DoorwardError('request-invalid', 'wait: a whole number of seconds, 60 at most')
+}
+
+/** Ends a long wait when the client has gone. */
+const untilGone = (ctx: RouterContext): AbortSignal => {
+  const control = new AbortController()
+  ctx.res.once('close', () => control.abort())
+  return control.signal
+}

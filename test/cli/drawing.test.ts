@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import type { EventRecord } from '../../shared/api.ts'
+import { eventRow } from '../../cli/event-line.ts'
+import { exitCodeOf } from '../../cli/exit-code.ts'
+import { logLine } from '../../cli/log-line.ts'
+import { hasBrowser, isSafeToOpen } from '../../cli/open-browser.ts'
+import { duration, fromNow, moment } from '../../cli/show-time.ts'
+import { cut, tableLines } from '../../cli/table.ts'
+import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+
+const plain = (_: unknown, text: string) => text
+
+describe('cli: drawing', () => {
+  it('shows durations in at most two units', () => {
+    const cases: readonly (readonly [number, string])[] = [
+      [0, '0ms'],
+      [-5, '0ms'],
+      [340, '340ms'],
+      [2500, '2.5s'],
+      [59_999, '59s'],
+      [200_000, '3m 20s'],
+      [3_600_000, '1h'],
+      [3_605_000, '1h'],
+      [277_200_000, '3d 5h'],
+    ]
+    for (const [ms, text] of cases) assert.equal(duration(ms), text)
+  })
+
+  it('shows the clock today, the day before that, and the year of long ago', () => {
+    const now = new Date(2026, 5, 7, 12, 30)
+    assert.equal(moment(new Date(2026, 5, 7, 9, 4, 5).toISOString(), now), '09:04:05')
+    assert.equal(moment(new Date(2026, 5, 6, 9, 4, 5).toISOString(), now), '06-06 09:04')
+    assert.equal(moment(new Date(2025, 5, 6, 9, 4, 5).toISOString(), now), '2025-06-06 09:04')
+    assert.equal(moment('nonsense', now), '?')
+    assert.equal(fromNow(new Date(now.getTime() + 90_000).toISOString(), now), 'in 1m 30s')
+    assert.equal(fromNow(new Date(now.getTime() - 90_000).toISOString(), now), '1m 30s ago')
+  })
+
+  it('aligns columns, counts wide characters twice and cuts the last column', () => {
+    assert.deepEqual(
+      tableLines([
+        ['a', 'b'],
+        ['日本', 'c'],
+      ]),
+      ['a     b', '日本  c'],
+    )
+    assert.deepEqual(tableLines([['id', 'abcdefghij']], 9), ['id  abcd…'])
+    assert.equal(cut('日本語', 5), '日本…')
+    assert.equal(cut('abc', 0), '')
+    for (const line of tableLines([['x', 'y'.repeat(500)]], 80)) assert.equal(line.length, 80)
+  })
+
+  it('keeps escape sequences and line ends of foreign text out of a table', () => {
+    const lines = tableLines([['\u001b[31mred\u001b[0m', 'a\nb\u202etxt.exe']])
+    assert.deepEqual(lines, ['red  a btxt.exe'])
+  })
+
+  it('shows why an event failed, else its answer', () => {
+    const base: EventRecord = {
+      id: 'evt_1',
+      kind: 'webhook',
+      webhook: '/a',
+      receivedAt: '2026-06-07T10:00:00.000Z',
+      state: 'failed',
+      stage: 'agent',
+      detail: 'it ended with 3',
+      agent: 'echo',
+      attempts: 1,
+      durations: { agentMs: 1500 },
+      targets: [],
+      resultPreview: 'hello',
+    }
+    const now = new Date('2026-06-07T10:00:01.000Z')
+    assert.equal(eventRow(base, now, plain).at(-1), 'at agent: it ended with 3')
+    const done = { ...base, state: 'done' as const }
+    assert.equal(eventRow(done, now, plain).at(-1), 'hello')
+    assert.equal(eventRow(done, now, plain).at(-2), '1.5s')
+  })
+
+  it('draws a line of the log, and leaves what is no JSON as it is', () => {
+    const line =
+      '{"level":40,"time":"2026-06-07T10:00:00Z","msg":"late\\u001b[2J","code":"x","n":1}'
+    assert.equal(logLine(line, plain), '2026-06-07T10:00:00Z warn  late code=x n=1')
+    assert.equal(logLine('not json \u001b[2J', plain), 'not json')
+  })
+
+  it('opens https and loopback addresses only', () => {
+    for (const url of [
+      'https://a.example/x?y',
+      'http://127.0.0.1:1/',
+      'http://[::1]/',
+      'http://localhost:3',
+    ])
+      assert.equal(isSafeToOpen(url), true, url)
+    for (const url of [
+      'http://a.example/',
+      'file:///etc/passwd',
+      'javascript:1',
+      'http://127.0.0.1.a.example/',
+      '-x',
+      '',
+    ])
+      assert.equal(isSafeToOpen(url), false, url)
+  })
+
+  it('knows a machine without a browser', () => {
+    assert.equal(hasBrowser('linux', {}), false)
+    assert.equal(hasBrowser('linux', { DISPLAY: ':0' }), true)
+    assert.equal(hasBrowser('linux', { BROWSER: 'lynx' }), true)
+    assert.equal(hasBrowser('darwin', {}), true)
+  })
+
+  it('ends with the exit code of the error', () => {
+    const code = (name: string) => exitCodeOf(new DoorwardError(name as ErrorCode, 'x'))
+    assert.equal(code('usage'), 2)
+    assert.equal(code('daemon-unreachable'), 3)
+    assert.equal(code('daemon-foreign'), 3)
+    assert.equal(code('needs-login'), 4)
+    assert.equal(code('interrupted'), 130)
+    assert.equal(code('of-a-newer-daemon'), 1)
+    assert.equal(exitCodeOf(new Error('x')), 1)
+  })
+})

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { type ConfigName, jsonSchemaOf } from '../../shared/config.ts'
+import { makeHome } from '../../shared/first-home.ts'
+import { homeAt } from '../../shared/home.ts'
+import { loadConfig } from '../../shared/load-config.ts'
+import { packageFolder } from '../../shared/version.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { run } from './support/cli.ts'
+
+const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
+
+const packageFile = async (path: string): Promise<string> =>
+  readFile(new URL(path, packageFolder), 'utf8')
+
+/** Every key that a schema names, at any depth. */
+const keysOf = (schema: unknown): string[] => {
+  if (typeof schema !== 'object' || schema === null) return []
+  const properties = 'properties' in schema ? Object.keys(schema.properties as object) : []
+  return [...properties, ...Object.values(schema).flatMap(keysOf)]
+}
+
+describe('the sample configuration', () => {
+  it('loads, with one webhook that is signed, filtered and shown on the desktop', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const { webhooks, agents } = await loadConfig(home, {})
+    assert.deepEqual([...agents.keys()], ['echo'])
+    assert.equal(webhooks.length, 1)
+    const [webhook] = webhooks
+    assert.equal(webhook?.path, '/webhook/github')
+    assert.deepEqual(webhook.secretNames, ['GITHUB_WEBHOOK_SECRET'])
+    assert.deepEqual(
+      webhook.filter.map(({ text, expected }) => [text, expected]),
+      [['action', ['opened']]],
+    )
+    assert.deepEqual(
+      webhook.targets.map(({ text }) => text),
+      ['notify:desktop'],
+    )
+  })
+
+  it('still loads when every commented setting is taken as it stands', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const { readYaml } = await import('../../shared/yaml-file.ts')
+    const { fileSchemas } = await import('../../shared/config.ts')
+    const text = await packageFile('config/gateway.yaml')
+    const active = text.replaceAll(/^# ?(?=( *#)|( *[a-z_]+:( |$)))/gm, '')
+    const { value, problems } = readYaml('gateway.yaml', active)
+    assert.deepEqual(problems, [])
+    const parsed = fileSchemas.gateway.parse(value)
+    assert.deepEqual(Object.keys(parsed.providers), ['github', 'example'])
+    assert.deepEqual(parsed.server, {
+      ...fileSchemas.gateway.parse({}).server,
+      public_url: 'https://example.ngrok.app',
+    })
+    assert.deepEqual(parsed.queue, fileSchemas.gateway.parse({}).queue)
+  })
+
+  for (const name of names) {
+    it(`names its schema first and documents every key (${name})`, async () => {
+      const text = await packageFile(`config/${name}.yaml`)
+      assert.ok(text.startsWith(`# yaml-language-server: $schema=./schema/${name}.json\n`))
+      const missing = keysOf(jsonSchemaOf(name)).filter(
+        (key) => !new RegExp(`^[ #-]*${key}:`, 'm').test(text),
+      )
+      assert.deepEqual(missing, [])
+    })
+
+    it(`has a current schema for editors (${name})`, async () => {
+      const { code, stdout } = await run(['config', 'schema', name])
+      assert.equal(code, 0)
+      assert.equal(
+        stdout,
+        await packageFile(`config/schema/${name}.json`),
+        `run: node dist/cli/main.js config schema ${name} > config/schema/${name}.json`,
+      )
+    })
+  }
+})

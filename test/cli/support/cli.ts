@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from '../../../shared/client.ts'
+import type { Home } from '../../../shared/home.ts'
+import { cleanEnvironment, cliMain } from '../../support/daemon.ts'
+
+export type CliOptions = {
+  readonly home?: Home
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly stdin?: string
+}
+
+export type CliResult = {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** The built command line as a child process; a daemon that it starts takes any free port. */
+export const start = (args: readonly string[], options: CliOptions = {}): ChildProcess => {
+  const child = spawn(process.execPath, [cliMain, ...args], {
+    env: cleanEnvironment({
+      DOORWARD_PORT: '0',
+      DOORWARD_HOME: options.home?.root,
+      ...options.env,
+    }),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin?.on('error', () => undefined)
+  if (options.stdin !== undefined) child.stdin?.end(options.stdin)
+  else child.stdin?.end()
+  return child
+}
+
+/** Runs a command to its end. */
+export const run = async (args: readonly string[], options: CliOptions = {}): Promise<CliResult> =>
+  resultOf(start(args, options))
+
+/** What a started command wrote, once it has ended. */
+export const resultOf = async (child: ChildProcess): Promise<CliResult> => {
+  let stdout = ''
+  let stderr = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  await once(child, 'close')
+  return { code: child.exitCode, stdout, stderr }
+}
+
+/** Waits until a stream of a started command has said this, and gives all that it said so far. */
+export const untilSaid = async (
+  child: ChildProcess,
+  from: 'stdout' | 'stderr',
+  pattern: RegExp,
+): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let said = ''
+    child[from]?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (pattern.test(said)) resolve(said)
+    })
+    child.once('close', () => reject(new Error(`it ended and said only: ${said}`)))
+  })
+
+/** Ends a daemon that a command has started in the background, if one runs. */
+export const stopStarted = async (home: Home): Promise<void> => {
+  await run(['daemon', 'stop', '--quiet'], { home })
+}
+
+/** Whether a daemon answers in this home. */
+export const answers = async (home: Home): Promise<boolean> => {
+  try {
+    const client = await connect(home)
+    client.close()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { run } from './support/cli.ts'
+
+describe('cli: usage', () => {
+  it('prints the version of package.json alone', async () => {
+    const file = JSON.parse(
+      await readFile(new URL('../../../package.json', import.meta.url), 'utf8'),
+    ) as { version: string }
+    assert.deepEqual(await run(['--version']), {
+      code: 0,
+      stdout: `${file.version}\n`,
+      stderr: '',
+    })
+  })
+
+  it('shows help on standard output when asked, and without arguments', async () => {
+    for (const args of [['--help'], ['help'], []]) {
+      const { code, stdout, stderr } = await run(args)
+      assert.equal(code, 0)
+      assert.match(stdout, /Usage: doorward/)
+      assert.equal(stderr, '')
+    }
+  })
+
+  it('shows the global options in the help of every command', async () => {
+    const { code, stdout } = await run(['webhook', 'send', '--help'])
+    assert.equal(code, 0)
+    assert.match(stdout, /--sample/)
+    assert.match(stdout, /--no-start/)
+  })
+
+  const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
+    ['an unknown command, with the nearest', ['evnts'], /unknown command 'evnts'\nhint: .*events/],
+    ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
+    ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
+    ['an unknown option, with the nearest', ['events', '--folow'], /'--folow'\nhint: .*--follow/],
+    ['a group without a command', ['daemon'], /a command is missing/],
+    ['a missing argument', ['oauth', 'login'], /missing required argument 'provider'/],
+    ['an argument too many', ['config', 'path', 'x'], /too many arguments/],
+    ['a limit that is no number', ['events', '--limit', 'ten'], /from 1 to 999999/],
+    ['an option without its value', ['status', '--home'], /argument missing/],
+    ['an unknown configuration file', ['config', 'schema', 'webhook'], /one of webhooks, agents/],
+    [
+      'two sources of one secret',
+      ['oauth', 'login', 'x', '--client-secret', 'y', '--client-secret-stdin'],
+      /cannot be used with/,
+    ],
+    ['commands of later versions', ['doctor'], /unknown command 'doctor'/],
+  ]
+  for (const [what, args, message] of wrong)
+    it(`ends with 2 for ${what}`, async () => {
+      const { code, stdout, stderr } = await run(args)
+      assert.equal(code, 2)
+      assert.equal(stdout, '')
+      assert.match(stderr, message)
+    })
+
+  it('says what is wrong as a JSON document with --json', async () => {
+    for (const args of [
+      ['--json', 'evnts'],
+      ['oauth', '--json'],
+      ['config', 'schema', 'x', '--json'],
+    ]) {
+      const { code, stdout, stderr } = await run(args)
+      assert.equal(code, 2)
+      assert.equal(stdout, '')
+      assert.equal((JSON.parse(stderr) as { code: string }).code, 'usage')
+    }
+  })
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { watch } from 'node:fs'
+import { access, chmod, readFile, readdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand } from '../../../daemon/agents/command.ts'
+import type { Answer } from '../../../daemon/agents/answer.ts'
+import type { CommandAgent } from '../../../shared/config.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { fixtureAgent, isRunning, untilGone } from '../../support/fixtures.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const agentOf = (command: string[], more: Partial<CommandAgent> = {}): CommandAgent => ({
+  kind: 'command',
+  command,
+  timeout: 15_000,
+  concurrency: 1,
+  output_limit: 1024 * 1024,
+  ...more,
+})
+
+const run = (
+  command: string[],
+  more: Partial<CommandAgent> & { prompt?: string; signal?: AbortSignal } = {},
+): Promise<Answer> => {
+  const { prompt = 'a prompt', signal = new AbortController().signal, ...rest } = more
+  const env = { ...process.env, HOOK_SECRET: 'canary-secret', KEY: 'key-value' }
+  return runCommand(agentOf(command, rest), prompt, env, signal)
+}
+
+/** The error of a run that fails. */
+const failureOf = async (running: Promise<Answer>): Promise<DoorwardError> => {
+  const error = await running.then(
+    () => assert.fail('it answered'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof DoorwardError, String(error))
+  return error
+}
+
+const agentFolders = async (): Promise<string[]> =>
+  (await readdir(tmpdir())).filter((name) => name.startsWith('doorward-agent-')).toSorted()
+
+/** The pids that a fixture writes into a file of this folder, once they are there. */
+const pidsIn = async (folder: string): Promise<number[]> => {
+  const watcher = watch(folder)
+  try {
+    const read = () => readFile(join(folder, 'pids'), 'utf8').catch(() => undefined)
+    let text = await read()
+    while (text === undefined) {
+      await new Promise((resolve) => watcher.once('change', resolve))
+      text = await read()
+    }
+    return text.split(' ').map(Number)
+  } finally {
+    watcher.close()
+  }
+}
+
+describe('an agent of kind command', () => {
+  it('gets a prompt of 5 MB whole, on its standard input and not in its arguments', async () => {
+    const prompt = `canary ${'€x'.repeat(1_310_720)}`
+    const answer = await run(fixtureAgent('reads-stdin', 'one', '$HOME;`id`'), { prompt })
+    const seen = JSON.parse(answer.text) as Record<string, unknown>
+    assert.equal(seen['bytes'], Buffer.byteLength(prompt))
+    assert.equal(seen['sha256'], createHash('sha256').update(prompt).digest('hex'))
+    assert.deepEqual(seen['argv'], ['one', '$HOME;`id`'])
+    assert.ok(!String(seen['cmdline']).includes('canary'))
+  })
+
+  it('may end without reading its input', async () => {
+    const answer = await run(fixtureAgent('ignores-stdin-and-exits'), { prompt: 'x'.repeat(5e6) })
+    assert.deepEqual(answer, { text: 'not read', cut: false })
+  })
+
+  it('runs in an empty folder of its own that is removed afterwards', async () => {
+    const before = await agentFolders()
+    const answer = await run(fixtureAgent('reads-stdin'))
+    const { cwd } = JSON.parse(answer.text) as { cwd: string }
+    assert.match(cwd, /doorward-agent-/)
+    await assert.rejects(access(cwd), { code: 'ENOENT' })
+    await failureOf(run(fixtureAgent('fails-with-stderr')))
+    await failureOf(run(['no-such-program-anywhere']))
+    assert.deepEqual(await agentFolders(), before)
+  })
+
+  it('runs in its cwd when it names one, and that stays', async () => {
+    const cwd = await temporaryFolder()
+    const answer = await run(fixtureAgent('reads-stdin'), { cwd })
+    assert.equal((JSON.parse(answer.text) as { cwd: string }).cwd, cwd)
+    await access(cwd)
+  })
+
+  it('sees a clean environment and what its entry adds, and no secret of the daemon', async () => {
+    const answer = await run(fixtureAgent('prints-env'), {
+      env: { GIVEN: 'env:KEY', PLAIN: 'text', MISSING: 'env:NOTHING' },
+    })
+    const seen = JSON.parse(answer.text) as Record<string, string>
+    assert.deepEqual([seen['GIVEN'], seen['PLAIN']], ['key-value', 'text'])
+    assert.ok(!('HOOK_SECRET' in seen) && !('MISSING' in seen) && !('KEY' in seen))
+    assert.ok(!answer.text.includes('canary'))
+  })
+
+  it('fails with its exit code, and its last lines of standard error for the owner only', async () => {
+    const error = await failureOf(run(fixtureAgent('fails-with-stderr', '7')))
+    assert.equal(error.code, 'agent-failed')
+    assert.match(error.message, /exit code 7$/)
+    assert.doesNotMatch(error.message, /line/)
+    assert.match(error.localDetail ?? '', /: line 16\nline 17\nline 18\nline 19\nline 20$/)
+  })
+
+  it('fails with the signal that ended it', async () => {
+    const error = await failureOf(
+      run([process.execPath, '-e', 'process.kill(process.pid, "SIGKILL")']),
+    )
+    assert.deepEqual([error.code, /SIGKILL/.test(error.message)], ['agent-failed', true])
+  })
+
+  it('is not found when there is no such program, file or folder', async () => {
+    const folder = await temporaryFolder()
+    const file = join(folder, 'not-executable')
+    await writeFile(file, '#!/bin/sh\necho hello\n')
+    await chmod(file, 0o644)
+    const cases: readonly [string[], Partial<CommandAgent>, RegExp][] = [
+      [['no-such-program-anywhere'], {}, /no such program/],
+      [[join(folder, 'nothing')], {}, /no such program/],
+      [[file], {}, /not executable/],
+      [[folder], {}, /not executable/],
+      [fixtureAgent('prints-env'), { cwd: join(folder, 'nothing') }, /cwd .* does not exist/],
+      [fixtureAgent('prints-env'), { cwd: file }, /cannot start/],
+      [['a\0b'], {}, /cannot start/],
+      [[process.execPath, 'x'.repeat(200_000)], {}, /too long/],
+    ]
+    for (const [command, more, message] of cases) {
+      const error = await failureOf(run(command, more))
+      assert.equal(error.code, 'agent-not-found')
+      assert.match(error.message, message)
+    }
+  })
+
+  it('is cut at its output limit, marked, and costs no more memory than that', async () => {
+    const limit = 64 * 1024
+    globalThis.gc?.()
+    const before = process.memoryUsage().rss
+    const answer = await run(fixtureAgent('prints-100-mb'), { output_limit: limit })
+    const grown = process.memoryUsage().rss - before
+    assert.ok(answer.cut)
+    assert.equal(Buffer.byteLength(answer.text), limit + '\n[cut: longer than 65536 bytes]'.length)
+    assert.ok(grown < 80 * 1024 * 1024, `grew by ${grown} bytes`)
+  })
+
+  it('is not marked when it says exactly as much as it may', async () => {
+    const answer = await run([process.execPath, '-e', 'process.stdout.write("x".repeat(100))'], {
+      output_limit: 100,
+    })
+    assert.deepEqual(answer, { text: 'x'.repeat(100), cut: false })
+  })
+
+  it('is ended when it takes too long', async () => {
+    const error = await failureOf(run(fixtureAgent('sleeps-for-ever'), { timeout: 1000 }))
+    assert.equal(error.code, 'agent-timeout')
+    assert.match(error.message, /longer than 1 s/)
+  })
+
+  it('is killed 5 s after a SIGTERM that it ignores, with all that it started', async () => {
+    const folder = await temporaryFolder()
+    const stop = new AbortController()
+    const running = run(fixtureAgent('ignores-sigterm', join(folder, 'pids')), {
+      signal: stop.signal,
+    })
+    const pids = await pidsIn(folder)
+    for (const pid of pids) assert.ok(await isRunning(pid))
+    const stoppedAt = performance.now()
+    stop.abort()
+    const error = await failureOf(running)
+    const took = performance.now() - stoppedAt
+    assert.equal(error.code, 'agent-stopped')
+    assert.ok(took > 4500 && took < 9000, `took ${took} ms`)
+    for (const pid of pids) await untilGone(pid)
+  })
+
+  it('leaves no child behind that ignored the SIGTERM it ended on itself', async () => {
+    const folder = await temporaryFolder()
+    const stop = new AbortController()
+    const command = fixtureAgent('ends-on-sigterm-but-child-does-not', join(folder, 'pids'))
+    const running = run(command, { signal: stop.signal })
+    const pids = await pidsIn(folder)
+    stop.abort()
+    assert.equal((await failureOf(running)).code, 'agent-stopped')
+    for (const pid of pids) await untilGone(pid)
+  })
+
+  for (const output of ['holds', 'lets-go-of'])
+    it(`leaves no child behind that ${output} its output`, async () => {
+      const answer = await run(fixtureAgent('leaves-a-child', output))
+      assert.ok(Number(answer.text) > 1)
+      await untilGone(Number(answer.text))
+    })
+
+  it('is not started, or ended at once, when the daemon has stopped waiting already', async () => {
+    const error = await failureOf(
+      run(fixtureAgent('sleeps-for-ever'), { signal: AbortSignal.abort() }),
+    )
+    assert.equal(error.code, 'agent-stopped')
+  })
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { appendToFile } from '../../../daemon/deliver/file.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+const answered = (text = 'an answer') => ({
+  eventId: 'evt_1',
+  webhook: '/github',
+  receivedAt: new Date(Date.UTC(2026, 0, 1)),
+  text,
+})
+const section = '## 2026-01-01T00:00:00.000Z /github\n\n<!-- evt_1 -->\nan answer\n\n'
+
+describe('delivery to a file', () => {
+  let home: string
+  beforeEach(async () => {
+    home = await temporaryFolder()
+  })
+
+  it('appends a section to a file under home, and makes file and folders for the owner alone', async () => {
+    await appendToFile('a/b/answers.md', answered('an answer\n\n'), home)
+    await appendToFile('a/b/answers.md', answered(), home)
+    const path = join(home, 'a/b/answers.md')
+    assert.equal(await readFile(path, 'utf8'), section + section)
+    assert.equal((await stat(path)).mode & 0o777, 0o600)
+    assert.equal((await stat(join(home, 'a'))).mode & 0o777, 0o700)
+  })
+
+  it('leaves what stands in a file, and its mode', async () => {
+    const path = join(home, 'mine.md')
+    await writeFile(path, 'before\n')
+    await chmod(path, 0o640)
+    await appendToFile(path, answered(), '/nowhere')
+    assert.equal(await readFile(path, 'utf8'), `before\n${section}`)
+    assert.equal((await stat(path)).mode & 0o777, 0o640)
+  })
+
+  it('makes no folder outside home', async () => {
+    await assert.rejects(appendToFile(join(home, 'no/answers.md'), answered(), '/nowhere'), {
+      code: 'delivery-failed',
+      message: /folder does not exist/,
+    })
+    await assert.rejects(stat(join(home, 'no')), { code: 'ENOENT' })
+  })
+
+  it('refuses a link, even one that leads nowhere, and writes nothing through it', async () => {
+    await writeFile(join(home, 'real.md'), '')
+    await symlink(join(home, 'real.md'), join(home, 'link.md'))
+    await symlink(join(home, 'nothing.md'), join(home, 'broken.md'))
+    for (const name of ['link.md', 'broken.md'])
+      await assert.rejects(appendToFile(name, answered(), home), {
+        code: 'delivery-failed',
+        message: /symbolic link/,
+      })
+    assert.equal(await readFile(join(home, 'real.md'), 'utf8'), '')
+    await assert.rejects(stat(join(home, 'nothing.md')), { code: 'ENOENT' })
+  })
+
+  it('refuses a named pipe at once, a folder and a device', async () => {
+    execFileSync('mkfifo', [join(home, 'pipe')])
+    await mkdir(join(home, 'folder'))
+    for (const path of ['pipe', 'folder', '/dev/null'])
+      await assert.rejects(appendToFile(path, answered(), home), { code: 'delivery-failed' })
+  })
+
+  it('says what is wrong when a part of the path is a file', async () => {
+    await writeFile(join(home, 'file'), '')
+    for (const path of ['file/answers.md', 'file/deeper/answers.md'])
+      await assert.rejects(appendToFile(path, answered(), home), { code: 'delivery-failed' })
+  })
+
+  it('says what is wrong with a name that is too long', async () => {
+    await assert.rejects(appendToFile('é'.repeat(200), answered(), home), {
+      code: 'delivery-failed',
+    })
+  })
+
+  it('keeps sections whole that are written at the same time', async () => {
+    const letters = 'abcdefghijklmnop'.split('')
+    await Promise.all(
+      letters.map((letter) => appendToFile('all.md', answered(letter.repeat(300_000)), home)),
+    )
+    const text = await readFile(join(home, 'all.md'), 'utf8')
+    const bodies = [...text.matchAll(/-->\n(\w+)\n\n/g)].map((match) => match[1] ?? '')
+    assert.deepEqual(
+      bodies.map((body) => [body.length, new Set(body).size]),
+      letters.map(() => [300_000, 1]),
+    )
+    assert.deepEqual(bodies.map((body) => body.slice(0, 1)).toSorted(), letters)
+  })
+
+  it('quotes nothing of the answer in its error', async () => {
+    await assert.rejects(
+      appendToFile(join(home, 'no/answers.md'), answered('canary'), home),
+      (error: Error) => !/canary/.test(`${error.message} ${String(error.cause)}`),
+    )
+  })
+})

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { type EventFields, createEventStore } from '../../daemon/events.ts'
+import { eventDetailSchema } from '../../shared/api.ts'
+
+const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
+const done: EventFields = { state: 'done', webhook: '/a' }
+
+describe('the event store', () => {
+  it('gives each event an id of its own and a record of the documented form', () => {
+    const events = createEventStore(10)
+    const first = events.add(at(1), done)
+    const second = events.add(at(1), done)
+    assert.notEqual(first.id, second.id)
+    assert.match(first.id, /^evt_[0-9a-f]{18}$/)
+    assert.deepEqual(eventDetailSchema.parse(events.get(first.id)), first)
+    assert.equal(first.receivedAt, '2026-01-01T00:00:01.000Z')
+  })
+
+  it('lists the newest first, by limit, webhook and state', () => {
+    const events = createEventStore(10)
+    const ids = ['/a', '/b', '/a'].map((webhook, i) => events.add(at(i), { ...done, webhook }).id)
+    events.add(at(4), { state: 'failed', webhook: '/a' })
+    const list = (filter: object) => events.list({ limit: 10, ...filter }).map(({ id }) => id)
+    assert.deepEqual(list({ state: 'done' }), ids.toReversed())
+    assert.deepEqual(list({ state: 'done', webhook: '/a' }), [ids[2], ids[0]])
+    assert.deepEqual(list({ state: 'done', limit: 1 }), [ids[2]])
+    assert.deepEqual(list({ webhook: '/nothing' }), [])
+  })
+
+  it('lets no flood of one sort push out another', () => {
+    const events = createEventStore(2)
+    const ran = events.add(at(0), done).id
+    const passed = events.add(at(0), { state: 'filtered' }).id
+    for (let i = 0; i < 50; i += 1) events.add(at(1), { state: 'rejected' })
+    assert.ok(events.get(ran) && events.get(passed))
+    for (let i = 0; i < 50; i += 1) events.add(at(1), { state: 'filtered' })
+    assert.ok(events.get(ran))
+    assert.equal(events.get(passed), undefined)
+    assert.equal(events.list({ limit: 1000 }).length, 5)
+  })
+
+  it('never lets go of an event that is not finished', () => {
+    const events = createEventStore(1)
+    const open = events.add(at(0), { state: 'accepted' }).id
+    events.update(open, { state: 'queued' }, { prompt: 'p' })
+    for (let i = 0; i < 20; i += 1) events.add(at(1), done)
+    assert.equal(events.get(open)?.prompt, 'p')
+    events.update(open, { state: 'done' }, { result: 'r' })
+    events.add(at(2), done)
+    assert.equal(events.get(open), undefined)
+  })
+
+  it('lets go of the oldest prompts and answers when there are too many, and keeps the events', () => {
+    const events = createEventStore(100)
+    const text = 'x'.repeat(4 * 1024 * 1024)
+    const ids = Array.from({ length: 12 }, (_, i) => {
+      const { id } = events.add(at(i), { state: 'accepted' })
+      events.update(id, { state: 'running' }, { prompt: text })
+      events.update(id, { state: 'done' })
+      return id
+    })
+    const kept = ids.map((id) => events.get(id)?.prompt !== undefined)
+    assert.equal(events.list({ limit: 100 }).length, 12)
+    assert.deepEqual(kept.slice(0, 4), [false, false, false, false])
+    assert.deepEqual(kept.slice(-7), [true, true, true, true, true, true, true])
+  })
+
+  it('tells its followers of each change, in order, until they leave', () => {
+    const events = createEventStore(10)
+    const seen: string[] = []
+    const leave = events.follow(({ sequence, record }) => seen.push(`${sequence} ${record.state}`))
+    const { id } = events.add(at(0), { state: 'accepted' })
+    events.update(id, { state: 'queued' })
+    leave()
+    events.update(id, { state: 'done' })
+    assert.deepEqual(seen, ['1 accepted', '2 queued'])
+  })
+
+  it('gives a late follower the changes it missed, each as it was then', () => {
+    const events = createEventStore(10)
+    const { id } = events.add(at(0), { state: 'accepted' })
+    events.update(id, { state: 'queued' })
+    events.update(id, { state: 'done' })
+    const states = (after: number) => events.since(after).map(({ record }) => record.state)
+    assert.deepEqual(states(0), ['accepted', 'queued', 'done'])
+    assert.deepEqual(states(2), ['done'])
+    assert.deepEqual(states(3), [])
+  })
+
+  it('remembers a bounded number of changes, the newest', () => {
+    const events = createEventStore(10)
+    for (let i = 0; i < 5000; i += 1) events.add(at(0), done)
+    const known = events.since(0)
+    assert.ok(known.length <= 2000)
+    assert.equal(known.at(-1)?.sequence, 5000)
+  })
+
+  it('ignores a change of an event that is gone', () => {
+    const events = createEventStore(10)
+    events.update('evt_gone', { state: 'done' })
+    assert.equal(events.get('evt_gone'), undefined)
+  })
+})

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { readFile, readdir } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { afterEach, describe, it } from 'mocha'
+import type { Login, Logout } from '../../../shared/api.ts'
+import { visit } from '../../support/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+
+describe('provider that misbehaves', () => {
+  let app: OAuthApp
+  let provider: Awaited<ReturnType<typeof startScriptedProvider>>
+
+  afterEach(async () => {
+    await app.close()
+    provider.close()
+  })
+
+  const startWith = async (
+    entry: (origin: string) => object,
+    script: (origin: string) => Script = () => ({}),
+  ) => {
+    provider = await startScriptedProvider(script)
+    app = await startOAuthApp({
+      gateway: { providers: { mine: { client_id: 'me', ...entry(provider.origin) } } },
+    })
+  }
+  const endpoints = (origin: string) => ({
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+  })
+  const logIn = async (): Promise<Login> => {
+    const { loginId, authorizationUrl, redirectUri } = await app.start({ provider: 'mine' })
+    const state = new URL(authorizationUrl).searchParams.get('state') ?? ''
+    await visit(`${redirectUri}?code=the-code&state=${state}&iss=https://whoever.example`)
+    return app.ended(loginId)
+  }
+  const startCode = async () => {
+    const { status, body } = await app.send('POST', '/oauth/start', { provider: 'mine' })
+    return [status, body.code]
+  }
+
+  const answers: [string, (response: ServerResponse) => void, string][] = [
+    ['an error', (r) => sendJson(r, 400, { error: 'invalid_grant' }), 'provider-refused'],
+    [
+      'an error with a token in it',
+      (r) => sendJson(r, 400, { error: 'gho_secretsecret1' }),
+      'provider-refused',
+    ],
+    [
+      'an error with status 200',
+      (r) => sendJson(r, 200, { error: 'bad_verification_code' }),
+      'provider-refused',
+    ],
+    [
+      'no access token',
+      (r) => sendJson(r, 200, { token_type: 'bearer', refresh_token: 'gho_secretsecret1' }),
+      'provider-refused',
+    ],
+    [
+      'no JSON',
+      (r) => r.writeHead(200, { 'content-type': 'text/html' }).end('<p>'),
+      'provider-refused',
+    ],
+    [
+      'broken JSON',
+      (r) =>
+        r
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end('{"access_token":"gho_secretsecret1'),
+      'provider-refused',
+    ],
+    [
+      'a redirect',
+      (r) => r.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      'provider-refused',
+    ],
+    [
+      'a fault of its own',
+      (r) => sendJson(r, 503, { error: 'gho_secretsecret1' }),
+      'provider-unavailable',
+    ],
+    ['too many requests', (r) => sendJson(r, 429, {}), 'provider-unavailable'],
+    [
+      'two megabytes',
+      (r) => r.writeHead(200, { 'content-type': 'application/json' }).end('x'.repeat(2 ** 21)),
+      'provider-unavailable',
+    ],
+    ['nothing', (r) => r.destroy(), 'provider-unavailable'],
+  ]
+  for (const [what, token, code] of answers)
+    it(`fails with ${code} when the token endpoint answers with ${what}`, async () => {
+      await startWith(endpoints, () => ({ '/token': token }))
+      const login = await logIn()
+      assert.deepEqual([login.status, login.error?.code], ['failed', code])
+      assert.deepEqual(await readdir(app.home.tokens), [])
+      const told = JSON.stringify([login, app.events, app.logLines])
+      assert.equal(/secretsecret|the-code/.test(told), false)
+    })
+
+  it('takes comma scopes, a missing expiry and an id token it cannot check as they are', async () => {
+    await startWith(endpoints, () => ({
+      '/token': (response) =>
+        sendJson(response, 200, {
+          access_token: 'access-1',
+          token_type: 'bearer',
+          scope: 'repo,user  gist',
+          id_token: 'not.a.jwt',
+        }),
+    }))
+    const login = await logIn()
+    assert.deepEqual([login.status, login.account], ['authorized', null])
+    const text = await readFile(join(app.home.tokens, 'mine.json'), 'utf8')
+    const { scopes, expiresAt } = JSON.parse(text) as Record<string, unknown>
+    assert.deepEqual([scopes, expiresAt], [['repo', 'user', 'gist'], null])
+
+    const { body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
+    assert.equal(body.revokedAtProvider, false)
+    assert.match(body.detail ?? '', /no standard way to revoke; you can revoke/)
+    assert.deepEqual(await readdir(app.home.tokens), [])
+  })
+
+  it('logs out although the provider does not confirm it, and says so', async () => {
+    await startWith(
+      (origin) => ({ ...endpoints(origin), revocation_endpoint: `${origin}/revoke` }),
+      () => ({
+        '/token': (response) =>
+          sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' }),
+        '/revoke': (response) => sendJson(response, 500, {}),
+      }),
+    )
+    await logIn()
+    const { status, body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine?forget=true')
+    assert.deepEqual([status, body.revokedAtProvider], [200, false])
+    assert.match(body.detail ?? '', /answered 500/)
+    assert.deepEqual(await readdir(app.home.tokens), [])
+    assert.deepEqual(await readdir(app.home.clients), [])
+  })
+
+  it('asks userinfo, which need not know', async () => {
+    const answer = { status: 200 }
+    await startWith(
+      (origin) => ({ ...endpoints(origin), userinfo_endpoint: `${origin}/me` }),
+      () => ({
+        '/token': (response) =>
+          sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' }),
+        '/me': (response) => sendJson(response, answer.status, { id: 7, login: 'octocat' }),
+      }),
+    )
+    assert.deepEqual((await logIn()).account, { id: '7', name: 'octocat' })
+    answer.status = 500
+    const login = await logIn()
+    assert.deepEqual([login.status, login.account], ['authorized', null])
+  })
+
+  it('finds the endpoints by RFC 8414 where there is no OpenID document, and asks once', async () => {
+    await startWith(
+      (origin) => ({ issuer: origin }),
+      (origin) => ({
+        '/.well-known/oauth-authorization-server': (response) =>
+          sendJson(response, 200, { issuer: origin, ...endpoints(origin) }),
+      }),
+    )
+    const first = await app.start({ provider: 'mine' })
+    assert.ok(first.authorizationUrl.startsWith(`${provider.origin}/authorize?`))
+    await app.start({ provider: 'mine' })
+    assert.equal(provider.requests.length, 2)
+  })
+
+  const metadata: [string, (origin: string) => Script, unknown[]][] = [
+    ['none', () => ({}), [422, 'provider-misconfigured']],
+    [
+      'those of another issuer',
+      (origin) => wellKnown({ issuer: 'https://evil.example', ...endpoints(origin) }),
+      [422, 'provider-misconfigured'],
+    ],
+    ['no endpoints', (origin) => wellKnown({ issuer: origin }), [422, 'provider-misconfigured']],
+    [
+      'an endpoint that is no web address',
+      (origin) =>
+        wellKnown({ issuer: origin, ...endpoints(origin), authorization_endpoint: 'file:///etc' }),
+      [422, 'provider-misconfigured'],
+    ],
+    [
+      'an endpoint in the clear',
+      (origin) =>
+        wellKnown({ issuer: origin, ...endpoints(origin), token_endpoint: 'http://id.example/t' }),
+      [422, 'provider-misconfigured'],
+    ],
+    [
+      'a fault',
+      () => ({ '/.well-known/openid-configuration': (r) => sendJson(r, 502, {}) }),
+      [502, 'provider-unavailable'],
+    ],
+  ]
+  for (const [what, script, expected] of metadata)
+    it(`starts no login when the metadata are ${what}`, async () => {
+      await startWith((origin) => ({ issuer: origin }), script)
+      assert.deepEqual(await startCode(), expected)
+      assert.deepEqual(await startCode(), expected)
+    })
+
+  it('starts no login when nobody answers', async () => {
+    await startWith(() => ({ issuer: 'http://127.0.0.1:1' }))
+    assert.deepEqual(await startCode(), [502, 'provider-unavailable'])
+  })
+})
+
+const wellKnown = (document: object): Script => ({
+  '/.well-known/openid-configuration': (response) => sendJson(response, 200, document),
+})

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'mocha'
+import { loadCallbackPage } from '../../../daemon/oauth/callback-page.ts'
+import { accountOf } from '../../../daemon/oauth/account.ts'
+
+describe('callback page', () => {
+  it('escapes whatever a provider says', () => {
+    const evil = `"><img src=x onerror=alert(1)>'{{style}}`
+    const { html } = loadCallbackPage()({ kind: 'done', title: evil, message: evil, advice: evil })
+    assert.equal(html.includes('<img'), false)
+    assert.equal(html.match(/<style>/g)?.length, 1)
+    assert.ok(html.includes('&#34;&#62;&#60;img'))
+  })
+
+  it('shows a name without the characters that hide or turn text', () => {
+    assert.deepEqual(accountOf({ sub: 'a', email: 'x\u202Emoc.evil\u200B\n@y' }), {
+      id: 'a',
+      name: 'xmoc.evil@y',
+    })
+    assert.deepEqual(accountOf({ id: 7, login: 'octocat' }), { id: '7', name: 'octocat' })
+    assert.deepEqual(accountOf({ sub: 'a', email: { $ne: 1 } }), { id: 'a', name: 'a' })
+    assert.equal(accountOf({ email: 'no@id' }), undefined)
+  })
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { createByteBudget } from '../../daemon/byte-budget.ts'
+import { type Job, createQueue } from '../../daemon/queue.ts'
+
+/** A queue whose jobs run until they are told to end; `log` says what happened in which order. */
+const setUp = (limits: { maxEvents?: number; concurrency?: number; maxBytes?: number } = {}) => {
+  const { maxEvents = 100, concurrency = 4, maxBytes = 1000 } = limits
+  const budget = createByteBudget(maxBytes)
+  const queue = createQueue({ maxEvents, concurrency, budget })
+  const log: string[] = []
+  const ends = new Map<string, () => void>()
+  const job = (name: string, more: Partial<Job> = {}): Job => ({
+    agentName: 'a',
+    agentConcurrency: 1,
+    bytes: 10,
+    run: (signal) =>
+      new Promise<void>((resolve) => {
+        log.push(`run ${name}`)
+        const end = () => {
+          log.push(`end ${name}`)
+          resolve()
+        }
+        ends.set(name, end)
+        if (signal.aborted) end()
+        signal.addEventListener('abort', () => {
+          log.push(`stop ${name}`)
+          end()
+        })
+      }),
+    drop: () => log.push(`drop ${name}`),
+    ...more,
+  })
+  const end = async (name: string) => {
+    ends.get(name)?.()
+    await turn()
+  }
+  return { budget, queue, log, job, end }
+}
+
+/** The queue starts jobs in a later turn, as the answer to the sender goes first. */
+const turn = () => new Promise<void>((resolve) => void setImmediate(() => setImmediate(resolve)))
+
+describe('the queue', () => {
+  it('starts no job in the turn in which it was added', async () => {
+    const { queue, log, job } = setUp()
+    queue.add(job('1'))
+    await Promise.resolve()
+    assert.deepEqual([log, queue.counts()], [[], { waiting: 1, running: 0 }])
+    await turn()
+    assert.deepEqual([log, queue.counts()], [['run 1'], { waiting: 0, running: 1 }])
+  })
+
+  it('runs the jobs of one agent one after the other, in their order', async () => {
+    const { queue, log, job, end } = setUp()
+    for (const name of ['1', '2', '3']) queue.add(job(name))
+    await turn()
+    await end('1')
+    await end('2')
+    assert.deepEqual(log, ['run 1', 'end 1', 'run 2', 'end 2', 'run 3'])
+  })
+
+  it('runs as many of an agent at once as it allows', async () => {
+    const { queue, log, job } = setUp()
+    for (const name of ['1', '2', '3']) queue.add(job(name, { agentConcurrency: 2 }))
+    await turn()
+    assert.deepEqual([log, queue.counts().running], [['run 1', 'run 2'], 2])
+  })
+
+  it('runs no more at once than the limit over all agents', async () => {
+    const { queue, log, job, end } = setUp({ concurrency: 2 })
+    for (const name of ['a', 'b', 'c']) queue.add(job(name, { agentName: name }))
+    await turn()
+    assert.deepEqual(log, ['run a', 'run b'])
+    await end('b')
+    assert.deepEqual(log, ['run a', 'run b', 'end b', 'run c'])
+  })
+
+  it('lets no busy agent starve another', async () => {
+    const { queue, log, job, end } = setUp({ concurrency: 1 })
+    for (const name of ['a1', 'a2', 'a3']) queue.add(job(name, { agentName: 'a' }))
+    queue.add(job('b1', { agentName: 'b' }))
+    await turn()
+    await end('a1')
+    assert.deepEqual(log, ['run a1', 'end a1', 'run b1'])
+  })
+
+  it('refuses by count what waits, not what runs', async () => {
+    const { queue, job } = setUp({ maxEvents: 1 })
+    queue.add(job('1'))
+    assert.throws(() => queue.add(job('2')), { code: 'queue-full' })
+    await turn()
+    queue.add(job('3'))
+    assert.throws(() => queue.add(job('4')), { code: 'queue-full' })
+  })
+
+  it('refuses by bytes, and gives them back when a job starts', async () => {
+    const { queue, budget, job } = setUp({ maxBytes: 25 })
+    queue.add(job('1'))
+    queue.add(job('2'))
+    assert.throws(() => queue.add(job('3')), { code: 'queue-full' })
+    assert.equal(budget.used(), 20)
+    await turn()
+    assert.equal(budget.used(), 10)
+    assert.equal(queue.counts().waiting, 1)
+  })
+
+  it('drains: finishes what waits and runs, and takes no more', async () => {
+    const { queue, log, job, end, budget } = setUp()
+    queue.add(job('1'))
+    queue.add(job('2'))
+    const drained = queue.drain(60_000)
+    assert.throws(() => queue.add(job('3')), { code: 'stopping' })
+    await turn()
+    await end('1')
+    await end('2')
+    await drained
+    assert.deepEqual(log, ['run 1', 'end 1', 'run 2', 'end 2'])
+    assert.equal(budget.used(), 0)
+  })
+
+  it('drains at once when there is nothing', async () => {
+    const { queue } = setUp()
+    await queue.drain(60_000)
+    assert.deepEqual(queue.counts(), { waiting: 0, running: 0 })
+  })
+
+  it('drops what waits and stops what runs when the drain takes too long', async () => {
+    const { queue, log, job, budget } = setUp()
+    queue.add(job('1'))
+    queue.add(job('2'))
+    queue.add(job('other', { agentName: 'b' }))
+    await turn()
+    await queue.drain(1)
+    assert.deepEqual(log, [
+      'run 1',
+      'run other',
+      'drop 2',
+      'stop 1',
+      'end 1',
+      'stop other',
+      'end other',
+    ])
+    assert.deepEqual([budget.used(), queue.counts()], [0, { waiting: 0, running: 0 }])
+  })
+
+  it('ends a drain at once when it is aborted, and drops each job once', async () => {
+    const { queue, log, job } = setUp()
+    queue.add(job('1'))
+    queue.add(job('2'))
+    await turn()
+    const drained = queue.drain(60_000)
+    queue.abort()
+    queue.abort()
+    await drained
+    assert.deepEqual(log, ['run 1', 'drop 2', 'stop 1', 'end 1'])
+  })
+
+  it('goes on with the next job after one that ended badly', async () => {
+    const { queue, log, job } = setUp()
+    queue.add(job('1', { run: async () => void log.push('bad') }))
+    queue.add(job('2'))
+    await turn()
+    await turn()
+    assert.deepEqual(log, ['bad', 'run 2'])
+  })
+})

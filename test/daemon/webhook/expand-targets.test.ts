@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { expandFileName, expandTargets } from '../../../daemon/webhook/expand-targets.ts'
+import { parseTarget } from '../../../shared/target.ts'
+import { parseTemplate } from '../../../shared/template.ts'
+
+const fileName = (template: string, values: unknown) =>
+  expandFileName(parseTemplate(template), values)
+
+describe('expandFileName', () => {
+  const taken: readonly [string, unknown, string][] = [
+    ['answers.md', {}, 'answers.md'],
+    ['../up/./answers.md', {}, '../up/./answers.md'],
+    ['~/answers/{{event.a}}.md', { a: 'x' }, '~/answers/x.md'],
+    ['/srv/{{event.a}}', { a: 5 }, '/srv/5'],
+    ['{{event.a}}-{{event.b}}.md', { a: 'a b', b: true }, 'a b-true.md'],
+    ['{{event.a}}', { a: '.hidden' }, '.hidden'],
+    ['{{event.a}}', { a: 'v1.2' }, 'v1.2'],
+    ['{{event.a}}', { a: 'é😀' }, 'é😀'],
+    ['{{event.a}}', { a: 'x'.repeat(200) }, 'x'.repeat(200)],
+    ['x{{event.a}}/y', { a: '~' }, 'x~/y'],
+  ]
+  for (const [template, values, path] of taken)
+    it(`makes ${path.slice(0, 40)} of ${template}`, () =>
+      assert.equal(fileName(template, values), path))
+
+  const refused: readonly [string, string, unknown][] = [
+    ['a missing value', '{{event.a}}', {}],
+    ['null', '{{event.a}}', { a: null }],
+    ['an empty value', 'x{{event.a}}.md', { a: '' }],
+    ['white space', 'x{{event.a}}.md', { a: ' \t' }],
+    ['..', 'answers/{{event.a}}', { a: '..' }],
+    ['.. with a tail', 'answers/{{event.a}}', { a: '..x' }],
+    ['.', 'answers/{{event.a}}/x', { a: '.' }],
+    ['. and .', '{{event.a}}{{event.b}}/x', { a: '.', b: '.' }],
+    ['. behind a written dot', 'answers/.{{event.a}}/x', { a: '.' }],
+    ['a slash', '{{event.a}}', { a: 'a/b' }],
+    ['an absolute path', '{{event.a}}', { a: '/etc/passwd' }],
+    ['a backslash', '{{event.a}}', { a: 'a\\b' }],
+    ['..\\', '{{event.a}}', { a: '..\\x' }],
+    ['NUL', '{{event.a}}', { a: 'a\0b' }],
+    ['a line feed', '{{event.a}}', { a: 'a\nb' }],
+    ['300 characters', '{{event.a}}', { a: 'x'.repeat(300) }],
+    ['an object with a slash in it', '{{event.a}}', { a: { b: 'c/d' } }],
+    ['the whole payload with a slash in it', '{{event}}', { a: '/' }],
+    [
+      'a value nested too deeply',
+      '{{event.a}}',
+      { a: JSON.parse(`${'['.repeat(1e5)}${']'.repeat(1e5)}`) as unknown },
+    ],
+    ["~ where the user's own folder begins", '{{event.a}}/x.md', { a: '~' }],
+    ['a drive letter', '{{event.a}}/x.md', { a: 'C:' }],
+    ['a drive letter and a name', '{{event.a}}', { a: 'c:x' }],
+  ]
+  for (const [name, template, values] of refused)
+    it(`refuses ${name}, without quoting it`, () => {
+      assert.throws(
+        () => fileName(template, values),
+        (error: Error & { code?: string }) => {
+          assert.ok(error.code === 'target-invalid' || error.code === 'payload-not-json')
+          assert.doesNotMatch(error.message, /passwd|xxxx|[\u0000-\u001f]/)
+          return true
+        },
+      )
+    })
+})
+
+describe('expandTargets', () => {
+  const targets = ['log', 'none', 'file:{{event.a}}.md', 'notify:desktop', 'file:b.md'].map(
+    parseTarget,
+  )
+
+  it('keeps the order and leaves none out', () => {
+    const ready = expandTargets(targets, { a: 'x' })
+    assert.deepEqual(ready, [
+      { text: 'log', kind: 'log' },
+      { text: 'file:{{event.a}}.md', kind: 'file', path: 'x.md' },
+      { text: 'notify:desktop', kind: 'notify' },
+      { text: 'file:b.md', kind: 'file', path: 'b.md' },
+    ])
+  })
+
+  it('fails the one target whose value may not be used, and no other', () => {
+    const ready = expandTargets(targets, { a: '../x' })
+    assert.deepEqual(
+      ready.map(({ kind }) => kind),
+      ['log', 'invalid', 'notify', 'file'],
+    )
+    const [, bad] = ready
+    assert.ok(bad?.kind === 'invalid')
+    assert.equal(bad.error.code, 'target-invalid')
+  })
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { parse } from '../../../daemon/webhook/parse.ts'
+import { verify } from '../../../daemon/webhook/verify.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+
+const anyone = { header: 'x', algorithm: 'sha256', prefix: '' } as const
+const parsed = (
+  body: string | Buffer,
+  contentType: string | undefined = 'application/json',
+  contentEncoding?: string,
+) => parse(verify(Buffer.from(body), {}, anyone, 'none'), contentType, contentEncoding)
+
+const form = 'application/x-www-form-urlencoded'
+
+describe('parse', () => {
+  const taken: readonly [string, unknown, string?, string?][] = [
+    ['{"a":1}', { a: 1 }],
+    ['null', null],
+    [' "text" ', 'text'],
+    ['-0.5e1', -5],
+    ['[]', []],
+    ['\ufeff{"a":1}', { a: 1 }],
+    ['{"a":1}', { a: 1 }, 'application/json; charset=utf-8'],
+    ['{"a":1}', { a: 1 }, 'APPLICATION/JSON'],
+    ['{"a":1}', { a: 1 }, 'application/cloudevents+json'],
+    ['{"a":1}', { a: 1 }, 'application/json', 'identity'],
+    ['{"a":1}', { a: 1 }, 'application/json', ' Identity '],
+    ['payload=%7B%22a%22%3A%22b+c%22%7D', { a: 'b c' }, form],
+    ['x=1&payload=null&y=2', null, form],
+    ['{"a":1,"a":2}', { a: 2 }],
+  ]
+  for (const [body, value, type, encoding] of taken)
+    it(`reads ${JSON.stringify(body)} as ${type ?? 'JSON'}`, () => {
+      assert.deepEqual(parsed(body, type, encoding), value)
+    })
+
+  const refused: readonly [string, string | Buffer, string, string?, string?][] = [
+    ['an empty body', '', 'payload-not-json'],
+    ['white space', ' \n', 'payload-not-json'],
+    ['broken JSON', '{"a":', 'payload-not-json'],
+    ['two documents', '{}{}', 'payload-not-json'],
+    ['a comment', '{} // x', 'payload-not-json'],
+    ['NaN', 'NaN', 'payload-not-json'],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'payload-not-json'],
+    ['an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), 'payload-not-json'],
+    ['a character cut in two', Buffer.from([0x22, 0xe2, 0x82]), 'payload-not-json'],
+    ['UTF-16', Buffer.from('{}', 'utf16le'), 'payload-not-json'],
+    ['a form whose payload is no JSON', 'payload=secret-word', 'payload-not-json', form],
+    ['a form with an empty payload', 'payload=', 'payload-not-json', form],
+    ['a form without a payload', 'a=1', 'media-type-unsupported', form],
+    ['a form with two payloads', 'payload=1&payload=2', 'media-type-unsupported', form],
+    ['text', '{}', 'media-type-unsupported', 'text/plain'],
+    ['no content type', '{}', 'media-type-unsupported', ''],
+    ['a type that only begins like JSON', '{}', 'media-type-unsupported', 'application/jsonx'],
+    ['several parts', '{}', 'media-type-unsupported', 'multipart/form-data; boundary=x'],
+    ['gzip', '{}', 'media-type-unsupported', 'application/json', 'gzip'],
+    ['brotli', '{}', 'media-type-unsupported', 'application/json', 'br'],
+    ['gzip behind identity', '{}', 'media-type-unsupported', 'application/json', 'identity, gzip'],
+  ]
+  for (const [name, body, code, type, encoding] of refused)
+    it(`refuses ${name}`, () => {
+      assert.throws(() => parsed(body, type, encoding), { code })
+    })
+
+  it('never quotes the payload in its error', () => {
+    for (const [body, type] of [
+      ['{"canary', 'application/json'],
+      ['payload=canary', form],
+    ] as const)
+      try {
+        parsed(body, type)
+        assert.fail('it was read')
+      } catch (error) {
+        assert.ok(error instanceof DoorwardError)
+        assert.doesNotMatch([error.message, error.hint, String(error.cause)].join(), /canary/)
+      }
+  })
+
+  it('gives __proto__ as a plain own property', () => {
+    const value = parsed('{"__proto__":{"polluted":true}}') as Record<string, unknown>
+    assert.deepEqual(Object.keys(value), ['__proto__'])
+    assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
+  })
+
+  it('takes 100,000 levels without a stack overflow', () => {
+    const depth = 100_000
+    assert.ok(Array.isArray(parsed('['.repeat(depth) + ']'.repeat(depth))))
+  })
+})

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Provider } from 'oidc-provider'
+
+/** A real OpenID Connect provider (oidc-provider) on loopback, with a switch for what its person says. */
+export type AuthorizationServer = {
+  readonly issuer: string
+  /** `public` has no secret; `confidential` has this one, sent in the body. */
+  readonly clients: { readonly public: string; readonly confidential: string }
+  readonly secret: string
+  /** Every token endpoint request, by its parameters: what was really sent. */
+  readonly tokenRequests: URLSearchParams[]
+  /** What the person does when asked; `page` shows a page with buttons instead. */
+  answer: 'consent' | 'deny' | 'page'
+  /** True while the server knows and honours this refresh token. */
+  readonly isRefreshTokenAlive: (token: string) => Promise<boolean>
+  readonly isAccessTokenAlive: (token: string) => Promise<boolean>
+  readonly close: () => Promise<void>
+}
+
+export type AuthorizationServerOptions = {
+  /** Seconds; default 3600. */
+  readonly accessTokenTtl?: number
+  /** Claims beside `sub`; default an email address. */
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly port?: number
+}
+
+const accountId = 'person-1'
+
+/** Starts it on a free port. It demands PKCE, rotates refresh tokens and sends `iss`. */
+export const startAuthorizationServer = async (
+  options: AuthorizationServerOptions = {},
+): Promise<AuthorizationServer> => {
+  const server = createServer()
+  server.listen(options.port ?? 0, '127.0.0.1')
+  await once(server, 'listening')
+  // The issuer must be known before the provider is made, and the port before the issuer.
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const secret = randomBytes(24).toString('base64url')
+  const provider = await quietly(async () => {
+    const { Provider } = await import('oidc-provider')
+    return new Provider(issuer, configuration(secret, options))
+  })
+  const state: { answer: AuthorizationServer['answer'] } = { answer: 'consent' }
+  const tokenRequests: URLSearchParams[] = []
+  serve(server, provider, state, tokenRequests)
+  return {
+    issuer,
+    secret,
+    clients: { public: 'public', confidential: 'confidential' },
+    tokenRequests,
+    get answer() {
+      return state.answer
+    },
+    set answer(answer) {
+      state.answer = answer
+    },
+    isRefreshTokenAlive: async (token) => (await provider.RefreshToken.find(token)) !== undefined,
+    isAccessTokenAlive: async (token) => (await provider.AccessToken.find(token)) !== undefined,
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const configuration = (
+  secret: string,
+  { accessTokenTtl = 3600, claims }: AuthorizationServerOptions,
+) => {
+  const client = {
+    application_type: 'native',
+    grant_types: ['authorization_code', 'refresh_token'],
+    redirect_uris: ['http://127.0.0.1/callback', 'http://localhost/callback'],
+  }
+  return {
+    clients: [
+      { ...client, client_id: 'public', token_endpoint_auth_method: 'none' },
+      {
+        ...client,
+        client_id: 'confidential',
+        client_secret: secret,
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    scopes: ['openid', 'email', 'repo', 'user'],
+    claims: { openid: ['sub'], email: ['email', 'email_verified', 'name'] },
+    conformIdTokenClaims: false,
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    issueRefreshToken: () => true,
+    ttl: {
+      AccessToken: accessTokenTtl,
+      IdToken: 3600,
+      Interaction: 3600,
+      RefreshToken: 86_400,
+      Session: 3600,
+      Grant: 86_400,
+    },
+    findAccount: (_: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, ...(claims ?? { email: 'ada@example.com' }) }),
+    }),
+    interactions: { url: (_: unknown, { uid }: { uid: string }) => `/person/${uid}` },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: true },
+      revocation: {
+        enabled: true,
+        allowedPolicy: (_: unknown, { clientId }: Ids, token: Ids) => token.clientId === clientId,
+      },
+    },
+  }
+}
+
+type Ids = { readonly clientId: string }
+
+const serve = (
+  server: Server,
+  provider: Provider,
+  state: { readonly answer: AuthorizationServer['answer'] },
+  tokenRequests: URLSearchParams[],
+): void => {
+  const handle = provider.callback()
+  const record = (ctx: unknown): void => {
+    const { body } = (ctx as { oidc: { body?: Record<string, string> } }).oidc
+    tokenRequests.push(new URLSearchParams(body))
+  }
+  provider.on('grant.success', record)
+  provider.on('grant.error', record)
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const path = request.url ?? ''
+    if (path.startsWith('/person/')) {
+      void meetPerson(provider, state.answer, request, response)
+      return
+    }
+    handle(request, response)
+  })
+}
+
+/** Plays the person at the login and the consent prompt, or shows a real page with two buttons. */
+const meetPerson = async (
+  provider: Provider,
+  answer: AuthorizationServer['answer'],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> => {
+  const clicked = new URL(request.url ?? '', 'http://loopback').searchParams.get('answer')
+  const { prompt, params, session } = await provider.interactionDetails(request, response)
+  if (answer === 'page' && clicked === null && prompt.name === 'consent') {
+    response.setHeader('content-type', 'text/html; charset=utf-8')
+    response.end(consentPage)
+    return
+  }
+  const finish = (result: object) =>
+    provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true })
+  if (answer === 'deny' || clicked === 'deny') return finish({ error: 'access_denied' })
+  if (prompt.name === 'login') return finish({ login: { accountId } })
+  const grant = new provider.Grant({
+    accountId: session?.accountId ?? accountId,
+    clientId: params.client_id,
+  })
+  const missing = prompt.details.missingOIDCScope ?? []
+  if (missing.length > 0) grant.addOIDCScope(missing.join(' '))
+  return finish({ consent: { grantId: await grant.save() } })
+}
+
+const consentPage = `<!doctype html><title>Consent</title><link rel="icon" href="data:,"><h1>Let Doorward read your mail?</h1>
+<form><button name="answer" value="consent">Allow</button><button name="answer" value="deny">Deny</button></form>`
+
+/** The library warns on the console about things that are meant here; only its start is silenced. */
+const quietly = async <Result>(task: () => Promise<Result>): Promise<Result> => {
+  const { warn, info } = console
+  console.warn = console.info = () => undefined
+  try {
+    return await task()
+  } finally {
+    console.warn = warn
+    console.info = info
+  }
+}
