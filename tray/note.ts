@@ -1,9 +1,14 @@
 import type { EventDetail, EventRecord } from '../shared/api.ts'
 import { labelOf, plainText } from './label.ts'
-import { nameOfEvent, reasonOf, upperFirst } from './view.ts'
+import { nameOfEvent, reasonOf } from './view.ts'
 
 /** One desktop notification, still plain text. */
-export type Note = { readonly title: string; readonly body: string }
+export type Note = {
+  readonly title: string
+  readonly body: string
+  /** It tells of a failure and gets the icon of one. */
+  readonly failure?: true
+}
 
 /**
  * The note for an event that has reached a final state, or undefined when it is not to be shown:
@@ -18,7 +23,8 @@ export const noteOf = (event: EventRecord): Note | undefined => {
   if (event.state === 'failed' || event.state === 'dropped')
     return {
       title: titleOf(`${name}: ${event.state}`),
-      body: bodyOf([upperFirst(reasonOf(event)), answer].filter(Boolean).join('\n')),
+      body: bodyOf([reasonOf(event), answer].filter(Boolean).join('\n')),
+      failure: true,
     }
   if (event.state !== 'done' || !answered) return undefined
   return { title: titleOf(name), body: bodyOf(answer) }
@@ -30,9 +36,8 @@ export const resultNoteOf = (event: EventDetail): Note => {
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return {
     title: titleOf(`${nameOfEvent(event)}: ${event.state}`),
-    body: bodyOf(
-      [failed ? upperFirst(reasonOf(event)) : '', result ?? ''].filter(Boolean).join('\n'),
-    ),
+    body: bodyOf([failed ? reasonOf(event) : '', result ?? ''].filter(Boolean).join('\n')),
+    ...(failed ? { failure: true } : {}),
   }
 }
 

@@ -24,10 +24,13 @@ const maxWaiting = 10
 const answerLimitMs = 10_000
 
 /**
- * A notifier that shows notes with this icon file, at most 2 at a time. `onTrouble` hears, once each,
+ * A notifier that shows notes with the icon file for each, at most 2 at a time. `onTrouble` hears, once each,
  * that there is no notification service or that it hangs; the notes are then lost and nothing else.
  */
-export const desktopNotifier = (icon: string, onTrouble: (reason: string) => void): Notifier => {
+export const desktopNotifier = (
+  iconFor: (note: Note) => string,
+  onTrouble: (reason: string) => void,
+): Notifier => {
   let backend: Backend | undefined
   const waiting: Note[] = []
   const inFlight = new Set<Promise<void>>()
@@ -46,7 +49,7 @@ export const desktopNotifier = (icon: string, onTrouble: (reason: string) => voi
     try {
       // A stuck notify-send keeps its place: two of them are enough.
       backend ??= loadBackend()
-      await call(backend, optionsOf(note, icon, process.platform))
+      await call(backend, optionsOf(note, iconFor(note), process.platform))
       told.clear()
     } catch {
       tell('notifications cannot be shown: on Debian and Ubuntu, sudo apt install libnotify-bin')

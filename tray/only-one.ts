@@ -1,34 +1,43 @@
-import { once } from 'node:events'
-import { rename, unlink } from 'node:fs/promises'
-import { type Server, connect, createServer } from 'node:net'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { rename, stat, unlink } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
 import { systemCode } from '../shared/errors.ts'
 
 /**
  * Makes this process the only tray of a home, as long as it lives: answers false when another one
- * runs. The lock is a listening socket, so it vanishes even with `kill -9`.
+ * runs. The lock is a listening socket, so the system lets go of it even after `kill -9`.
  *
- * The current folder must be a private one of that home: the socket is bound by its bare name there,
- * because the path of a socket may be no longer than about 100 bytes. On Windows it is a named pipe.
+ * On Linux its name is an abstract one and on Windows a pipe's: there is no file that could be left
+ * behind, and of several starts exactly one gets it. Elsewhere it is a file in the current folder,
+ * which must be a private one of that home; bound by its bare name, because the path of a socket may
+ * be no longer than about 100 bytes.
  */
-export const becomeOnlyOne = async (homeRoot: string): Promise<boolean> => {
-  const name =
-    process.platform === 'win32'
-      ? `\\\\.\\pipe\\doorward-tray-${createHash('sha256').update(homeRoot).digest('hex')}`
-      : 'tray.sock'
-  for (let attempt = 0; attempt < 10; attempt += 1) {
-    if (await listen(name)) return (await answererOf(name)) === process.pid
-    if (await clearStale(name)) continue
-    return false
+export const becomeOnlyOne = async (
+  homeRoot: string,
+  platform: NodeJS.Platform = process.platform,
+): Promise<boolean> => {
+  const name = await nameOfLock(homeRoot, platform)
+  for (let tries = 0; tries < 10; tries += 1) {
+    if (await listen(name)) return true
+    if (name !== fileName || !(await clearStale(name))) return false
   }
   return false
 }
 
+const fileName = 'tray.sock'
+
+/** By device and inode, so that every path to a home leads to the same lock. */
+const nameOfLock = async (homeRoot: string, platform: NodeJS.Platform): Promise<string> => {
+  if (platform !== 'linux' && platform !== 'win32') return fileName
+  const { dev, ino } = await stat(homeRoot, { bigint: true })
+  const hash = createHash('sha256').update(`${process.getuid?.()} ${dev} ${ino}`).digest('hex')
+  const name = `doorward-tray-${hash.slice(0, 32)}`
+  return platform === 'linux' ? `\0${name}` : `\\\\.\\pipe\\${name}`
+}
+
 const listen = async (name: string): Promise<boolean> => {
-  const server: Server = createServer((socket) => {
-    socket.on('error', () => undefined)
-    socket.end(String(process.pid))
-  })
+  const server = createServer((socket) => socket.destroy())
   try {
     server.listen(name)
     await once(server, 'listening')
@@ -45,33 +54,29 @@ const listen = async (name: string): Promise<boolean> => {
  * if what it took turns out to be alive after all, it is put back.
  */
 const clearStale = async (name: string): Promise<boolean> => {
-  if (process.platform === 'win32' || (await answererOf(name)) !== undefined) return false
+  if (await isAlive(name)) return false
   const taken = `stale-${process.pid}.sock`
   try {
     await rename(name, taken)
-  } catch {
-    return true
+    if (await isAlive(taken)) {
+      await rename(taken, name)
+      return false
+    }
+    await unlink(taken)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
   }
-  if ((await answererOf(taken)) !== undefined) {
-    await rename(taken, name)
-    return false
-  }
-  await unlink(taken)
   return true
 }
 
-/** The process behind a socket, 0 when it does not say, undefined when there is none. */
-const answererOf = async (name: string): Promise<number | undefined> => {
+const isAlive = async (name: string): Promise<boolean> => {
   const socket = connect(name)
-  socket.setTimeout(1000, () => socket.destroy())
   try {
     await once(socket, 'connect')
+    return true
   } catch {
-    return undefined
+    return false
+  } finally {
+    socket.destroy()
   }
-  let text = ''
-  socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-  socket.on('error', () => undefined)
-  await once(socket, 'close')
-  return Number(text) || 0
 }

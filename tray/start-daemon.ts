@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../shared/home.ts'
 import { labelOf } from './label.ts'
 
 /**
  * Starts the daemon as a process of its own that outlives the tray. If it ends with a failure,
- * `onFailed` hears why: the first line it wrote to standard error. Throws what the file system refuses.
+ * `onFailed` hears why: what it wrote to standard error. Throws what the file system refuses.
  */
 export const startDaemon = (home: Home, onFailed: (why: string) => void): void => {
   const main = fileURLToPath(new URL('../daemon/main.js', import.meta.url))
@@ -24,7 +24,7 @@ export const startDaemon = (home: Home, onFailed: (why: string) => void): void =
     child.once('error', () => onFailed('it cannot be run'))
     child.once('exit', (code, signal) => {
       if (code === 0) return
-      firstLineOf(stderrPath).then(
+      reasonIn(stderrPath, home.root).then(
         (line) => onFailed(line || `it ended with ${signal ?? `exit code ${code}`}`),
         () => onFailed(`it ended with ${signal ?? `exit code ${code}`}`),
       )
@@ -35,7 +35,10 @@ export const startDaemon = (home: Home, onFailed: (why: string) => void): void =
   }
 }
 
-const firstLineOf = async (path: string): Promise<string> => {
-  const text = await readFile(path, 'utf8')
-  return labelOf((text.split('\n')[0] ?? '').replace(/^doorward: /, ''), 200)
+/** A problem in a file says more than that the configuration cannot be used; it is the second line. */
+const reasonIn = async (path: string, root: string): Promise<string> => {
+  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line.trim() !== '')
+  const said = lines.filter((line) => !line.startsWith('hint: '))
+  const [first = '', second] = said
+  return labelOf((second ?? first.replace(/^doorward: /, '')).replace(`${root}${sep}`, ''), 200)
 }

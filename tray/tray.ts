@@ -28,7 +28,10 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const notifier = desktopNotifier(assetOf('idle@2x.png'), say)
+  const notifier = desktopNotifier(
+    ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
+    say,
+  )
   const notes = noteOnce(notifier.show)
 
   let daemon = unknownDaemon

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { readDaemonFile } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { type Desktop, startDesktop } from '../support/desktop.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/tray.ts'
 
@@ -20,7 +20,7 @@ const webhooks = `webhooks:
     deliver_to: log
 `
 
-describe('the tray beside the real daemon', () => {
+describeOnLinux('the tray beside the real daemon', () => {
   let desktop: Desktop
   let home: Home
   let tray: RunningTray | undefined
@@ -83,6 +83,6 @@ describe('the tray beside the real daemon', () => {
   it('says why the daemon did not start', async () => {
     await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
     tray = startTray(home, { ...desktop.env, DOORWARD_PORT: '0' })
-    await untilStatus('Daemon did not start: ')
+    await untilStatus('Daemon did not start: config/agents.yaml:1:')
   })
 })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { type Desktop, labelsOf, startDesktop } from '../support/desktop.ts'
+import { type Desktop, describeOnLinux, labelsOf, startDesktop } from '../support/desktop.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/tray.ts'
@@ -15,7 +15,7 @@ const answer = (id: string, text: string) =>
     targets: [{ target: 'notify:desktop', state: 'done', attempts: 1 }],
   })
 
-describe('the tray on a desktop', () => {
+describeOnLinux('the tray on a desktop', () => {
   let desktop: Desktop
   let home: Home
   let trays: RunningTray[]
@@ -87,7 +87,7 @@ describe('the tray on a desktop', () => {
         {
           app: 'Doorward',
           title: 'Doorward · /-x: failed',
-          body: 'Agent "a" was not found',
+          body: 'agent "a" was not found',
         },
       ],
     )
@@ -243,7 +243,7 @@ describe('the tray on a desktop', () => {
   })
 })
 
-describe('the tray on a desktop without notifications', () => {
+describeOnLinux('the tray on a desktop without notifications', () => {
   it('goes on and says once what is missing', async () => {
     const desktop = await startDesktop({ notifications: false })
     const home = await temporaryHome()

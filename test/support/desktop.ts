@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -50,6 +50,11 @@ export type Desktop = {
   readonly stop: () => Promise<void>
 }
 
+/** Linux desktops only; elsewhere these tests are not defined. On Linux they are never left out. */
+export const describeOnLinux = (title: string, tests: () => void): void => {
+  if (process.platform === 'linux') describe(title, tests)
+}
+
 export type DesktopOptions = { readonly notifications?: boolean }
 
 /** Starts one. Throws with the command that installs what is missing on this machine. */
@@ -94,15 +99,24 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
 const packages = 'xvfb xauth dbus dbus-daemon libayatana-appindicator3-1 libnotify-bin'
 
 const checkPackages = (): void => {
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
-  const missing = ['Xvfb', 'dbus-daemon', 'notify-send'].filter(
-    (name) => !folders.some((folder) => existsSync(join(folder, name))),
-  )
+  const programs = (process.env['PATH'] ?? '').split(delimiter)
+  const libraries = ['/usr/lib64', '/usr/lib', ...foldersIn('/usr/lib')]
+  const isIn = (folders: string[], name: string) =>
+    folders.some((folder) => existsSync(join(folder, name)))
+  const missing = [
+    ...['Xvfb', 'dbus-daemon', 'notify-send'].filter((name) => !isIn(programs, name)),
+    ...['libappindicator3.so.1'].filter((name) => !isIn(libraries, name)),
+  ]
   if (missing.length > 0)
     throw new Error(
       `missing ${missing.join(', ')}: sudo apt-get install -y --no-install-recommends ${packages}`,
     )
 }
+
+const foldersIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.includes('-linux-gnu'))
+    .map((name) => join(folder, name))
 
 const startDisplay = async (children: ChildProcess[]): Promise<string> => {
   const args = ['-displayfd', '3', '-screen', '0', '640x480x24', '-nolisten', 'tcp']

@@ -27,12 +27,12 @@ describe('noteOf', () => {
     [
       'shows why an event failed',
       { state: 'failed', code: 'agent-failed', detail: 'agent "a" ended with 2' },
-      { title: 'Doorward · /github: failed', body: 'Agent "a" ended with 2' },
+      { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2', failure: true },
     ],
     [
       'shows the answer too when only another target failed',
       { state: 'failed', detail: 'disk full', targets: onDesktop('done'), resultPreview: 'well' },
-      { title: 'Doorward · /github: failed', body: 'Disk full\nwell' },
+      { title: 'Doorward · /github: failed', body: 'disk full\nwell', failure: true },
     ],
     ['shows nothing of what was refused', { state: 'rejected', detail: 'no signature' }, undefined],
     [
