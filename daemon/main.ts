@@ -23,16 +23,17 @@ const run = async (): Promise<void> => {
 }
 
 /** A terminal sends Ctrl-C to the whole group and a parent passes it on: within this time it is one. */
-const sameSignalMs = 500
+const sameKeyMs = 500
 
 /** From the first moment: a start that is interrupted goes on to its end and leaves nothing. */
 const endOnSignals = (starting: Promise<RunningDaemon>): void => {
-  let firstAt: number | undefined
-  const end = () => {
-    const now = performance.now()
-    firstAt ??= now
-    if (now > firstAt && now - firstAt < sameSignalMs) return
-    const again = now > firstAt
+  let first: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
+  const end = (signal: NodeJS.Signals) => {
+    const again = first
+    first ??= { signal, at: performance.now() }
+    const isSameKey =
+      again?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - again.at < sameKeyMs
+    if (isSameKey) return
     starting.then(
       (daemon) => (again ? daemon.abort() : void daemon.stop().catch(report)),
       () => undefined,

@@ -414,14 +414,17 @@ describe('a daemon that starts', () => {
     })
     daemon.process.stdout?.destroy()
     daemon.process.stderr?.destroy()
+    const states: string[] = []
     for (let turn = 0; turn < 3; turn += 1) {
       const reply = await send(`${daemon.url}/a`, {
         headers: { 'content-type': 'application/json' },
         body: '{}',
       })
       assert.equal(reply.status, 202)
-      assert.equal((await untilFinished(daemon, String(reply.json()['id']))).state, 'done')
+      states.push((await untilFinished(daemon, String(reply.json()['id']))).state)
     }
+    // What went to nobody is said to have failed.
+    assert.equal(states.at(-1), 'failed')
     assert.equal(await daemon.stop(), 0)
   })
 
