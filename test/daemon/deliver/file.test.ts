@@ -104,6 +104,24 @@ describe('delivery to a file', () => {
     return undefined
   })
 
+  it("never writes into doorward's own files, however they are written", async () => {
+    await writeFile(join(home, '.env'), 'SECRET=a\n')
+    const names = ['.env', '.ENV', '.env.', 'x/../.env', 'config/webhooks.yaml', 'run/api.token']
+    for (const path of [
+      ...names,
+      ...names.map((name) => join(home, name)),
+      'tokens/x',
+      'clients/x',
+    ])
+      await assert.rejects(appendToFile(path, answered('SECRET=b'), home), {
+        code: 'delivery-failed',
+        message: /own files/,
+      })
+    assert.equal(await readFile(join(home, '.env'), 'utf8'), 'SECRET=a\n')
+    for (const path of ['.env.md', 'configs/a.md', 'answers/.env', 'logs/a.md'])
+      await appendToFile(path, answered(), home)
+  })
+
   it('quotes nothing of the answer in its error', async () => {
     await assert.rejects(
       appendToFile(join(home, 'no/answers.md'), answered('canary'), home),
