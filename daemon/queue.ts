@@ -21,20 +21,27 @@ export type QueueLimits = {
   readonly maxEvents: number
   readonly concurrency: number
   readonly budget: ByteBudget
+  /** How long jobs that were told to stop are waited for, in milliseconds. Default 10 s. */
+  readonly lastWaitMs?: number
 }
 
 export type Queue = {
   /** Throws `queue-full` (count or bytes) or `stopping`; otherwise the job runs or is dropped. */
   readonly add: (job: Job) => void
   readonly counts: () => { readonly waiting: number; readonly running: number }
-  /** Takes no more, waits for what there is, and after the time drops and stops the rest. */
+  /** Takes no more, waits for what there is, and after the time drops and stops the rest; always ends. */
   readonly drain: (timeoutMs: number) => Promise<void>
   /** Stops what runs without giving it much time; for a second signal. */
   readonly abort: () => void
 }
 
 /** First in, first out per agent; agents share the global limit in the order their jobs came. */
-export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Queue => {
+export const createQueue = ({
+  maxEvents,
+  concurrency,
+  budget,
+  lastWaitMs = 10_000,
+}: QueueLimits): Queue => {
   const waitingOf = new Map<string, Job[]>()
   const runningOf = new Map<string, number>()
   const stop = new AbortController()
@@ -43,6 +50,7 @@ export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Qu
   let draining = false
   let pumpScheduled = false
   let whenIdle: (() => void) | undefined
+  let lastWait: NodeJS.Timeout | undefined
 
   const pump = () => {
     pumpScheduled = false
@@ -80,6 +88,13 @@ export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Qu
       schedulePump()
     })
   }
+  /** Whatever a job hangs on, a stop ends: after the last wait it goes on without it. */
+  const stopRunning = (reason?: string) => {
+    dropWaiting()
+    stop.abort(reason)
+    schedulePump()
+    lastWait ??= setTimeout(() => whenIdle?.(), lastWaitMs)
+  }
   const dropWaiting = () => {
     for (const job of [...waitingOf.values()].flat()) {
       budget.giveBack(job.bytes)
@@ -116,19 +131,14 @@ export const createQueue = ({ maxEvents, concurrency, budget }: QueueLimits): Qu
         whenIdle = resolve
       })
       schedulePump()
-      const timer = setTimeout(() => {
-        dropWaiting()
-        stop.abort()
-        schedulePump()
-      }, timeoutMs)
+      const timer = setTimeout(() => stopRunning(), timeoutMs)
       await idle
       clearTimeout(timer)
+      clearTimeout(lastWait)
     },
     abort: () => {
       draining = true
-      dropWaiting()
-      stop.abort(atOnce)
-      schedulePump()
+      stopRunning(atOnce)
     },
   }
 }

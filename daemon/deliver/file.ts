@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Answered } from './deliver.ts'
 
@@ -15,6 +15,8 @@ export const appendToFile = async (
   homeFolder: string,
 ): Promise<undefined> => {
   const full = fullPath(path, homeFolder)
+  if (isOurs(full, homeFolder))
+    throw new DoorwardError('delivery-failed', `${full} is one of doorward's own files`)
   const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${text.trimEnd()}\n\n`
   try {
     if (!isAbsolute(path) && !path.startsWith('~/'))
@@ -49,6 +51,18 @@ export const appendToFile = async (
 const fullPath = (path: string, homeFolder: string): string => {
   if (path.startsWith('~/')) return join(homedir(), path.slice(2))
   return isAbsolute(path) ? path : join(homeFolder, path)
+}
+
+const ours = new Set(['.env', 'config', 'run', 'tokens', 'clients'])
+
+/**
+ * True for what doorward itself reads or keeps secret under home: a target may be a name out of a
+ * payload alone, and an answer in `.env` would be the next start's secrets. Some file systems ignore
+ * case, and Windows dots and spaces at the end.
+ */
+const isOurs = (full: string, homeFolder: string): boolean => {
+  const [first = ''] = relative(homeFolder, full).split(sep)
+  return ours.has(first.toLowerCase().replace(/[. ]+$/, ''))
 }
 
 const reason = (error: unknown): string => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { createByteBudget } from '../../daemon/byte-budget.ts'
-import { type Job, createQueue } from '../../daemon/queue.ts'
+import { type Job, type QueueLimits, createQueue } from '../../daemon/queue.ts'
 
 /** A queue whose jobs run until they are told to end; `log` says what happened in which order. */
-const setUp = (limits: { maxEvents?: number; concurrency?: number; maxBytes?: number } = {}) => {
-  const { maxEvents = 100, concurrency = 4, maxBytes = 1000 } = limits
+const setUp = (limits: Partial<QueueLimits> & { maxBytes?: number } = {}) => {
+  const { maxEvents = 100, concurrency = 4, maxBytes = 1000, lastWaitMs = 10_000 } = limits
   const budget = createByteBudget(maxBytes)
-  const queue = createQueue({ maxEvents, concurrency, budget })
+  const queue = createQueue({ maxEvents, concurrency, budget, lastWaitMs })
   const log: string[] = []
   const ends = new Map<string, () => void>()
   const job = (name: string, more: Partial<Job> = {}): Job => ({
@@ -153,6 +153,18 @@ describe('the queue', () => {
     queue.abort()
     await drained
     assert.deepEqual(log, ['run 1', 'drop 2', 'stop 1', 'end 1'])
+  })
+
+  it('ends a drain though a job never ends', async () => {
+    for (const how of ['in time', 'aborted']) {
+      const { queue, job } = setUp({ lastWaitMs: 5 })
+      queue.add(job('1', { run: () => new Promise(() => undefined) }))
+      await turn()
+      const drained = queue.drain(how === 'aborted' ? 60_000 : 1)
+      if (how === 'aborted') queue.abort()
+      await drained
+      assert.equal(queue.counts().running, 1)
+    }
   })
 
   it('goes on with the next job after one that ended badly', async () => {

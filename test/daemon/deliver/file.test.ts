@@ -73,7 +73,7 @@ describe('delivery to a file', () => {
   })
 
   it('says what is wrong with a name that is too long', async () => {
-    await assert.rejects(appendToFile('é'.repeat(200), answered(), home), {
+    await assert.rejects(appendToFile('é'.repeat(300), answered(), home), {
       code: 'delivery-failed',
     })
   })
@@ -102,6 +102,24 @@ describe('delivery to a file', () => {
     const ending = execFileSync('sh', [...limited, join(home, 'answers.md')], { encoding: 'utf8' })
     assert.equal(ending, 'delivery-failed')
     return undefined
+  })
+
+  it("never writes into doorward's own files, however they are written", async () => {
+    await writeFile(join(home, '.env'), 'SECRET=a\n')
+    const names = ['.env', '.ENV', '.env.', 'x/../.env', 'config/webhooks.yaml', 'run/api.token']
+    for (const path of [
+      ...names,
+      ...names.map((name) => join(home, name)),
+      'tokens/x',
+      'clients/x',
+    ])
+      await assert.rejects(appendToFile(path, answered('SECRET=b'), home), {
+        code: 'delivery-failed',
+        message: /own files/,
+      })
+    assert.equal(await readFile(join(home, '.env'), 'utf8'), 'SECRET=a\n')
+    for (const path of ['.env.md', 'configs/a.md', 'answers/.env', 'logs/a.md'])
+      await appendToFile(path, answered(), home)
   })
 
   it('quotes nothing of the answer in its error', async () => {

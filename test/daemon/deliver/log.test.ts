@@ -25,6 +25,14 @@ webhooks:
     assert.ok(daemon.stdout().endsWith(`/open ${event.id}\nred\n`))
   })
 
+  it('fails after 5 s when its reader has stopped reading, as a pager does', async () => {
+    daemon.process.stdout?.pause()
+    const event = await post({ text: 'x'.repeat(900_000) })
+    assert.deepEqual([event.state, event.code], ['failed', 'delivery-failed'])
+    daemon.process.stdout?.resume()
+    assert.equal((await post({ text: 'read again' })).state, 'done')
+  })
+
   it('fails when nobody reads standard output any more, and the daemon goes on', async () => {
     daemon.process.stdout?.destroy()
     for (const text of ['one', 'two']) {
