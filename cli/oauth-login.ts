@@ -149,14 +149,18 @@ const takePastedUrls = (
   terminal.say('afterwards paste the address that the browser was sent to, and press Enter')
   const lines = createInterface({ input: process.stdin, terminal: false })
   signal.addEventListener('abort', () => lines.close(), { once: true })
+  const send = async (url: string): Promise<void> => {
+    try {
+      await client.post(`/oauth/logins/${encodeURIComponent(loginId)}/redirect`, { url })
+    } catch (error) {
+      if (!signal.aborted) reportError(error, terminal.json)
+    }
+  }
+  // One after the other, so that what is said of each comes in their order.
+  let sending = Promise.resolve()
   lines.on('line', (line) => {
     const url = line.trim()
-    if (url === '') return
-    client
-      .post(`/oauth/logins/${encodeURIComponent(loginId)}/redirect`, { url })
-      .catch((error: unknown) => {
-        if (!signal.aborted) reportError(error, terminal.json)
-      })
+    if (url !== '') sending = sending.then(async () => send(url))
   })
 }
 
