@@ -105,16 +105,21 @@ const isAlive = (holder: string): boolean => {
   } catch (error) {
     return systemCode(error) === 'EPERM'
   }
+  const now = statOf(pid)
+  // A zombie answers signals for as long as nobody reaps it, in a container without an init for ever.
+  if (now?.state === 'Z') return false
   // The number may have been given to another process since: then its start differs.
-  const now = startOf(pid)
-  return start === '?' || now === undefined || now === start
+  return start === '?' || now === undefined || now.start === start
 }
 
-/** When a process started, in ticks since boot (proc(5), field 22 of stat); Linux only. */
-const startOf = (pid: number): string | undefined => {
+const startOf = (pid: number): string | undefined => statOf(pid)?.start
+
+/** State of a process and when it started, in ticks since boot (proc(5), fields 3 and 22 of stat); Linux only. */
+const statOf = (pid: number): { state?: string; start?: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return { state: fields[0], start: fields[19] }
   } catch {
     return undefined
   }

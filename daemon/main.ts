@@ -35,7 +35,10 @@ const endOnSignals = (starting: Promise<RunningDaemon>): void => {
       again?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - again.at < sameKeyMs
     if (isSameKey) return
     starting.then(
-      (daemon) => (again ? daemon.abort() : void daemon.stop().catch(report)),
+      (daemon) => {
+        if (again) daemon.abort()
+        else void daemon.stop().catch(report)
+      },
       () => undefined,
     )
   }

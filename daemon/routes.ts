@@ -32,6 +32,11 @@ export const apiRoutes = ({ status, events, stream, shutdown }: RouteParts): Rou
     }
   })
   router.get('/events/stream', async (ctx) => {
+    if (ctx.method === 'HEAD') {
+      ctx.type = 'text/event-stream'
+      ctx.status = 200
+      return
+    }
     ctx.respond = false
     await stream.open(ctx.req, ctx.res)
   })

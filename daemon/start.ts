@@ -62,6 +62,8 @@ export const startDaemon = async (
   }
 }
 
+const exitDelayMs = 1000
+
 const serve = async (
   home: Home,
   config: Config,
@@ -97,9 +99,9 @@ const serve = async (
   const countedOf = countEvents(events)
   const webhooks = () => summarize(config, env, url(), countedOf)
 
-  const finished = { stopping: undefined as Promise<void> | undefined }
+  let stopping: Promise<void> | undefined
   const stop = (): Promise<void> => {
-    finished.stopping ??= (async () => {
+    stopping ??= (async () => {
       log.info('stopping')
       await queue.drain(queueConfig.drain_timeout)
       await oauth.close()
@@ -109,8 +111,10 @@ const serve = async (
       await unlock()
       log.info('stopped')
       await closeLog()
+      // Output that nobody reads must not keep the process.
+      setTimeout(() => process.exit(), exitDelayMs).unref()
     })()
-    return finished.stopping
+    return stopping
   }
 
   const app = createApp({

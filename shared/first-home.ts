@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { DoorwardError, systemCode } from './errors.ts'
-import { type Home, prepareHome, readSecretFile } from './home.ts'
+import { type Home, prepareHome, readSecretFile, systemReason } from './home.ts'
 import { packageFolder } from './version.ts'
 import { writeWhole } from './write-whole.ts'
 
@@ -59,7 +59,11 @@ const refreshSchemas = async (home: Home): Promise<string[]> => {
     const path = join(folder, `${name}.json`)
     const present = await readFile(path, 'utf8').catch(() => undefined)
     if (present === schema) continue
-    await writeWhole(path, schema)
+    try {
+      await writeWhole(path, schema)
+    } catch (error) {
+      throw unwritable(path, error)
+    }
     written.push(path)
   }
   return written
@@ -72,9 +76,12 @@ const writeNew = async (path: string, text: string): Promise<boolean> => {
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
-    throw new DoorwardError('home-unusable', `cannot write ${path} (${systemCode(error)})`, {
-      cause: error,
-      hint: 'make it writable for you, or name another home with DOORWARD_HOME',
-    })
+    throw unwritable(path, error)
   }
 }
+
+const unwritable = (path: string, error: unknown): DoorwardError =>
+  new DoorwardError('home-unusable', `cannot write ${path}: ${systemReason(error)}`, {
+    cause: error,
+    hint: 'make it writable for you, or name another home with DOORWARD_HOME',
+  })

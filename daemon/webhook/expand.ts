@@ -5,16 +5,26 @@ import { valueAt } from './value-at.ts'
 
 /**
  * Fifth stage: a template with the payload's values in place. One pass: what a value contains is
- * never expanded again. `textOf` decides how a value is written into the text.
+ * never expanded again. `textOf` decides how a value is written into the text. Throws
+ * `body-too-large` for a prompt longer than a string can be.
  */
 export const expand = (
   template: Template,
   payload: Payload,
   textOf: (value: unknown) => string = plainText,
-): string =>
-  template.parts
-    .map((part) => (typeof part === 'string' ? part : textOf(valueAt(payload, part))))
-    .join('')
+): string => {
+  const texts = template.parts.map((part) =>
+    typeof part === 'string' ? part : textOf(valueAt(payload, part)),
+  )
+  try {
+    return texts.join('')
+  } catch (error) {
+    // A template that repeats a large payload can ask for more than a string can hold.
+    throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
+      cause: error,
+    })
+  }
+}
 
 /**
  * Text as it is, numbers and booleans as text, objects and arrays as JSON, null and missing as
