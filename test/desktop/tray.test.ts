@@ -3,7 +3,13 @@ import { once } from 'node:events'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { type Desktop, describeOnLinux, labelsOf, startDesktop } from '../support/desktop.ts'
+import {
+  type Desktop,
+  type ShownRow,
+  describeOnLinux,
+  labelsOf,
+  startDesktop,
+} from '../support/desktop.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/tray.ts'
@@ -51,7 +57,10 @@ describeOnLinux('the tray on a desktop', () => {
       'Quit tray',
       'Stop daemon and quit',
     ])
-    const recent = rows.find(({ label }) => label === 'Recent events')?.rows ?? []
+    const recentIn = (all: readonly ShownRow[]) =>
+      all.find(({ label }) => label === 'Recent events')?.rows ?? []
+    // The rows of a menu change one after the other.
+    const recent = recentIn(await desktop.untilMenu((all) => recentIn(all)[0]?.enabled === true))
     assert.equal(recent.length, 10)
     assert.match(recent[0]?.label ?? '', /✓ \/github: run_done$/)
     assert.equal(recent[0]?.enabled, true)
@@ -126,9 +135,11 @@ describeOnLinux('the tray on a desktop', () => {
     const ready = await desktop.untilIcon()
     const died = performance.now()
     await daemon.die()
-    const rows = await untilStatus('Daemon not running · last seen ')
+    await untilStatus('Daemon not running · last seen ')
     assert.ok(performance.now() - died < 2000)
-    assert.equal(rows.find(({ label }) => label === 'Stop daemon and quit')?.enabled, false)
+    await desktop.untilMenu((rows) =>
+      rows.some(({ label, enabled }) => label.startsWith('Stop') && !enabled),
+    )
     assert.notEqual(await desktop.untilIcon(ready), ready)
 
     const returned = performance.now()

@@ -279,7 +279,11 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     click: async (...path: string[]) => {
       // Over the bus even a hidden or disabled row could be clicked; a person cannot do that.
       const row = await until(async () => find(await readMenu(), path))
-      await onMenu('Event', 'isvu', [row.id, 'clicked', new dbus.Variant('i', 0), 0])
+      // Quit may end the program before it could answer.
+      const clicked = onMenu('Event', 'isvu', [row.id, 'clicked', new dbus.Variant('i', 0), 0])
+      await clicked.catch((error: unknown) => {
+        if (!/disconnected/.test(String(error))) throw error
+      })
     },
     untilIcon: async (isNot?: string) =>
       until(async () => {
