@@ -147,19 +147,12 @@ const refresher = (
 }
 
 const readStatus = async (client: Client, signal: AbortSignal): Promise<Status> => {
-  const unreadable = () =>
-    new DoorwardError('internal', 'the daemon answers what the tray cannot read', {
-      hint: 'doorward daemon restart, then start the tray again',
-    })
-  let answer: unknown
-  try {
-    answer = await client.get('/status', { signal, timeoutMs: 10_000 })
-  } catch (error) {
-    throw error instanceof SyntaxError ? unreadable() : error
-  }
+  const answer = await client.get<unknown>('/status', { signal, timeoutMs: 10_000 })
   const status = statusSchema.safeParse(answer)
-  if (!status.success) throw unreadable()
-  return status.data
+  if (status.success) return status.data
+  throw new DoorwardError('internal', 'the daemon answers what the tray cannot read', {
+    hint: 'doorward daemon restart, then start the tray again',
+  })
 }
 
 /**

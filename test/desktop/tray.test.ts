@@ -3,7 +3,13 @@ import { once } from 'node:events'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { type Desktop, describeOnLinux, labelsOf, startDesktop } from '../support/desktop.ts'
+import {
+  type Desktop,
+  type ShownRow,
+  describeOnLinux,
+  labelsOf,
+  startDesktop,
+} from '../support/desktop.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/tray.ts'
@@ -51,18 +57,21 @@ describeOnLinux('the tray on a desktop', () => {
       'Quit tray',
       'Stop daemon and quit',
     ])
-    const recent = rows.find(({ label }) => label === 'Recent events')?.rows ?? []
+    const recentIn = (all: readonly ShownRow[]) =>
+      all.find(({ label }) => label === 'Recent events')?.rows ?? []
+    // The rows of a menu change one after the other.
+    const recent = recentIn(await desktop.untilMenu((all) => recentIn(all)[0]?.enabled === true))
     assert.equal(recent.length, 10)
     assert.match(recent[0]?.label ?? '', /✓ \/github: run_done$/)
     assert.equal(recent[0]?.enabled, true)
     assert.equal(recent[9]?.enabled, false)
 
-    const idle = await desktop.iconName()
+    const idle = await desktop.untilIcon()
     daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
     daemon.send({})
     const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
     assert.equal(needy[0]?.enabled, false)
-    assert.notEqual(await desktop.iconName(), idle)
+    assert.notEqual(await desktop.untilIcon(idle), idle)
   })
 
   it('makes the answer of an agent a notification, once and as plain text', async () => {
@@ -123,13 +132,15 @@ describeOnLinux('the tray on a desktop', () => {
     const daemon = await startFakeDaemon(home, statusWith())
     start()
     await untilStatus('Ready')
-    const ready = await desktop.iconName()
+    const ready = await desktop.untilIcon()
     const died = performance.now()
     await daemon.die()
-    const rows = await untilStatus('Daemon not running · last seen ')
+    await untilStatus('Daemon not running · last seen ')
     assert.ok(performance.now() - died < 2000)
-    assert.equal(rows.find(({ label }) => label === 'Stop daemon and quit')?.enabled, false)
-    assert.notEqual(await desktop.iconName(), ready)
+    await desktop.untilMenu((rows) =>
+      rows.some(({ label, enabled }) => label.startsWith('Stop') && !enabled),
+    )
+    assert.notEqual(await desktop.untilIcon(ready), ready)
 
     const returned = performance.now()
     const next = await startFakeDaemon(home, statusWith())
@@ -142,7 +153,7 @@ describeOnLinux('the tray on a desktop', () => {
   it('survives a daemon that answers garbage, and says so', async () => {
     const daemon = await startFakeDaemon(home, '<html>')
     start()
-    await untilStatus('The daemon answers what the tray cannot read')
+    await untilStatus('The daemon answered 200 with what is not JSON')
     daemon.status = { version: 3 }
     await untilStatus('The daemon answers what the tray cannot read')
     daemon.status = statusWith()

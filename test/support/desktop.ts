@@ -33,8 +33,8 @@ export type Desktop = {
   readonly env: Record<string, string>
   /** The process id of the tray program whose icon was registered last. */
   readonly iconProcess: () => Promise<number>
-  /** The name of the icon picture; it changes with the picture. */
-  readonly iconName: () => Promise<string>
+  /** The name of the icon picture, which changes with the picture; waits until it is another one. */
+  readonly untilIcon: (isNot?: string) => Promise<string>
   /** Waits until the visible rows of the menu fulfil this, and answers them. */
   readonly untilMenu: (is: (rows: readonly ShownRow[]) => boolean) => Promise<readonly ShownRow[]>
   /** Clicks the visible, enabled row with this path of label beginnings. */
@@ -224,13 +224,22 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   await bus.requestName(watcherName, 0)
   if (options.notifications !== false) await bus.requestName(notesName, 0)
 
-  /** Reads again after every piece of news until it is as wanted; mocha's timeout ends it. */
+  /** Reads again after every piece of news until it is as wanted. Throws after 10 s with what is there. */
   const until = async <Value>(read: () => Promise<Value | undefined>): Promise<Value> => {
+    const limit = AbortSignal.timeout(10_000)
     for (;;) {
-      const change = once(news, 'news')
+      const change = once(news, 'news', { signal: limit })
+      change.catch(() => undefined)
       const value = await read().catch(() => undefined)
       if (value !== undefined) return value
-      await change
+      try {
+        await change
+      } catch {
+        const rows = await readMenu().catch(() => [])
+        throw new Error(
+          `not seen in 10 s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notes.length} notes came`,
+        )
+      }
     }
   }
 
@@ -270,9 +279,17 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     click: async (...path: string[]) => {
       // Over the bus even a hidden or disabled row could be clicked; a person cannot do that.
       const row = await until(async () => find(await readMenu(), path))
-      await onMenu('Event', 'isvu', [row.id, 'clicked', new dbus.Variant('i', 0), 0])
+      // Quit may end the program before it could answer.
+      const clicked = onMenu('Event', 'isvu', [row.id, 'clicked', new dbus.Variant('i', 0), 0])
+      await clicked.catch((error: unknown) => {
+        if (!/disconnected/.test(String(error))) throw error
+      })
     },
-    iconName: async () => until(async () => property('IconName')),
+    untilIcon: async (isNot?: string) =>
+      until(async () => {
+        const name = await property('IconName')
+        return name === isNot ? undefined : name
+      }),
     iconProcess: async () =>
       until(async () => {
         const [pid] = await call({
