@@ -34,17 +34,18 @@ const endOnSignals = (starting: Promise<RunningDaemon>): void => {
     const isSameKey =
       again?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - again.at < sameKeyMs
     if (isSameKey) return
-    starting.then(
-      (daemon) => {
-        if (again) daemon.abort()
-        else void daemon.stop().catch(report)
-      },
-      () => undefined,
-    )
+    void endStarted(starting, again !== undefined)
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGHUP', end)
+}
+
+/** A start that fails says so itself. */
+const endStarted = async (starting: Promise<RunningDaemon>, atOnce: boolean): Promise<void> => {
+  const daemon = await starting.catch(() => undefined)
+  if (atOnce) daemon?.abort()
+  else await daemon?.stop().catch(report)
 }
 
 const report = (error: unknown): void => {
