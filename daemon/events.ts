@@ -28,7 +28,8 @@ export type EventFilter = {
 
 /** Everything known of what happened, in memory only. */
 export type EventStore = {
-  readonly add: (receivedAt: Date, fields: EventFields) => EventRecord
+  /** Under an id of its own, or one that `newEventId` made before. */
+  readonly add: (receivedAt: Date, fields: EventFields, id?: string) => EventRecord
   readonly update: (id: string, changes: Partial<EventRecord>, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
   readonly get: (id: string) => EventDetail | undefined
@@ -51,6 +52,9 @@ const finalStates = new Set<EventState>([
 
 /** True once nothing more happens to an event in this state by itself. */
 export const isFinal = (state: EventState): boolean => finalStates.has(state)
+
+/** 72 random bits; what an event is called in lists, links and logs. */
+export const newEventId = (): string => `evt_${randomBytes(9).toString('hex')}`
 
 const maxDetailCharacters = 32 * 1024 * 1024
 const maxChanges = 2000
@@ -103,7 +107,7 @@ export const createEventStore = (keep: number): EventStore => {
   }
 
   return {
-    add: (receivedAt, fields) => {
+    add: (receivedAt, fields, id = newEventId()) => {
       const record: EventRecord = {
         kind: 'webhook',
         webhook: null,
@@ -112,7 +116,7 @@ export const createEventStore = (keep: number): EventStore => {
         durations: {},
         targets: [],
         ...fields,
-        id: `evt_${randomBytes(9).toString('hex')}`,
+        id,
         receivedAt: receivedAt.toISOString(),
       }
       const stored: Stored = { record, ring: ringOf(record.state) }

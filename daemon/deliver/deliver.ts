@@ -1,6 +1,7 @@
 import type { TargetResult } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ReadyTarget } from '../webhook/expand-targets.ts'
+import type { Answered } from './answered.ts'
 import { appendToFile } from './file.ts'
 import { writeToStandardOutput } from './log.ts'
 
@@ -8,13 +9,6 @@ import { writeToStandardOutput } from './log.ts'
  * The story of one answer: it goes to each target in turn. One that fails does not keep it from the
  * others, and is reported by name.
  */
-
-export type Answered = {
-  readonly eventId: string
-  readonly webhook: string
-  readonly receivedAt: Date
-  readonly text: string
-}
 
 /** Brings an answer to every target. Never rejects: what failed is in the results. */
 export type Deliver = (

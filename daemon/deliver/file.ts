@@ -3,7 +3,7 @@ import { mkdir, open } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import type { Answered } from './deliver.ts'
+import type { Answered } from './answered.ts'
 
 /**
  * Appends an answer as a Markdown section to a file (made 0600 if new). A relative path lies under

@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { DoorwardError } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
-import type { Answered } from './deliver.ts'
+import type { Answered } from './answered.ts'
 
 /**
  * Prints an answer on the daemon's standard output, without escape sequences. Says so when nobody can

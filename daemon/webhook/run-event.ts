@@ -1,13 +1,20 @@
-import type { EventRecord, Stage } from '../../shared/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
+import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
+import type { Answer } from '../agents/answer.ts'
 import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../deliver/deliver.ts'
-import type { EventStore } from '../events.ts'
+import { type EventStore, newEventId } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
 import type { ReadyTarget } from './expand-targets.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
+
+/*
+ * The second half of the story of a delivery, after the sender has its answer:
+ *
+ *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops first
+ */
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
 export type AcceptedEvent = {
@@ -21,121 +28,112 @@ export type AcceptedEvent = {
 /** Puts an event into the queue and returns its id. Throws `queue-full` or `stopping`. */
 export type RunEvent = (queue: Queue, events: EventStore, event: AcceptedEvent) => string
 
+type Durations = { queuedMs: number; agentMs?: number; deliverMs?: number }
+
+type Run = {
+  readonly id: string
+  readonly event: AcceptedEvent
+  readonly queuedMs: number
+  readonly signal: AbortSignal
+  readonly change: (changes: Partial<EventRecord>, result?: string) => void
+}
+
 const previewCharacters = 600
 
-/** The second half of the story: queue -> agent -> deliver -> done, or failed with its stage. */
-export const createRunEvent =
-  (invoke: Invoke, deliver: Deliver, log: Log): RunEvent =>
-  (queue, events, { webhook, receivedAt, known, prompt, targets }) => {
-    // The id is known once the queue has taken the job, and the job runs in a later turn.
-    let id = ''
+export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunEvent => {
+  /** Takes one event through its agent to its targets. Never rejects; returns how it ended. */
+  const runToEnd = async ({ id, event, queuedMs, signal, change }: Run) => {
+    const { webhook, receivedAt, prompt, targets } = event
+    const durations: Durations = { queuedMs }
+    let stage: Stage = 'agent'
+    try {
+      change({ state: 'running', attempts: 1, durations: { ...durations } })
+      const answer = await timed(durations, 'agentMs', invoke(webhook.agent, prompt, signal))
+      stage = 'deliver'
+      change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)
+      const answered = { eventId: id, webhook: webhook.path, receivedAt, text: answer.text }
+      const results = await timed(durations, 'deliverMs', deliver(targets, answered))
+      return { ...deliveredEnd(results), durations: { ...durations } }
+    } catch (error) {
+      if (!(error instanceof DoorwardError))
+        log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
+      return { ...failedEnd(stage, error), durations: { ...durations } }
+    }
+  }
+
+  return (queue, events, event) => {
+    const { webhook, receivedAt, known, prompt, targets } = event
+    const id = newEventId()
     const queuedAt = performance.now()
-    const result: { state: EventRecord['state']; stage?: Stage } = { state: 'accepted' }
-    const change = (changes: Partial<EventRecord>, detail?: { result: string }) => {
-      Object.assign(result, changes)
-      events.update(id, changes, detail)
-    }
-    const note = () => {
-      const { state, stage } = result
-      log.info({ event: id, webhook: webhook.path, state, ...(stage ? { stage } : {}) }, 'event')
-    }
-
-    const run = async (signal: AbortSignal) => {
-      const durations: { queuedMs: number; agentMs?: number; deliverMs?: number } = {
-        queuedMs: since(queuedAt),
-      }
-      let stage: Stage = 'agent'
-      const startedAt = performance.now()
-      try {
-        change({ state: 'running', attempts: 1, durations: { ...durations } })
-        const answer = await invoke(webhook.agent, prompt, signal).finally(() => {
-          durations.agentMs = since(startedAt)
-        })
-        stage = 'deliver'
-        const deliveringAt = performance.now()
-        change(
-          {
-            state: 'delivering',
-            durations: { ...durations },
-            resultPreview: preview(answer.text),
-            ...(answer.cut ? { detail: 'the answer was longer than output_limit and is cut' } : {}),
-          },
-          { result: answer.text },
-        )
-        const delivered = await deliver(targets, {
-          eventId: id,
-          webhook: webhook.path,
-          receivedAt,
-          text: answer.text,
-        })
-        durations.deliverMs = since(deliveringAt)
-        const failed = delivered.find(({ state }) => state === 'failed')
-        change({
-          durations: { ...durations },
-          targets: delivered,
-          ...(failed
-            ? {
-                state: 'failed',
-                stage,
-                code: 'delivery-failed',
-                detail: `${failed.target}: ${failed.detail ?? 'not delivered'}`,
-              }
-            : { state: 'done' }),
-        })
-      } catch (error) {
-        const known = error instanceof DoorwardError ? error : undefined
-        change({
-          state: 'failed',
-          stage,
-          code: known?.code ?? 'internal',
-          detail: known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon',
-          durations: { ...durations },
-        })
-        if (!known) log.error({ event: id, stage, error: nameOnly(error) }, 'internal error')
-      }
-      note()
-    }
-
-    const drop = () => {
-      change({
-        state: 'dropped',
-        stage: 'queue',
-        code: 'event-dropped',
-        detail: 'the daemon stopped before its turn came: deliver it again from the sender',
-      })
-      log.warn(
-        {
-          event: id,
-          webhook: webhook.path,
-          deliveryId: known.deliveryId,
-          size: known.size,
-          receivedAt: receivedAt.toISOString(),
-        },
-        'event dropped',
-      )
-    }
+    const change: Run['change'] = (changes, result) =>
+      events.update(id, changes, result === undefined ? undefined : { result })
 
     queue.add({
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(prompt),
-      run,
-      drop,
+      run: async (signal) => {
+        const end = await runToEnd({ id, event, queuedMs: since(queuedAt), signal, change })
+        change(end)
+        log.info({ event: id, webhook: webhook.path, state: end.state, stage: end.stage }, 'event')
+      },
+      drop: () => {
+        change(droppedEnd)
+        const { deliveryId, size } = known
+        const details = { event: id, webhook: webhook.path, deliveryId, size, receivedAt }
+        log.warn(details, 'event dropped')
+      },
     })
-    const [first] = targets
-    id = events.add(receivedAt, {
-      ...known,
-      state: 'accepted',
-      ...(first ? { target: targets.map(({ text }) => text).join(', ') } : {}),
-      targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
-    }).id
+    // There was room. The job starts in a later turn, when the event is there.
+    events.add(receivedAt, { ...known, state: 'accepted', ...waitingTargets(targets) }, id)
     events.update(id, { state: 'queued' }, { prompt })
     return id
   }
+}
+
+const waitingTargets = (targets: readonly ReadyTarget[]): Partial<EventRecord> => ({
+  ...(targets.length > 0 && { target: targets.map(({ text }) => text).join(', ') }),
+  targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
+})
+
+const deliveringChange = ({ text, cut }: Answer): Partial<EventRecord> => ({
+  state: 'delivering',
+  resultPreview: plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters),
+  ...(cut && { detail: 'the answer was longer than output_limit and is cut' }),
+})
+
+const deliveredEnd = (targets: TargetResult[]): Partial<EventRecord> => {
+  const failed = targets.find(({ state }) => state === 'failed')
+  if (!failed) return { state: 'done', targets }
+  const detail = `${failed.target}: ${failed.detail ?? 'not delivered'}`
+  return { state: 'failed', stage: 'deliver', code: 'delivery-failed', detail, targets }
+}
+
+const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
+  const known = error instanceof DoorwardError ? error : undefined
+  const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
+  return { state: 'failed', stage, code: known?.code ?? 'internal', detail }
+}
+
+const droppedEnd: Partial<EventRecord> = {
+  state: 'dropped',
+  stage: 'queue',
+  code: 'event-dropped',
+  detail: 'the daemon stopped before its turn came: deliver it again from the sender',
+}
+
+/** Notes how long something took, also when it fails. */
+const timed = async <Value>(
+  durations: Durations,
+  name: keyof Durations,
+  work: Promise<Value>,
+): Promise<Value> => {
+  const start = performance.now()
+  try {
+    return await work
+  } finally {
+    durations[name] = since(start)
+  }
+}
 
 const since = (start: number): number => Math.round(performance.now() - start)
-
-const nameOnly = (error: unknown): string => (error instanceof Error ? error.name : typeof error)
-
-const preview = (text: string): string =>
-  plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
