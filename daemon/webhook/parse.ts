@@ -1,4 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
+import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'
 
 /** What a sender sent, after it is known who sent it. Any JSON value. */
@@ -9,7 +10,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * Third stage: JSON, or GitHub's form with a `payload` field that holds JSON. Throws
  * `media-type-unsupported` for anything else and for any content coding (a small gzip can be a huge
- * body), `payload-not-json` for bytes that are not valid UTF-8 or not JSON (RFC 8259).
+ * body), `payload-not-json` for bytes that are not valid UTF-8 or not
+ * JSON (RFC 8259), and for JSON that is out of all proportion.
  */
 export const parse = (
   body: VerifiedBody,
@@ -19,14 +21,22 @@ export const parse = (
   if (contentEncoding !== undefined && contentEncoding.trim().toLowerCase() !== 'identity')
     throw unsupported('send the body without a content encoding')
   const mediaType = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (mediaType === 'application/json' || mediaType.endsWith('+json'))
-    return parseJson(decode(body.bytes))
-  if (mediaType === 'application/x-www-form-urlencoded') {
-    const [payload, second] = new URLSearchParams(decode(body.bytes)).getAll('payload')
-    if (payload !== undefined && second === undefined) return parseJson(payload)
-    throw unsupported('a form needs exactly one field named payload')
-  }
+  if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
+  if (mediaType === 'application/x-www-form-urlencoded')
+    return parseJson(Buffer.from(payloadOf(decode(body.bytes))))
   throw unsupported('send application/json')
+}
+
+const maxFormFields = 100
+
+const payloadOf = (form: string): string => {
+  // Counted before they are made: millions of empty fields fit into one body.
+  const fields = form.split('&', maxFormFields + 1)
+  if (fields.length <= maxFormFields) {
+    const [payload, second] = new URLSearchParams(form).getAll('payload')
+    if (payload !== undefined && second === undefined) return payload
+  }
+  throw unsupported('a form needs exactly one field named payload')
 }
 
 const decode = (bytes: Buffer): string => {
@@ -37,7 +47,13 @@ const decode = (bytes: Buffer): string => {
   }
 }
 
-const parseJson = (text: string): Payload => {
+const parseJson = (bytes: Buffer): Payload => {
+  const text = decode(bytes)
+  if (isTooComplex(bytes))
+    throw new DoorwardError(
+      'payload-not-json',
+      'the body is nested too deeply, or has too many objects and lists',
+    )
   try {
     return JSON.parse(text)
   } catch {
