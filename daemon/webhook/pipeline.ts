@@ -9,6 +9,7 @@ import { deliveryIdOf } from './delivery-id.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
 import { matches } from './filter.ts'
+import { isPing } from './handshake.ts'
 import { parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import { receive } from './receive.ts'
@@ -34,7 +35,7 @@ export type PipelineParts = {
   readonly log: Log
 }
 
-export type Accepted = { readonly id: string; readonly status: 'accepted' | 'filtered' }
+export type Accepted = { readonly id: string; readonly status: 'accepted' | 'filtered' | 'ping' }
 
 /** Takes one delivery as far as the queue. Throws what refuses it, after noting it as an event. */
 export const acceptDelivery = async (
@@ -63,6 +64,13 @@ export const acceptDelivery = async (
       stage = 'parse'
       const payload = parse(verified, headers['content-type'], headers['content-encoding'])
       stage = 'filter'
+      if (isPing(headersDistinct)) {
+        const detail = 'ping: the webhook is set up and its secret fits'
+        return {
+          id: events.add(receivedAt, { ...known(), state: 'filtered', detail }).id,
+          status: 'ping',
+        }
+      }
       if (!matches(payload, webhook.filter))
         return {
           id: events.add(receivedAt, { ...known(), state: 'filtered' }).id,

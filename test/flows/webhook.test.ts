@@ -92,6 +92,20 @@ webhooks:
     assert.equal(event.state, 'filtered')
   })
 
+  it('answers the ping of GitHub once it is verified, and wakes no agent', async () => {
+    const body = JSON.stringify({ zen: 'Keep it logically awesome.', hook_id: 1 })
+    const ping = { 'x-github-event': 'ping' }
+    const reply = await post('/webhook/rotated', body, githubHeaders(body, secret, ping))
+    assert.deepEqual([reply.status, reply.json()['status']], [202, 'ping'])
+    const { id } = reply.json()
+    const event = await daemon.client.get<{ state: string; prompt?: string }>(
+      `/events/${String(id)}`,
+    )
+    assert.deepEqual([event.state, event.prompt], ['filtered', undefined])
+    const forged = await post('/webhook/rotated', body, githubHeaders(body, 'a third', ping))
+    assert.equal(forged.json()['code'], 'signature-invalid')
+  })
+
   it('takes any of several secrets while one of them is unset', async () => {
     for (const known of [secret, 'another one'])
       assert.equal(
