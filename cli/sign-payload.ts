@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { Webhook } from '../shared/load-config.ts'
+import type { Webhook } from '../shared/webhook-definition.ts'
 
 /** The header that the sender of this webhook would put on these bytes. */
 export const signPayload = (

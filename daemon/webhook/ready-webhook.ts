@@ -1,6 +1,7 @@
 import { type KeyObject, createSecretKey } from 'node:crypto'
 import { secretsOf } from '../../shared/environment.ts'
-import type { Config, Webhook } from '../../shared/load-config.ts'
+import type { Config } from '../../shared/load-config.ts'
+import type { Webhook } from '../../shared/webhook-definition.ts'
 
 /** A definition with its secrets as keys: all that a request needs, prepared once. */
 export type ReadyWebhook = Webhook & {

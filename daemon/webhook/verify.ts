@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Webhook } from '../../shared/load-config.ts'
+import type { Webhook } from '../../shared/webhook-definition.ts'
 
 /**
  * Second stage. A body whose sender is known, or whose owner asked for no signature. Only `verify`
