@@ -81,7 +81,10 @@ const notStarted = (agent: CommandAgent, error: unknown): DoorwardError => {
     )
   const words: Record<string, string> = {
     ENOENT: 'there is no such program on PATH',
-    EACCES: 'it is not executable',
+    // Without a slash it was looked up, and PATH can name folders that are closed to us.
+    EACCES: /[\\/]/.test(program)
+      ? 'it is not executable'
+      : 'there is no such program on PATH that may be run',
     E2BIG: 'its arguments are too long',
     EMFILE: 'too many files are open',
     EAGAIN: 'too many processes run',

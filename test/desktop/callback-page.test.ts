@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { type Browser, type Page, chromium } from 'playwright-core'
 import {
@@ -10,8 +10,8 @@ import {
 } from '../support/authorization-server.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 
-/** For looking at; kept after the run. */
-const pictures = join(tmpdir(), 'doorward-screenshots')
+/** For looking at; kept after the run, until the next build. */
+const pictures = fileURLToPath(new URL('../../screenshots/', import.meta.url))
 
 /** Linux has it as a package; elsewhere the path of one must be given. */
 const chromiumPath =
