@@ -7,8 +7,11 @@ module.exports = class extends Base {
   constructor(runner, options) {
     super(runner, options)
     runner.once(Runner.constants.EVENT_RUN_END, () => {
-      const { passes, failures } = runner.stats
-      process.on('exit', () => process.stdout.write(`${passes} passed, ${failures} failed\n`))
+      const { passes, failures, pending } = runner.stats
+      const leftOut = pending > 0 ? `, ${pending} left out` : ''
+      process.on('exit', () =>
+        process.stdout.write(`${passes} passed, ${failures} failed${leftOut}\n`),
+      )
     })
   }
 }
