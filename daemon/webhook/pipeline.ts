@@ -8,7 +8,7 @@ import type { Queue } from '../queue.ts'
 import { deliveryIdOf } from './delivery-id.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
-import { matches } from './filter.ts'
+import { firstMismatch } from './filter.ts'
 import { parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import { receive } from './receive.ts'
@@ -63,11 +63,15 @@ export const acceptDelivery = async (
       stage = 'parse'
       const payload = parse(verified, headers['content-type'], headers['content-encoding'])
       stage = 'filter'
-      if (!matches(payload, webhook.filter))
+      const mismatch = firstMismatch(payload, webhook.filter)
+      if (mismatch) {
+        // The path is the owner's own word; the value, which is the sender's, is not shown.
+        const detail = `the filter on ${mismatch.text} does not match`
         return {
-          id: events.add(receivedAt, { ...known(), state: 'filtered' }).id,
+          id: events.add(receivedAt, { ...known(), state: 'filtered', detail }).id,
           status: 'filtered',
         }
+      }
       stage = 'expand'
       const prompt = expand(webhook.prompt, payload)
       const targets = expandTargets(webhook.targets, payload)
