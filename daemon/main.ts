@@ -54,7 +54,8 @@ const endStarted = async (
   // Someone sits at the keyboard and sees nothing happen.
   if (signal === 'SIGINT' && unfinished > 0)
     process.stderr.write(
-      `stopping when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished; Ctrl-C again stops at once\n`,
+      // A terminal has just shown ^C.
+      `${process.stderr.isTTY ? '\n' : ''}stopping when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished; Ctrl-C again stops at once\n`,
     )
   await daemon.stop().catch(report)
 }
