@@ -35,7 +35,7 @@ const createProgram = (json: boolean): Command => {
     )
     .option('--home <dir>', 'home folder (default: $DOORWARD_HOME, else ~/.doorward)')
     .option('--json', 'print JSON with the field names of the API')
-    .option('-q, --quiet', 'no progress and hints on standard error')
+    .option('-q, --quiet', 'no progress and no hints on standard error')
     .option('--no-color', 'no colour (also: NO_COLOR=1)')
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
     .version(version, '--version', 'print the version')
@@ -94,9 +94,10 @@ const createProgram = (json: boolean): Command => {
       ).conflicts('clientSecretStdin'),
     )
     .addOption(
-      new Option('--client-secret-stdin', 'read the client secret from standard input').conflicts(
-        'paste',
-      ),
+      new Option(
+        '--client-secret-stdin',
+        'read the client secret from standard input; a terminal is asked for it',
+      ).conflicts('paste'),
     )
     .option('--scopes <a,b>', "what to ask for (default: the provider's)")
     .option('--no-browser', 'print the URL, open no browser')

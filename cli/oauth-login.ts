@@ -1,5 +1,4 @@
 import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
 import type { Login, StartLogin, StartedLogin } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
@@ -8,6 +7,7 @@ import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
 import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
 import { withDaemon } from './reach-daemon.ts'
+import { readSecret } from './read-secret.ts'
 import { reportError } from './report-error.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -72,14 +72,6 @@ const requestOf = async (
     ...(clientSecret === undefined ? {} : { clientSecret }),
     ...(scopes === undefined ? {} : { scopes }),
   }
-}
-
-const readSecret = async (): Promise<string> => {
-  const secret = (await text(process.stdin)).replace(/\r?\n$/, '')
-  if (secret.trim() !== '') return secret
-  throw new DoorwardError('usage', 'standard input has no client secret', {
-    hint: 'for example: doorward oauth login github --client-secret-stdin < secret.txt',
-  })
 }
 
 const showUrl = (started: StartedLogin, terminal: Terminal): void => {

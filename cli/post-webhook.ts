@@ -54,7 +54,9 @@ const refusal = (status: number, text: string): DoorwardError => {
         problem.hint ??
         (status === 401
           ? 'the reason is in: doorward events --limit 1 (a changed secret needs a restart of the daemon)'
-          : 'doorward daemon logs'),
+          : status === 404
+            ? 'a new or enabled webhook is served after: doorward daemon restart'
+            : 'doorward daemon logs'),
     },
   )
 }

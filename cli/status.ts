@@ -38,13 +38,14 @@ const printStatus = (status: Status, terminal: Terminal, now: Date): void => {
   )
   printSection(
     'Webhooks',
-    status.webhooks.map((row) => webhookRow(row, now, terminal)),
+    status.webhooks.map((row) => webhookRow(row, now, terminal, 'secret: ')),
     terminal,
   )
   printSection(
     'Recent events',
     status.events.map((row) => eventRow(row, now, terminal.paint)),
     terminal,
+    terminal.columns === undefined ? undefined : terminal.columns - 2,
   )
 }
 
@@ -61,9 +62,14 @@ const providerRow = (row: Status['providers'][number], terminal: Terminal): Cell
   row.account?.name ?? '',
 ]
 
-const printSection = (title: string, rows: readonly Cell[][], terminal: Terminal): void => {
+/** With `columns` the rows are cut to so many; a URL is there to be copied and stays whole. */
+const printSection = (
+  title: string,
+  rows: readonly Cell[][],
+  terminal: Terminal,
+  columns?: number,
+): void => {
   terminal.print(`\n${terminal.paint('bold', title)}`)
   if (rows.length === 0) terminal.print('  none')
-  const columns = terminal.columns === undefined ? undefined : terminal.columns - 2
   for (const line of tableLines(rows, columns)) terminal.print(`  ${line}`)
 }

@@ -22,15 +22,21 @@ export const listWebhooks = async (context: Context): Promise<void> => {
   const now = new Date()
   const header = ['PATH', 'AGENT', 'SECRET', 'LAST EVENT', 'URL']
   const rows = answer.webhooks.map((webhook) => webhookRow(webhook, now, terminal))
-  for (const line of tableLines([header, ...rows], terminal.columns)) terminal.print(line)
+  // The URL is there to be copied: it is never cut.
+  for (const line of tableLines([header, ...rows])) terminal.print(line)
 }
 
-/** One webhook as a row of a table. */
-export const webhookRow = (webhook: WebhookSummary, now: Date, terminal: Terminal): Cell[] => [
+/** One webhook as a row of a table; `secretLabel` stands before the word on its secret. */
+export const webhookRow = (
+  webhook: WebhookSummary,
+  now: Date,
+  terminal: Terminal,
+  secretLabel = '',
+): Cell[] => [
   webhook.path,
   webhook.agent,
   {
-    text: webhook.secret,
+    text: `${secretLabel}${webhook.secret}`,
     paint: (text) => terminal.paint(webhook.secret === 'set' ? 'green' : 'red', text),
   },
   webhook.lastEventAt ? moment(webhook.lastEventAt, now) : '-',

@@ -31,7 +31,10 @@ export const sendWebhook = async (
 ): Promise<void> => {
   const { home, terminal } = context
   if (options.sample === true) return listSamples(terminal)
-  if (path === undefined) throw new DoorwardError('usage', 'the path of a webhook is missing')
+  if (path === undefined)
+    throw new DoorwardError('usage', 'the path of a webhook is missing', {
+      hint: 'doorward webhook list shows them',
+    })
   const env = await readEnvironment(home)
   const webhook = webhookAt(path, (await loadConfig(home, env)).webhooks)
   const payload = await payloadOf(file, options.sample)

@@ -34,7 +34,7 @@ const endOnSignals = (starting: Promise<RunningDaemon>): void => {
     const isSameKey =
       again?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - again.at < sameKeyMs
     if (isSameKey) return
-    void endStarted(starting, again !== undefined)
+    void endStarted(starting, signal, again !== undefined)
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
@@ -42,10 +42,22 @@ const endOnSignals = (starting: Promise<RunningDaemon>): void => {
 }
 
 /** A start that fails says so itself. */
-const endStarted = async (starting: Promise<RunningDaemon>, atOnce: boolean): Promise<void> => {
+const endStarted = async (
+  starting: Promise<RunningDaemon>,
+  signal: NodeJS.Signals,
+  atOnce: boolean,
+): Promise<void> => {
   const daemon = await starting.catch(() => undefined)
-  if (atOnce) daemon?.abort()
-  else await daemon?.stop().catch(report)
+  if (!daemon) return
+  if (atOnce) return daemon.abort()
+  const unfinished = daemon.unfinished()
+  // Someone sits at the keyboard and sees nothing happen.
+  if (signal === 'SIGINT' && unfinished > 0)
+    process.stderr.write(
+      // A terminal has just shown ^C.
+      `${process.stderr.isTTY ? '\n' : ''}stopping when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished; Ctrl-C again stops at once\n`,
+    )
+  await daemon.stop().catch(report)
 }
 
 const report = (error: unknown): void => {

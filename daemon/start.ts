@@ -36,6 +36,8 @@ export type RunningDaemon = {
   readonly url: string
   /** Finishes what was accepted, then ends everything so that the process can end by itself. */
   readonly stop: () => Promise<void>
+  /** How many accepted events a stop would wait for. */
+  readonly unfinished: () => number
   /** For a second signal: does not wait for agents. */
   readonly abort: () => void
 }
@@ -151,7 +153,11 @@ const serve = async (
     throw error
   }
   noteStart(log, events, config, env, url())
-  return { url: url(), stop, abort: queue.abort }
+  const unfinished = () => {
+    const { waiting, running } = queue.counts()
+    return waiting + running
+  }
+  return { url: url(), stop, unfinished, abort: queue.abort }
 }
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']

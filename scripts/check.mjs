@@ -11,4 +11,5 @@ if (!process.argv.includes('--no-tests'))
     bin('mocha', 'bin', 'mocha.js'),
     '--ignore',
     'dist/test/{flows,desktop,cli}/**',
+    'dist/test/**/*.test.js',
   ])

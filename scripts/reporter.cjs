@@ -7,8 +7,13 @@ module.exports = class extends Base {
   constructor(runner, options) {
     super(runner, options)
     runner.once(Runner.constants.EVENT_RUN_END, () => {
-      const { passes, failures } = runner.stats
-      process.on('exit', () => process.stdout.write(`${passes} passed, ${failures} failed\n`))
+      const { passes, failures, pending } = runner.stats
+      // A test that failed may have left a server open, which would keep the run for ever.
+      if (failures > 0) setTimeout(() => process.exit(1), 2000).unref()
+      const leftOut = pending > 0 ? `, ${pending} left out` : ''
+      process.on('exit', () =>
+        process.stdout.write(`${passes} passed, ${failures} failed${leftOut}\n`),
+      )
     })
   }
 }

@@ -24,7 +24,8 @@ const row = (word, text) => {
   const shown = lines
     .slice(0, shownLines)
     .map((line) => (line.length > 88 ? `${line.slice(0, 87)}…` : line))
-  if (lines.length > shownLines) shown.push(`… ${lines.length - shownLines} more lines`)
+  const more = lines.length - shownLines
+  if (more > 0) shown.push(more === 1 ? '… 1 more line' : `… ${more} more lines`)
   shown.forEach((line, index) =>
     say(`  ${bold((index === 0 ? word : '').padEnd(9))} ${line}`.trimEnd()),
   )
@@ -72,21 +73,32 @@ const untilFinished = async (client, id) => {
   }
 }
 
-const showOneEvent = async (client) => {
+/** Why nothing is to be sent; undefined when the webhook is there and wakes the sample agent. */
+const reasonNotToSend = async (client, home) => {
   const { webhooks } = await client.get('/webhooks')
-  if (
-    !webhooks.some(({ path, enabled, secret }) => path === webhook && enabled && secret === 'set')
-  ) {
-    say(
-      `Your configuration has no enabled webhook ${webhook} with its secret set: nothing was sent.`,
-    )
+  const found = webhooks.find(({ path }) => path === webhook)
+  if (!found?.enabled || found.secret !== 'set')
+    return `Your configuration has no enabled webhook ${webhook} with its secret set: nothing was sent.`
+  const { loadConfig } = await load('shared', 'load-config.js')
+  const { readEnvironment } = await load('shared', 'environment.js')
+  const { agents } = await loadConfig(home, await readEnvironment(home))
+  // An agent of one's own may cost time and money: it is not woken by every start.
+  if (agents.get(found.agent)?.kind !== 'echo')
+    return `${webhook} wakes your agent ${found.agent} now, so nothing was sent by itself.`
+  return undefined
+}
+
+const showOneEvent = async (client, home) => {
+  const reason = await reasonNotToSend(client, home)
+  if (reason) {
+    say(reason)
     return
   }
   const sent = await cli('webhook', 'send', webhook, '--sample', sample, '--no-start')
   const event = sent && (await untilFinished(client, sent.id))
   if (!event) return
   row('sent', `${sample}, as GitHub would send it: ${(event.size / 1024).toFixed(1)} KB, signed`)
-  row('verified', `${event.id} on ${event.webhook}, delivery ${event.deliveryId}`)
+  row('verified', `${event.id} on ${event.webhook}\ndelivery ${event.deliveryId}`)
   row('prompt', event.prompt ?? `none: ${event.state}`)
   if (event.state === 'done')
     row('answer', `from agent ${event.agent}, in ${event.durations.agentMs} ms\n${event.result}`)
@@ -111,13 +123,13 @@ say(
   `${bold(`doorward ${version}`)} ${running ? 'runs already' : 'runs'} at ${client.daemon.url}, home ${home.root.replace(homedir(), '~')}`,
 )
 say()
-await showOneEvent(client)
+await showOneEvent(client, home)
 client.close()
 say()
 say(
   running
-    ? 'It was running before and goes on; stop it with: npx doorward daemon stop. What to do next:'
-    : 'It stays up; Ctrl-C stops it. What to do next, in another terminal in this folder:',
+    ? 'It was running before and goes on; npx doorward daemon stop ends it. Next:'
+    : 'It stays up; Ctrl-C stops it. Next, in another terminal in this folder:',
 )
 say3([
   ['send another event', `npx doorward webhook send ${webhook} --sample ${sample} --wait`],

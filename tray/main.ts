@@ -32,8 +32,8 @@ const homeOption = (): string | undefined => {
 
 const describe = (error: unknown): string => {
   if (!(error instanceof DoorwardError))
-    return `doorward tray: something went wrong (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
-  return [`doorward tray: ${error.message}`, ...(error.hint ? [`  ${error.hint}`] : [])].join('\n')
+    return `doorward: something went wrong in the tray (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
+  return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')
 }
 
 const code = await main().catch((error: unknown) => {

@@ -25,6 +25,6 @@ export const trayErrorOf = (stderr: string, ending: string): DoorwardError => {
       hint: 'the home may lie on a disk mounted noexec: name another with DOORWARD_HOME',
     })
   return new DoorwardError('tray-failed', `the tray program did not come up (${ending})`, {
-    hint: 'doorward doctor',
+    hint: 'start it again from a terminal of the desktop session; doorward status shows the same',
   })
 }

@@ -91,6 +91,8 @@ const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const shown = isProviderName(name) ? ` ${name}` : ''
   const near = isProviderName(name) ? nearest(name, known) : undefined
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
-    hint: near ?? `known: ${known.join(', ')}; add others under providers: in gateway.yaml`,
+    hint:
+      near ??
+      `known: ${known.join(', ')}; add others under providers: in gateway.yaml, then: doorward daemon restart`,
   })
 }

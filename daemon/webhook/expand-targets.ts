@@ -30,7 +30,8 @@ export const expandTargets = (targets: readonly Target[], payload: Payload): Rea
 
 const readyFile = (text: string, template: Template, payload: Payload): ReadyTarget => {
   try {
-    return { text, kind: 'file', path: expandFileName(template, payload) }
+    const path = expandFileName(template, payload)
+    return { text: `file:${path}`, kind: 'file', path }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return { text, kind: 'invalid', error }

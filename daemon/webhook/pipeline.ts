@@ -8,7 +8,7 @@ import type { Queue } from '../queue.ts'
 import { deliveryIdOf } from './delivery-id.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
-import { matches } from './filter.ts'
+import { firstMismatch } from './filter.ts'
 import { isPing } from './handshake.ts'
 import { parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
@@ -55,6 +55,11 @@ export const acceptDelivery = async (
     ...(deliveryId === undefined ? {} : { deliveryId }),
   })
 
+  const pass = (status: 'filtered' | 'ping', detail: string): Accepted => {
+    const { id } = events.add(receivedAt, { ...known(), state: 'filtered', detail })
+    return { id, status }
+  }
+
   try {
     const body = await receive(request, { maxBodyBytes, budget })
     try {
@@ -64,18 +69,10 @@ export const acceptDelivery = async (
       stage = 'parse'
       const payload = parse(verified, headers['content-type'], headers['content-encoding'])
       stage = 'filter'
-      if (isPing(headersDistinct)) {
-        const detail = 'ping: the webhook is set up and its secret fits'
-        return {
-          id: events.add(receivedAt, { ...known(), state: 'filtered', detail }).id,
-          status: 'ping',
-        }
-      }
-      if (!matches(payload, webhook.filter))
-        return {
-          id: events.add(receivedAt, { ...known(), state: 'filtered' }).id,
-          status: 'filtered',
-        }
+      if (isPing(headersDistinct)) return pass('ping', 'the webhook is set up and its secret fits')
+      const mismatch = firstMismatch(payload, webhook.filter)
+      // The path is the owner's own word; the value, which is the sender's, is not shown.
+      if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
       stage = 'expand'
       const prompt = expand(webhook.prompt, payload)
       const targets = expandTargets(webhook.targets, payload)

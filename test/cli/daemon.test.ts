@@ -62,6 +62,18 @@ describe('cli: daemon', () => {
     assert.notEqual((JSON.parse(stdout) as Running).pid, before.pid)
   })
 
+  it('leaves the running one alone when the configuration cannot be used', async () => {
+    const home = await newHome()
+    const { pid } = JSON.parse(
+      (await run(['daemon', 'start', '--json'], { home })).stdout,
+    ) as Running
+    await writeFile(join(home.config, 'webhooks.yaml'), 'webhooks: 1\n')
+    const { code, stdout, stderr } = await run(['daemon', 'restart', '--json'], { home })
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.equal((JSON.parse(stderr) as { code: string }).code, 'config-invalid')
+    assert.equal(isAlive(pid), true)
+  })
+
   it('ends with 78 on a configuration that cannot be used, and shows every problem', async () => {
     const home = await newHome({
       webhooks: 'webhooks: 1\n',

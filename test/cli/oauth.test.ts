@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http'
 import type { Login, TokenSummary } from '../../shared/api.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { type Call, type ContractServer, startContractServer } from './support/contract-server.ts'
-import { resultOf, run, start, untilSaid } from './support/cli.ts'
+import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from './support/cli.ts'
 
 const authorizationUrl = 'https://login.example.com/authorize?client_id=c&state=s&x=$(id)'
 const started = {
@@ -95,6 +95,20 @@ describe('cli: oauth', () => {
     await server.close()
     assert.equal(loud.code, 0)
     assert.equal(none.code, 2)
+  })
+
+  it('asks a terminal for the client secret and does not show it', async function () {
+    if (!hasTerminal()) return this.skip()
+    const server = await loginServer([authorized])
+    const child = startOnTerminal('oauth login github --no-browser --client-secret-stdin', server)
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /client secret \(not shown\): /)
+    child.stdin?.write('a secret\r')
+    const { code, stdout } = await ended
+    await server.close()
+    assert.equal(code, 0, stdout)
+    assert.deepEqual(startOf(server.calls), { provider: 'github', clientSecret: 'a secret' })
+    assert.doesNotMatch(stdout, /a secret/)
   })
 
   it('opens the browser with exactly the URL, unless --no-browser', async function () {

@@ -5,7 +5,15 @@ import { once } from 'node:events'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
-import { resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
+import {
+  hasTerminal,
+  resultOf,
+  run,
+  start,
+  startOnTerminal,
+  stopStarted,
+  untilSaid,
+} from './support/cli.ts'
 
 const webhooks = 'webhooks:\n  - { path: /a, agent: echo, prompt_template: "{{event.text}}" }\n'
 
@@ -127,15 +135,10 @@ describe('cli: streams', () => {
   })
 
   it('colours on a terminal, unless NO_COLOR or --no-color says otherwise', async function () {
-    if (process.platform !== 'linux') return this.skip()
+    if (!hasTerminal()) return this.skip()
     const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
     const onTerminal = async (more: string, env: Record<string, string> = {}) => {
-      // script(1) runs a command on a terminal of its own.
-      const command = `'${process.execPath}' '${cliMain}' events ${more}`
-      const child = spawn('script', ['-qec', command, '/dev/null'], {
-        env: cleanEnvironment({ DOORWARD_HOME: server.home.root, TERM: 'xterm', ...env }),
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
+      const child = startOnTerminal(`events ${more}`, { home: server.home, env })
       return (await resultOf(child)).stdout
     }
     const outputs = await Promise.all([

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cleanEnvironment } from '../support/daemon.ts'
@@ -56,6 +56,19 @@ describe('npm start', () => {
       /^GITHUB_WEBHOOK_SECRET=[0-9a-f]{64}$/m,
     )
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
+  })
+
+  it('wakes no agent but the sample one by itself', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    await startOnce(home)
+    await writeFile(
+      join(home, 'config/agents.yaml'),
+      'agents:\n  echo: { kind: command, command: [no-such-program] }\n',
+    )
+    const { output, code } = await startOnce(home)
+    assert.equal(code, 0, output)
+    assert.match(output, /wakes your agent echo now, so nothing was sent by itself/)
+    assert.doesNotMatch(output, /evt_/)
   })
 
   it('starts again on the same home and changes nothing there', async () => {

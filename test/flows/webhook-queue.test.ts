@@ -201,19 +201,20 @@ webhooks:
     socket.destroy()
   })
 
-  it('ends soon at a second signal, with an agent that ignores it and all that this has started', async () => {
+  it('says at Ctrl-C what it waits for, and ends soon at a second signal, with an agent that ignores it and all that this has started', async () => {
     const folder = await temporaryFolder()
     const command = JSON.stringify(fixtureAgent('ignores-sigterm', join(folder, 'pids')))
     await start('{ drain_timeout: 15s }', `  ignores: { kind: command, command: ${command} }\n`)
     await accepted('/ignores', 'x')
     const pids = (await untilText(folder, 'pids', /./)).split(' ').map(Number)
     const logged = untilText(daemon.home.logs, basename(daemon.home.log), /"stopping"/)
-    daemon.process.kill('SIGTERM')
+    daemon.process.kill('SIGINT')
     await logged
     const asked = performance.now()
     daemon.process.kill('SIGTERM')
     await ended()
     assert.equal(daemon.process.exitCode, 0)
+    assert.match(daemon.stderr(), /^stopping when an accepted event is finished; Ctrl-C again/)
     assert.ok(performance.now() - asked < 4000, `took ${performance.now() - asked} ms`)
     assert.equal(pids.length, 3)
     for (const pid of pids) await untilGone(pid)

@@ -68,7 +68,7 @@ webhooks:
       event.targets.map(({ target, state }) => [target, state]),
       [
         ['log', 'done'],
-        ['file:answers/{{event.number}}.md', 'done'],
+        ['file:answers/2.md', 'done'],
         ['notify:desktop', 'done'],
       ],
     )
@@ -86,10 +86,11 @@ webhooks:
     const reply = await post('/github', body)
     assert.equal(reply.status, 202)
     assert.equal(reply.json()['status'], 'filtered')
-    const event = await daemon.client.get<{ state: string }>(
+    const event = await daemon.client.get<{ state: string; detail: string }>(
       `/events/${String(reply.json()['id'])}`,
     )
     assert.equal(event.state, 'filtered')
+    assert.match(event.detail, /^the filter on \S+ does not match$/)
   })
 
   it('answers the ping of GitHub once it is verified, and wakes no agent', async () => {

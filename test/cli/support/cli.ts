@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from '../../../shared/client.ts'
 import type { Home } from '../../../shared/home.ts'
@@ -34,6 +34,22 @@ export const start = (args: readonly string[], options: CliOptions = {}): ChildP
   else child.stdin?.end()
   return child
 }
+
+/** The built command line on a terminal of its own, by script(1) of util-linux. */
+export const startOnTerminal = (command: string, options: CliOptions = {}): ChildProcess => {
+  const line = `'${process.execPath}' '${cliMain}' ${command}`
+  return spawn('script', ['-qec', line, '/dev/null'], {
+    env: cleanEnvironment({ DOORWARD_HOME: options.home?.root, TERM: 'xterm', ...options.env }),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: 40_000,
+    killSignal: 'SIGKILL',
+  })
+}
+
+/** Whether `startOnTerminal` works here. Not every system brings that script(1); in CI Linux must. */
+export const hasTerminal = (): boolean =>
+  process.platform === 'linux' &&
+  (Boolean(process.env['CI']) || !spawnSync('script', ['--version']).error)
 
 /** Runs a command to its end. */
 export const run = async (args: readonly string[], options: CliOptions = {}): Promise<CliResult> =>

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { watch } from 'node:fs'
 import { access, chmod, readFile, readdir, realpath, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand } from '../../../daemon/agents/command.ts'
 import type { Answer } from '../../../daemon/agents/answer.ts'
@@ -40,9 +39,6 @@ const failureOf = async (running: Promise<Answer>): Promise<DoorwardError> => {
   return error
 }
 
-const agentFolders = async (): Promise<string[]> =>
-  (await readdir(tmpdir())).filter((name) => name.startsWith('doorward-agent-')).toSorted()
-
 /** The pids that a fixture writes into a file of this folder, once they are there. */
 const pidsIn = async (folder: string): Promise<number[]> => {
   const watcher = watch(folder)
@@ -76,14 +72,22 @@ describe('an agent of kind command', () => {
   })
 
   it('runs in an empty folder of its own that is removed afterwards', async () => {
-    const before = await agentFolders()
-    const answer = await run(fixtureAgent('reads-stdin'))
-    const { cwd } = JSON.parse(answer.text) as { cwd: string }
-    assert.match(cwd, /doorward-agent-/)
-    await assert.rejects(access(cwd), { code: 'ENOENT' })
-    await failureOf(run(fixtureAgent('fails-with-stderr')))
-    await failureOf(run(['no-such-program-anywhere']))
-    assert.deepEqual(await agentFolders(), before)
+    // A folder for temporary ones of its own: other daemons of this machine use the usual one.
+    const own = await temporaryFolder()
+    const usual = process.env['TMPDIR']
+    process.env['TMPDIR'] = own
+    try {
+      const answer = await run(fixtureAgent('reads-stdin'))
+      const { cwd } = JSON.parse(answer.text) as { cwd: string }
+      assert.match(cwd, /doorward-agent-/)
+      await assert.rejects(access(cwd), { code: 'ENOENT' })
+      await failureOf(run(fixtureAgent('fails-with-stderr')))
+      await failureOf(run(['no-such-program-anywhere']))
+      assert.deepEqual(await readdir(own), [])
+    } finally {
+      if (usual === undefined) delete process.env['TMPDIR']
+      else process.env['TMPDIR'] = usual
+    }
   })
 
   it('runs in its cwd when it names one, and that stays', async () => {

@@ -69,11 +69,11 @@ describe('expandTargets', () => {
     parseTarget,
   )
 
-  it('keeps the order and leaves none out', () => {
+  it('keeps the order, leaves none out and names the file as it will be', () => {
     const ready = expandTargets(targets, { a: 'x' })
     assert.deepEqual(ready, [
       { text: 'log', kind: 'log' },
-      { text: 'file:{{event.a}}.md', kind: 'file', path: 'x.md' },
+      { text: 'file:x.md', kind: 'file', path: 'x.md' },
       { text: 'notify:desktop', kind: 'notify' },
       { text: 'file:b.md', kind: 'file', path: 'b.md' },
     ])

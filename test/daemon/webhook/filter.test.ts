@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { matches } from '../../../daemon/webhook/filter.ts'
+import { firstMismatch } from '../../../daemon/webhook/filter.ts'
 
 const payload: unknown = JSON.parse(`{
   "action": "opened", "number": 7, "big": 1e21, "draft": false, "nothing": null, "empty": "",
   "labels": [{"name": "bug"}, {"name": "ui"}], "user": {"login": "octocat"}
 }`)
 const holds = (path: string, ...expected: string[]) =>
-  matches(payload, [{ text: path, path: path.split('.'), expected }])
+  firstMismatch(payload, [{ text: path, path: path.split('.'), expected }]) === undefined
 
-describe('matches', () => {
+describe('firstMismatch', () => {
   const yes: readonly [string, ...string[]][] = [
     ['action', 'opened'],
     ['action', 'closed', 'opened'],
@@ -53,16 +53,16 @@ describe('matches', () => {
     it(`does not hold for ${path} = ${JSON.stringify(expected[0])}`, () =>
       assert.ok(!holds(path, ...expected)))
 
-  it('holds when there is no condition, and only when every one holds', () => {
+  it('gives the first condition that does not hold, and none when every one holds', () => {
     const opened = { text: 'action', path: ['action'], expected: ['opened'] }
     const other = { text: 'number', path: ['number'], expected: ['8'] }
-    assert.ok(matches(payload, []))
-    assert.ok(matches(payload, [opened, opened]))
-    assert.ok(!matches(payload, [opened, other]))
-    assert.ok(!matches(payload, [other, opened]))
+    assert.equal(firstMismatch(payload, []), undefined)
+    assert.equal(firstMismatch(payload, [opened, opened]), undefined)
+    assert.equal(firstMismatch(payload, [opened, other]), other)
+    assert.equal(firstMismatch(payload, [other, opened]), other)
   })
 
   it('does not hold for any condition on null', () => {
-    assert.ok(!matches(null, [{ text: 'a', path: ['a'], expected: [''] }]))
+    assert.ok(firstMismatch(null, [{ text: 'a', path: ['a'], expected: [''] }]))
   })
 })
