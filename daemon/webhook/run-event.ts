@@ -1,12 +1,12 @@
 import type { EventRecord, Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainLines } from '../../shared/plain-text.ts'
 import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../deliver/deliver.ts'
 import type { EventStore } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
 import type { ReadyTarget } from './expand-targets.ts'
+import { previewOf } from './preview.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
@@ -20,8 +20,6 @@ export type AcceptedEvent = {
 
 /** Puts an event into the queue and returns its id. Throws `queue-full` or `stopping`. */
 export type RunEvent = (queue: Queue, events: EventStore, event: AcceptedEvent) => string
-
-const previewCharacters = 600
 
 /** The second half of the story: queue -> agent -> deliver -> done, or failed with its stage. */
 export const createRunEvent =
@@ -57,7 +55,7 @@ export const createRunEvent =
           {
             state: 'delivering',
             durations: { ...durations },
-            resultPreview: preview(answer.text),
+            resultPreview: previewOf(answer.text),
             ...(answer.cut ? { detail: 'the answer was longer than output_limit and is cut' } : {}),
           },
           { result: answer.text },
@@ -136,6 +134,3 @@ export const createRunEvent =
 const since = (start: number): number => Math.round(performance.now() - start)
 
 const nameOnly = (error: unknown): string => (error instanceof Error ? error.name : typeof error)
-
-const preview = (text: string): string =>
-  plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
