@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { type EventRecord, type Status, problemSchema } from '../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
@@ -89,6 +90,26 @@ webhooks:
       const sized = await post('/signed', pieces, { ...json, connection, 'content-length': size })
       await refused(sized, tooLarge)
     })
+
+  it('takes no more memory for a body that comes in chunks of one byte', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const memory = () => {
+      const file = readFileSync(`/proc/${daemon.process.pid}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(file)?.[1]) * 1024
+    }
+    const before = memory()
+    const socket = await openRaw(
+      daemon.url,
+      'POST /signed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    const chunks = limit / 2
+    await new Promise((resolve) => socket.write('1\r\n[\r\n'.repeat(chunks), resolve))
+    while ((await status()).queue.bytes < chunks);
+    const taken = memory() - before
+    socket.destroy()
+    assert.equal(taken < 100 * 1024 * 1024, true, `${taken} bytes for a body of ${chunks}`)
+    while ((await status()).queue.bytes > 0);
+  })
 
   it('takes a body of exactly the limit', async () => {
     const body = JSON.stringify('x'.repeat(limit - 2))
