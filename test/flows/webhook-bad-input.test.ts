@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { type EventRecord, type Status, problemSchema } from '../../shared/api.ts'
+import {
+  type EventRecord,
+  type Status,
+  eventSchema,
+  problemSchema,
+  statusSchema,
+} from '../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
 import { type Reply, send } from '../support/http.ts'
@@ -69,16 +75,20 @@ webhooks:
   const tooLarge = { status: 413, code: 'body-too-large', stage: 'receive' }
 
   it('is 413 by its length, before it is read', async () => {
-    const socket = await openRaw(
-      daemon.url,
-      `POST /signed HTTP/1.1\r\nHost: x\r\nContent-Length: ${limit + 1}\r\n\r\n`,
-    )
-    const [chunk] = (await new Promise((resolve) => {
-      socket.once('data', (data: Buffer) => resolve([data]))
-    })) as [Buffer]
-    socket.destroy()
-    assert.match(chunk.toString(), /^HTTP\/1\.1 413 /)
-    assert.equal((await lastRejected()).size, limit + 1)
+    for (const length of [String(limit + 1), '18446744073709551615']) {
+      const socket = await openRaw(
+        daemon.url,
+        `POST /signed HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`,
+      )
+      const [chunk] = (await new Promise((resolve) => {
+        socket.once('data', (data: Buffer) => resolve([data]))
+      })) as [Buffer]
+      socket.destroy()
+      assert.match(chunk.toString(), /^HTTP\/1\.1 413 /)
+      const { size } = eventSchema.parse(await lastRejected())
+      assert.equal(size, Math.min(Number(length), Number.MAX_SAFE_INTEGER))
+    }
+    statusSchema.parse(await status())
   })
 
   for (const connection of ['close', 'keep-alive'])
