@@ -121,6 +121,26 @@ webhooks:
     while ((await status()).queue.bytes > 0);
   })
 
+  it('is 403 for what a web page sends to a webhook without a secret', async () => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const body = 'payload=%7B%7D'
+    const marks: Record<string, string>[] = [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]
+    for (const mark of marks) {
+      const reply = await post('/open', body, { ...form, ...mark })
+      assert.equal(reply.status, 403)
+      assert.equal(reply.json()['code'], 'origin-forbidden')
+      const { stage, code } = await lastRejected()
+      assert.deepEqual([stage, code], ['verify', 'origin-forbidden'])
+      const signed = await post('/signed', body, { ...headersFor(body), ...form, ...mark })
+      assert.equal(signed.status, 202)
+    }
+    assert.equal((await post('/open', body, form)).status, 202)
+  })
+
   it('takes a body of exactly the limit', async () => {
     const body = JSON.stringify('x'.repeat(limit - 2))
     assert.equal(body.length, limit)
