@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { plainJson } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
 import { logLine } from './log-line.ts'
@@ -16,7 +17,7 @@ export const showLogs = async (
   { follow }: { readonly follow?: boolean },
 ): Promise<void> => {
   const print = (line: string) =>
-    terminal.print(terminal.json ? line : logLine(line, terminal.paint))
+    terminal.print(terminal.json ? plainJson(line) : logLine(line, terminal.paint))
   const file = await openLog(home.log)
   const { lines, end } = file ? await readTail(file) : { lines: [], end: 0 }
   for (const line of lines) print(line)

@@ -1,5 +1,5 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
-import { plainLines } from '../shared/plain-text.ts'
+import { plainJson, plainLines } from '../shared/plain-text.ts'
 
 /** The document that `--json` prints on standard error, with the field names of the API. */
 export type ErrorDocument = {
@@ -29,7 +29,7 @@ export const errorDocument = (error: unknown): ErrorDocument => {
 export const reportError = (error: unknown, json: boolean): void => {
   const document = errorDocument(error)
   if (json) {
-    process.stderr.write(`${JSON.stringify(document, null, 2)}\n`)
+    process.stderr.write(`${plainJson(JSON.stringify(document, null, 2))}\n`)
     return
   }
   process.stderr.write(`doorward: ${plainLines(document.detail)}\n`)

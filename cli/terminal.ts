@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { plainJson } from '../shared/plain-text.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -41,8 +42,8 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
     columns: process.stdout.isTTY ? process.stdout.columns || 80 : undefined,
     isInteractive: process.stderr.isTTY && !json && !quiet,
     print: write,
-    printJson: (value) => write(JSON.stringify(value, null, 2)),
-    printJsonLine: (value) => write(JSON.stringify(value)),
+    printJson: (value) => write(plainJson(JSON.stringify(value, null, 2))),
+    printJsonLine: (value) => write(plainJson(JSON.stringify(value))),
     say: (text) => {
       if (!quiet && !json) writeError(text)
     },

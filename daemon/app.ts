@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { challengeHeader, proofHeader, proofOf } from '../shared/identity.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
 import { version } from '../shared/version.ts'
 import { guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
@@ -79,7 +79,9 @@ const health =
       throw new DoorwardError('method-not-allowed', '/health takes GET only')
     }
     const challenge = ctx.get(challengeHeader)
-    if (/^[0-9a-f]{32,128}$/.test(challenge)) ctx.set(proofHeader, proofOf(apiToken, challenge))
+    const { localAddress, localPort } = ctx.req.socket
+    if (/^[0-9a-f]{32,128}$/.test(challenge))
+      ctx.set(proofHeader, proofOf(apiToken, challenge, placeOf(localAddress, localPort)))
     ctx.set('Cache-Control', 'no-store')
     ctx.body = { status: 'ok', name: 'doorward', version }
     return undefined

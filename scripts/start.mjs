@@ -20,7 +20,7 @@ const bold = (text) => (process.stdout.isTTY ? styleText('bold', text) : text)
 
 /** A row of the report: a word on the left, lines of text beside it, cut where it gets long. */
 const row = (word, text) => {
-  const lines = text.trimEnd().split('\n')
+  const lines = plainLines(text).trimEnd().split('\n')
   const shown = lines
     .slice(0, shownLines)
     .map((line) => (line.length > 88 ? `${line.slice(0, 87)}…` : line))
@@ -112,6 +112,7 @@ const say3 = (rows) => {
 setUp()
 const { homeAt } = await load('shared', 'home.js')
 const { connect } = await load('shared', 'client.js')
+const { plainLines } = await load('shared', 'plain-text.js')
 const { version } = await load('shared', 'version.js')
 const home = homeAt()
 

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Agent, type IncomingMessage, request as httpRequest } from 'node:http'
+import type { Agent, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { DaemonFile, ProblemDocument } from './api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from './errors.ts'
 import { type Home, readSecretFile } from './home.ts'
-import { challengeHeader, isSameText, proofHeader, proofOf } from './identity.ts'
+import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
+import { openConnections } from './proven-connections.ts'
+import { type RequestOptions, readText, sendRequest } from './send-request.ts'
 
 /** The daemon's local API, as tray and command line use it. `node:http`: a first `fetch` costs 90 ms. */
 export type Client = {
@@ -18,13 +21,6 @@ export type Client = {
   readonly close: () => void
 }
 
-export type RequestOptions = {
-  readonly headers?: Readonly<Record<string, string>>
-  /** Default 30 s without a byte; long polls need more. */
-  readonly timeoutMs?: number
-  readonly signal?: AbortSignal
-}
-
 /**
  * Finds the running daemon of a home and makes sure that it is ours before the token is sent to it.
  * Throws `daemon-unreachable` (none runs) or `daemon-foreign` (something else answers there).
@@ -36,15 +32,9 @@ export const connect = async (home: Home): Promise<Client> => {
     throw new DoorwardError('daemon-unreachable', `no daemon runs on ${home.root}`, {
       hint: 'doorward daemon start',
     })
-  const agent = new Agent({ keepAlive: true })
-  try {
-    await checkIdentity(daemon.url, apiToken, agent)
-  } catch (error) {
-    agent.destroy()
-    throw error
-  }
+  const connections = await openConnections((agent) => prove(daemon.url, apiToken, agent))
   const send = async (method: string, path: string, body: unknown, options: RequestOptions = {}) =>
-    sendRequest(new URL(path, daemon.url), method, body, agent, {
+    connections.send(new URL(path, daemon.url), method, body, {
       ...options,
       headers: { authorization: `Bearer ${apiToken}`, ...options.headers },
     })
@@ -58,7 +48,7 @@ export const connect = async (home: Home): Promise<Client> => {
       if (response.statusCode !== 200) await answerOf(response)
       return response
     },
-    close: () => agent.destroy(),
+    close: () => connections.close(),
   }
 }
 
@@ -92,27 +82,45 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
 export type Occupant = 'ours' | 'other-doorward' | 'stranger' | 'nobody'
 
 /** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
-export const whoAnswers = async (
+export const whoAnswers = async (url: string, apiToken: string | undefined): Promise<Occupant> => {
+  // Without an agent: a kept connection that the other side just closed would look like a stranger.
+  const { occupant } = await challenge(url, apiToken, false)
+  return occupant
+}
+
+/** The answer with the connection it came over. */
+const challenge = async (
   url: string,
   apiToken: string | undefined,
-  agent?: Agent,
-): Promise<Occupant> => {
-  const challenge = randomBytes(32).toString('hex')
+  agent: Agent | false,
+): Promise<{ readonly occupant: Occupant; readonly connection?: Socket }> => {
+  const question = randomBytes(32).toString('hex')
   try {
-    // Without an agent: a kept connection that the other side just closed would look like a stranger.
-    const response = await sendRequest(new URL('/health', url), 'GET', undefined, agent ?? false, {
-      headers: { [challengeHeader]: challenge },
-      // Not a time without a byte: a stranger may send one now and then for ever.
-      signal: AbortSignal.timeout(3000),
-    })
+    const response = await sendRequest(
+      new URL('/health', url),
+      'GET',
+      undefined,
+      { agent },
+      {
+        headers: { [challengeHeader]: question },
+        // Not a time without a byte: a stranger may send one now and then for ever.
+        signal: AbortSignal.timeout(3000),
+      },
+    )
+    const connection = response.socket
+    const place = placeOf(connection.remoteAddress, connection.remotePort)
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
-    if (apiToken && typeof proof === 'string' && isSameText(proof, proofOf(apiToken, challenge)))
-      return 'ours'
-    return isHealth(text) ? 'other-doorward' : 'stranger'
+    if (
+      apiToken &&
+      typeof proof === 'string' &&
+      isSameText(proof, proofOf(apiToken, question, place))
+    )
+      return { occupant: 'ours', connection }
+    return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {
     const refused = error instanceof DoorwardError && systemCode(error.cause) === 'ECONNREFUSED'
-    return refused ? 'nobody' : 'stranger'
+    return { occupant: refused ? 'nobody' : 'stranger' }
   }
 }
 
@@ -124,9 +132,10 @@ const isHealth = (text: string): boolean => {
   }
 }
 
-const checkIdentity = async (url: string, apiToken: string, agent: Agent): Promise<void> => {
-  const occupant = await whoAnswers(url, apiToken, agent)
-  if (occupant === 'ours') return
+/** A connection of this agent over which the daemon has proved that it is ours. */
+const prove = async (url: string, apiToken: string, agent: Agent): Promise<Socket> => {
+  const { occupant, connection } = await challenge(url, apiToken, agent)
+  if (connection) return connection
   if (occupant === 'nobody')
     throw new DoorwardError('daemon-unreachable', `the daemon at ${url} does not answer`, {
       hint: 'doorward daemon start',
@@ -139,55 +148,6 @@ const checkIdentity = async (url: string, apiToken: string, agent: Agent): Promi
       hint: 'stop it, or choose another port with server.port or DOORWARD_PORT',
     },
   )
-}
-
-const sendRequest = async (
-  url: URL,
-  method: string,
-  body: unknown,
-  agent: Agent | false,
-  options: RequestOptions,
-): Promise<IncomingMessage> => {
-  const payload = body === undefined ? undefined : JSON.stringify(body)
-  return new Promise((resolve, reject) => {
-    const request = httpRequest(
-      url,
-      {
-        method,
-        agent,
-        signal: options.signal,
-        headers: {
-          accept: 'application/json',
-          ...(payload === undefined
-            ? {}
-            : {
-                'content-type': 'application/json',
-                'content-length': String(Buffer.byteLength(payload)),
-              }),
-          ...options.headers,
-        },
-      },
-      resolve,
-    )
-    request.setTimeout(options.timeoutMs ?? 30_000, () =>
-      request.destroy(new Error('no answer in time')),
-    )
-    request.on('error', (error) =>
-      reject(
-        options.signal?.aborted
-          ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
-          : new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} does not answer`, {
-              cause: error,
-              hint: 'doorward daemon status',
-            }),
-      ),
-    )
-    // An answer that is none of HTTP's usual ones (101, a tunnel) ends without any other event.
-    request.on('close', () =>
-      reject(new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} did not answer`)),
-    )
-    request.end(payload)
-  })
 }
 
 const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {
@@ -210,31 +170,4 @@ const problemOf = (status: number, text: string): DoorwardError => {
   } catch {
     return new DoorwardError('internal', `the daemon answered ${status} without saying why`)
   }
-}
-
-const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> => {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length
-      // Leaving the loop ends the connection too.
-      if (size > limitBytes)
-        throw new DoorwardError(
-          'internal',
-          `an answer of more than ${limitBytes} bytes was cut off`,
-        )
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    if (error instanceof DoorwardError) throw error
-    const cancelled = error instanceof Error && error.name === 'AbortError'
-    throw cancelled
-      ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
-      : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
-          cause: error,
-          hint: 'doorward daemon status',
-        })
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }

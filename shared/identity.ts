@@ -3,15 +3,20 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 /*
  * A program that squats on our port could take the bearer token from the first client that asks. So a
  * client first sends a random challenge to `/health`, and only a daemon that holds the same
- * `run/api.token` can answer it.
+ * `run/api.token` can answer it. The answer holds for the address and port it was asked at alone, so
+ * that a program elsewhere cannot fetch it from the daemon and pass it on.
  */
 
 export const challengeHeader = 'doorward-challenge'
 export const proofHeader = 'doorward-proof'
 
-/** What a daemon with this API token answers to a challenge of 32 to 128 hex digits. */
-export const proofOf = (apiToken: string, challenge: string): string =>
-  createHmac('sha256', apiToken).update(`doorward-health:${challenge}`).digest('hex')
+/** What a daemon with this API token answers, at this place, to a challenge of 32 to 128 hex digits. */
+export const proofOf = (apiToken: string, challenge: string, place: string): string =>
+  createHmac('sha256', apiToken).update(`doorward-health:${place}:${challenge}`).digest('hex')
+
+/** The daemon's end of a connection, written the same on both sides. */
+export const placeOf = (address: string | undefined, port: number | undefined): string =>
+  `${address?.replace(/^::ffff:(?=\d+\.)/, '')} ${port}`
 
 /** Compares two texts in a time that tells nothing of where they differ. */
 export const isSameText = (a: string, b: string): boolean => {

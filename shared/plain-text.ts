@@ -19,3 +19,13 @@ export const plainLines = (text: string): string =>
 
 /** The same on one line, white space folded. */
 export const plainLine = (text: string): string => plainLines(text).replaceAll(/\s+/g, ' ').trim()
+
+/**
+ * JSON text that a terminal can show, and that means the same: JSON escapes the first 32 control
+ * characters only, and some terminals take U+009B for the start of an escape sequence.
+ */
+export const plainJson = (json: string): string =>
+  json.replaceAll(
+    /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createByteCollector } from '../byte-collector.ts'
 
 export type ProcessOptions = {
   readonly argv: readonly string[]
@@ -114,18 +115,14 @@ const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
 }
 
 const collectFirst = (child: ChildProcess, limitBytes: number) => {
-  const chunks: Buffer[] = []
-  let size = 0
+  const collected = createByteCollector()
   let cut = false
   child.stdout?.on('data', (chunk: Buffer) => {
-    const room = limitBytes - size
+    const room = limitBytes - collected.size()
     if (chunk.length > room) cut = true
-    if (room <= 0) return
-    // A copy: a part of a chunk would keep the whole chunk in memory.
-    chunks.push(chunk.length > room ? Buffer.from(chunk.subarray(0, room)) : chunk)
-    size += Math.min(chunk.length, room)
+    collected.add(chunk.subarray(0, room))
   })
-  return { bytes: () => Buffer.concat(chunks), cut: () => cut }
+  return { bytes: () => collected.bytes(), cut: () => cut }
 }
 
 const collectLast = (child: ChildProcess, limitBytes: number) => {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { mkdir, open, realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Answered } from './answered.ts'
 
@@ -15,12 +15,14 @@ export const appendToFile = async (
   homeFolder: string,
 ): Promise<undefined> => {
   const full = fullPath(path, homeFolder)
-  if (isOurs(full, homeFolder))
-    throw new DoorwardError('delivery-failed', `${full} is one of doorward's own files`)
+  if (isOurs(full, homeFolder)) throw ownFile(full)
   const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${text.trimEnd()}\n\n`
   try {
     if (!isAbsolute(path) && !path.startsWith('~/'))
       await mkdir(dirname(full), { recursive: true, mode: 0o700 })
+    // By its real name too: the home, or a folder on the way, may be a link.
+    if (isOurs(join(await realpath(dirname(full)), basename(full)), await realpath(homeFolder)))
+      throw ownFile(full)
     // O_NOFOLLOW: a link planted under this name must not lead the answer elsewhere.
     // Flags that Windows lacks count as 0. O_NONBLOCK: a named pipe without a reader must not hold the delivery for ever.
     const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK } = constants
@@ -56,14 +58,26 @@ const fullPath = (path: string, homeFolder: string): string => {
 const ours = new Set(['.env', 'config', 'run', 'tokens', 'clients'])
 
 /**
- * True for what doorward itself reads or keeps secret under home: a target may be a name out of a
- * payload alone, and an answer in `.env` would be the next start's secrets. Some file systems ignore
- * case, and Windows dots and spaces at the end.
+ * True for what doorward itself reads or keeps secret under home, and its log: a target may be made
+ * of names out of a payload alone, and an answer in `.env` would be the next start's secrets.
  */
 const isOurs = (full: string, homeFolder: string): boolean => {
-  const [first = ''] = relative(homeFolder, full).split(sep)
-  return ours.has(first.toLowerCase().replace(/[. ]+$/, ''))
+  const [first = '', second = ''] = relative(homeFolder, full).split(sep).map(folded)
+  return ours.has(first) || (first === 'logs' && second.startsWith('daemon.'))
 }
+
+/**
+ * Some file systems ignore case, and Windows dots and spaces at the end. By way of upper case, which
+ * is how they compare: there is a second small s (U+017F).
+ */
+const folded = (name: string): string =>
+  name
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[. ]+$/, '')
+
+const ownFile = (full: string) =>
+  new DoorwardError('delivery-failed', `${full} is one of doorward's own files`)
 
 const reason = (error: unknown): string => {
   const code = systemCode(error)

@@ -1,4 +1,4 @@
-import { unlink } from 'node:fs/promises'
+import { readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { StartLogin } from '../../shared/api.ts'
@@ -29,10 +29,13 @@ export const rememberClient = async (home: Home, provider: string, client: Clien
   }
 }
 
-/** Forgets the remembered client; there may be none. */
+/** Forgets the remembered client, and what a killed daemon left of one half written; there may be none. */
 export const forgetClient = async (home: Home, provider: string): Promise<void> => {
   try {
-    await unlink(fileOf(home, provider))
+    const names = (await readdir(home.clients)).filter((name) =>
+      `${name}.`.startsWith(`${provider}.json.`),
+    )
+    for (const name of names) await unlink(join(home.clients, name))
     await syncFolder(home.clients)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error

@@ -10,6 +10,7 @@ import {
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from 'oauth4webapi'
+import { DoorwardError } from '../../shared/errors.ts'
 import type { Client } from './client-file.ts'
 import type { Endpoints } from './discovery.ts'
 import { providerError } from './provider-error.ts'
@@ -91,16 +92,30 @@ const withoutIdToken = async (response: Response): Promise<Response> => {
   }
 }
 
-const grantOf = (answer: TokenEndpointResponse): Grant => ({
-  accessToken: answer.access_token,
-  tokenType: answer.token_type === 'bearer' ? 'Bearer' : answer.token_type,
-  refreshToken: answer.refresh_token,
-  expiresInSeconds: answer.expires_in,
-  scopes: answer.scope === undefined ? undefined : scopesOf(answer.scope),
-  idClaims: getValidatedIdTokenClaims(answer),
-})
+const grantOf = (answer: TokenEndpointResponse): Grant => {
+  const { access_token: accessToken, refresh_token: refreshToken } = answer
+  // RFC 6749 appendix A.12 and A.17: a token with a line break would forge headers and lines wherever
+  // it is used.
+  if (![accessToken, refreshToken ?? ' '].every((token) => /^[\x20-\x7e]+$/.test(token)))
+    throw new DoorwardError(
+      'provider-refused',
+      'the provider sent a token with characters that no token can have',
+      { hint: 'check the token endpoint in gateway.yaml' },
+    )
+  return {
+    accessToken,
+    tokenType: answer.token_type === 'bearer' ? 'Bearer' : answer.token_type,
+    refreshToken,
+    expiresInSeconds: answer.expires_in,
+    scopes: answer.scope === undefined ? undefined : scopesOf(answer.scope),
+    idClaims: getValidatedIdTokenClaims(answer),
+  }
+}
 
-/** Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. */
+/**
+ * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. What cannot
+ * be one (appendix A.4) is left out: they are shown to people.
+ */
 export const scopesOf = (text: string): string[] => [
-  ...new Set(text.split(/[ ,]+/).filter((scope) => scope !== '')),
+  ...new Set(text.split(/[ ,]+/).filter((scope) => /^[\x21-\x7e]+$/.test(scope))),
 ]

@@ -1,6 +1,7 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../shared/config.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { createByteCollector } from '../byte-collector.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024
@@ -40,14 +41,12 @@ const fetchFromProvider = async (url: string, init: RequestInit): Promise<Respon
 }
 
 const readCapped = async (response: Response): Promise<Buffer> => {
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const collected = createByteCollector()
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length
-    if (size > maxAnswerBytes) throw new RangeError('too large')
-    chunks.push(chunk)
+    if (collected.size() + chunk.length > maxAnswerBytes) throw new RangeError('too large')
+    collected.add(chunk)
   }
-  return Buffer.concat(chunks)
+  return collected.bytes()
 }
 
 const failureOf = (error: unknown): string => {

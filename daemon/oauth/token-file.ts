@@ -42,10 +42,13 @@ export const readToken = async (home: Home, provider: string): Promise<TokenReco
   throw damaged(home, provider)
 }
 
-/** Removes the record of a provider with what was kept of damaged ones: a logout leaves no secret. */
+/**
+ * Removes the record of a provider with what was kept of damaged ones, and what a daemon that was
+ * killed while it wrote left beside them: a logout leaves no secret.
+ */
 export const removeToken = async (home: Home, provider: string): Promise<void> => {
-  const names = [`${provider}.json`, ...(await damagedFiles(home, provider))]
-  for (const name of names)
+  const beside = (await listFolder(home)).filter((name) => name.startsWith(`${provider}.json.`))
+  for (const name of [`${provider}.json`, ...beside])
     await unlink(join(home.tokens, name)).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT') return
       throw new DoorwardError(

@@ -66,7 +66,9 @@ const namePart = (path: DotPath, payload: Payload): string => {
     throw invalid(name, `is longer than ${maxNameLength} characters`)
   if (/[/\\]/.test(value)) throw invalid(name, 'has a slash in this event')
   if (value.includes('..') || value === '.') throw invalid(name, 'has dots that lead elsewhere')
-  if (/[\u0000-\u001f\u007f]/.test(value)) throw invalid(name, 'has control characters')
+  // Direction characters too: they show `fdp.exe` as `exe.pdf`.
+  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value))
+    throw invalid(name, 'has control characters')
   return value
 }
 

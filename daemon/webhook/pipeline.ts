@@ -47,7 +47,8 @@ export const acceptDelivery = async (
   const { headers, headersDistinct } = request
   const deliveryId = deliveryIdOf(headersDistinct)
   let stage: Stage = 'receive'
-  let size = Number(headers['content-length'] ?? 0) || 0
+  // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
+  let size = Math.min(Number(headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER)
   const known = () => ({
     webhook: webhook.path,
     agent: webhook.agentName,

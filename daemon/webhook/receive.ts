@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
+import { createByteCollector } from '../byte-collector.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
 const defaultBodyTimeoutMs = 15_000
@@ -30,11 +31,11 @@ export const receive = async (
   const declared = Number(request.headers['content-length'])
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
 
-  const chunks: Buffer[] = []
-  let size = 0
+  const body = createByteCollector()
+  let counted = 0
   const release = () => {
-    budget.giveBack(size)
-    size = 0
+    budget.giveBack(counted)
+    counted = 0
   }
   try {
     await new Promise<void>((resolve, reject) => {
@@ -48,11 +49,11 @@ export const receive = async (
         done()
       }
       request.on('data', (chunk: Buffer) => {
-        if (size + chunk.length > maxBodyBytes)
+        if (counted + chunk.length > maxBodyBytes)
           return settle(() => reject(tooLarge(maxBodyBytes)))()
         if (!budget.take(chunk.length)) return settle(() => reject(noRoom()))()
-        size += chunk.length
-        chunks.push(chunk)
+        counted += chunk.length
+        body.add(chunk)
       })
       request.once('end', settle(resolve))
       const aborted = () =>
@@ -67,8 +68,7 @@ export const receive = async (
     release()
     throw error
   }
-  const [only] = chunks
-  return { bytes: chunks.length === 1 && only ? only : Buffer.concat(chunks, size), release }
+  return { bytes: body.bytes(), release }
 }
 
 const tooLarge = (limit: number) =>

@@ -1,12 +1,12 @@
 import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
-import { plainLines } from '../../shared/plain-text.ts'
 import type { Answer } from '../agents/answer.ts'
 import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../deliver/deliver.ts'
 import { type EventStore, newEventId } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
+import { previewOf } from './preview.ts'
 import type { ReadyTarget } from './expand-targets.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 
@@ -37,8 +37,6 @@ type Run = {
   readonly signal: AbortSignal
   readonly change: (changes: Partial<EventRecord>, result?: string) => void
 }
-
-const previewCharacters = 600
 
 export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunEvent => {
   /** Takes one event through its agent to its targets. Never rejects; returns how it ended. */
@@ -98,7 +96,7 @@ const waitingTargets = (targets: readonly ReadyTarget[]): Partial<EventRecord> =
 
 const deliveringChange = ({ text, cut }: Answer): Partial<EventRecord> => ({
   state: 'delivering',
-  resultPreview: plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters),
+  resultPreview: previewOf(text),
   ...(cut && { detail: 'the answer was longer than output_limit and is cut' }),
 })
 

@@ -1,6 +1,7 @@
 import { type KeyObject, createHmac, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Webhook } from '../../shared/webhook-definition.ts'
+import { isFromWebPage } from '../guard.ts'
 
 /**
  * Second stage. A body whose sender is known, or whose owner asked for no signature. Only `verify`
@@ -26,7 +27,8 @@ const digestHexLength = { sha256: 64, sha1: 40 } as const
 /**
  * Checks the HMAC of the raw bytes in constant time (RFC 2104; GitHub's "Validating webhook
  * deliveries"). Throws `signature-invalid`, the same for every cause, whose `localDetail` says which
- * it was; `unavailable` when the secret is not set.
+ * it was; `unavailable` when the secret is not set; `origin-forbidden` for what a web page sends to a
+ * webhook without one.
  */
 export const verify = (
   bytes: Buffer,
@@ -34,7 +36,14 @@ export const verify = (
   signature: Webhook['signature'],
   keys: readonly KeyObject[] | 'unset' | 'none',
 ): VerifiedBody => {
-  if (keys === 'none') return new VerifiedBody(bytes)
+  if (keys === 'none') {
+    // A page that the owner opens could post a form to this machine, which no other stranger can.
+    if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.[0]))
+      throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
+        hint: 'a webhook with secret_env takes what is signed, from anywhere',
+      })
+    return new VerifiedBody(bytes)
+  }
   if (keys === 'unset')
     throw new DoorwardError('unavailable', 'this webhook cannot take deliveries now', {
       localDetail: 'its secret_env names a variable that is unset or empty',

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { type EventRecord, type Status, problemSchema } from '../../shared/api.ts'
+import {
+  type EventRecord,
+  type Status,
+  eventSchema,
+  problemSchema,
+  statusSchema,
+} from '../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
 import { type Reply, send } from '../support/http.ts'
@@ -68,16 +75,20 @@ webhooks:
   const tooLarge = { status: 413, code: 'body-too-large', stage: 'receive' }
 
   it('is 413 by its length, before it is read', async () => {
-    const socket = await openRaw(
-      daemon.url,
-      `POST /signed HTTP/1.1\r\nHost: x\r\nContent-Length: ${limit + 1}\r\n\r\n`,
-    )
-    const [chunk] = (await new Promise((resolve) => {
-      socket.once('data', (data: Buffer) => resolve([data]))
-    })) as [Buffer]
-    socket.destroy()
-    assert.match(chunk.toString(), /^HTTP\/1\.1 413 /)
-    assert.equal((await lastRejected()).size, limit + 1)
+    for (const length of [String(limit + 1), '18446744073709551615']) {
+      const socket = await openRaw(
+        daemon.url,
+        `POST /signed HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`,
+      )
+      const [chunk] = (await new Promise((resolve) => {
+        socket.once('data', (data: Buffer) => resolve([data]))
+      })) as [Buffer]
+      socket.destroy()
+      assert.match(chunk.toString(), /^HTTP\/1\.1 413 /)
+      const { size } = eventSchema.parse(await lastRejected())
+      assert.equal(size, Math.min(Number(length), Number.MAX_SAFE_INTEGER))
+    }
+    statusSchema.parse(await status())
   })
 
   for (const connection of ['close', 'keep-alive'])
@@ -89,6 +100,46 @@ webhooks:
       const sized = await post('/signed', pieces, { ...json, connection, 'content-length': size })
       await refused(sized, tooLarge)
     })
+
+  it('takes no more memory for a body that comes in chunks of one byte', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const memory = () => {
+      const file = readFileSync(`/proc/${daemon.process.pid}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(file)?.[1]) * 1024
+    }
+    const before = memory()
+    const socket = await openRaw(
+      daemon.url,
+      'POST /signed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    const chunks = limit / 2
+    await new Promise((resolve) => socket.write('1\r\n[\r\n'.repeat(chunks), resolve))
+    while ((await status()).queue.bytes < chunks);
+    const taken = memory() - before
+    socket.destroy()
+    assert.equal(taken < 100 * 1024 * 1024, true, `${taken} bytes for a body of ${chunks}`)
+    while ((await status()).queue.bytes > 0);
+  })
+
+  it('is 403 for what a web page sends to a webhook without a secret', async () => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const body = 'payload=%7B%7D'
+    const marks: Record<string, string>[] = [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]
+    for (const mark of marks) {
+      const reply = await post('/open', body, { ...form, ...mark })
+      assert.equal(reply.status, 403)
+      assert.equal(reply.json()['code'], 'origin-forbidden')
+      const { stage, code } = await lastRejected()
+      assert.deepEqual([stage, code], ['verify', 'origin-forbidden'])
+      const signed = await post('/signed', body, { ...headersFor(body), ...form, ...mark })
+      assert.equal(signed.status, 202)
+    }
+    assert.equal((await post('/open', body, form)).status, 202)
+  })
 
   it('takes a body of exactly the limit', async () => {
     const body = JSON.stringify('x'.repeat(limit - 2))

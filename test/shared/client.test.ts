@@ -12,7 +12,7 @@ import { setInterval } from 'node:timers'
 import { type Client, connect, readDaemonFile, whoAnswers } from '../../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
-import { challengeHeader, proofHeader, proofOf } from '../../shared/identity.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 const apiToken = 'the-token-of-this-home-0123456789abcdef'
@@ -39,6 +39,13 @@ const homeWith = async (url: string): Promise<Home> => {
   await writeFile(home.daemonJson, JSON.stringify({ pid: 1, url, version: '1', startedAt: '' }))
   await writeFile(home.apiToken, `${apiToken}\n`, { mode: 0o600 })
   return home
+}
+
+/** Answers the challenge of a request, as the daemon with this token does. */
+const prove = (request: IncomingMessage, response: ServerResponse, token = apiToken): void => {
+  const { localAddress, localPort } = request.socket
+  const challenge = String(request.headers[challengeHeader])
+  response.setHeader(proofHeader, proofOf(token, challenge, placeOf(localAddress, localPort)))
 }
 
 const refused = async (tried: Promise<unknown>, code: ErrorCode): Promise<void> =>
@@ -135,15 +142,30 @@ describe('a client at a port that another program holds', () => {
     assert.equal(await whoAnswers(parrot, apiToken), 'other-doorward')
     const withOtherToken = await listening(
       createHttpServer((request, response) => {
-        response.setHeader(
-          proofHeader,
-          proofOf('another', String(request.headers[challengeHeader])),
-        )
+        prove(request, response, 'another')
         response.end(health)
       }),
     )
     assert.equal(await whoAnswers(withOtherToken, apiToken), 'other-doorward')
     assert.equal(await whoAnswers(withOtherToken, undefined), 'other-doorward')
+  })
+
+  it('believes no proof that was fetched from the daemon at another port', async () => {
+    const daemon = await listening(
+      createHttpServer((request, response) => {
+        prove(request, response)
+        response.end(health)
+      }),
+    )
+    assert.equal(await whoAnswers(daemon, apiToken), 'ours')
+    const passOn = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+      const challenge = String(request.headers[challengeHeader])
+      const answer = await fetch(`${daemon}/health`, { headers: { [challengeHeader]: challenge } })
+      response.setHeader(proofHeader, answer.headers.get(proofHeader) ?? '')
+      response.end(health)
+    }
+    const relay = createHttpServer((request, response) => void passOn(request, response))
+    await refused(connect(await homeWith(await listening(relay))), 'daemon-foreign')
   })
 
   it('sends another challenge each time', async () => {
@@ -210,7 +232,7 @@ describe('a client of its daemon', () => {
   ): Promise<Client> => {
     const handle: RequestListener = (request, response) => {
       if (request.url !== '/health') return answer(request, response)
-      response.setHeader(proofHeader, proofOf(apiToken, String(request.headers[challengeHeader])))
+      prove(request, response)
       response.end('{}')
     }
     const client = await connect(await homeWith(await listening(createHttpServer(handle))))
@@ -243,6 +265,45 @@ describe('a client of its daemon', () => {
     ])
     assert.deepEqual(await client.post('/a'), ['POST', '/a', bearer, null, ''])
     assert.equal(await client.delete('/a'), undefined)
+  })
+
+  it('asks each new connection for a proof: a program that has the port by now gets no token', async () => {
+    const server = createHttpServer((request, response) => {
+      if (request.url === '/health') prove(request, response)
+      response.end('{}')
+    })
+    const url = await listening(server)
+    const client = await connect(await homeWith(url))
+    clients.push(client)
+    assert.deepEqual(await client.get('/'), {})
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+    await refused(client.get('/'), 'daemon-unreachable')
+
+    const heard: string[] = []
+    const squatter = createHttpServer((request, response) => {
+      heard.push(request.url ?? '', request.headers.authorization ?? 'no token')
+      response.end('{}')
+    })
+    servers.push(squatter)
+    squatter.listen(Number(new URL(url).port), '127.0.0.1')
+    await once(squatter, 'listening')
+    await refused(client.get('/'), 'daemon-foreign')
+    assert.deepEqual(heard, ['/health', 'no token'])
+  })
+
+  it('goes on over a new connection when the daemon has ended the idle one', async () => {
+    const asked: (string | undefined)[] = []
+    const client = await connected((request, response) => {
+      asked.push(request.url)
+      response.setHeader('connection', 'close')
+      response.end('{}')
+    })
+    for (const path of ['/1', '/2', '/3']) assert.deepEqual(await client.get(path), {})
+    assert.deepEqual(asked, ['/1', '/2', '/3'])
+    await Promise.all(['/4', '/5', '/6'].map(async (path) => client.get(path)))
+    assert.equal(asked.length, 6)
   })
 
   it('throws the problem that the daemon tells, with its code and hint', async () => {

@@ -1,19 +1,29 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { isSameText, proofOf } from '../../shared/identity.ts'
+import { isSameText, placeOf, proofOf } from '../../shared/identity.ts'
 
 describe('the proof of a daemon', () => {
-  it('is an HMAC of the challenge under the token, and holds neither', () => {
+  it('is an HMAC of the place and the challenge under the token, and holds neither', () => {
     const challenge = 'ab'.repeat(32)
     const expected = createHmac('sha256', 'token')
-      .update(`doorward-health:${challenge}`)
+      .update(`doorward-health:127.0.0.1 1:${challenge}`)
       .digest('hex')
-    assert.equal(proofOf('token', challenge), expected)
+    assert.equal(proofOf('token', challenge, placeOf('127.0.0.1', 1)), expected)
   })
 
-  it('differs with the token and with the challenge', () => {
-    const proofs = [proofOf('a', '1'), proofOf('b', '1'), proofOf('a', '2')]
-    assert.equal(new Set(proofs).size, 3)
+  it('differs with the token, the challenge, the address and the port', () => {
+    const proofs = [
+      proofOf('a', '1', placeOf('127.0.0.1', 1)),
+      proofOf('b', '1', placeOf('127.0.0.1', 1)),
+      proofOf('a', '2', placeOf('127.0.0.1', 1)),
+      proofOf('a', '1', placeOf('::1', 1)),
+      proofOf('a', '1', placeOf('127.0.0.1', 2)),
+    ]
+    assert.equal(new Set(proofs).size, proofs.length)
+  })
+
+  it('is the same for an address and for the same one mapped into IPv6', () => {
+    assert.equal(placeOf('::ffff:127.0.0.1', 1), placeOf('127.0.0.1', 1))
   })
 })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { plainLine, plainLines } from '../../shared/plain-text.ts'
+import { plainJson, plainLine, plainLines } from '../../shared/plain-text.ts'
 
 describe('plainLines', () => {
   const table: readonly [string, string, string][] = [
@@ -38,5 +38,17 @@ describe('plainLines', () => {
 describe('plainLine', () => {
   it('folds white space onto one line', () => {
     assert.equal(plainLine(' a\n\n b\t\u001b[31mc \r\n'), 'a b c')
+  })
+})
+
+describe('plainJson', () => {
+  it('means the same, without a character that a terminal acts on', () => {
+    const value = { text: '\u001b[2J\u007f\u009b2J\u202eevil\u2066\u200f\u061c ü 日本\n', ü: 1 }
+    for (const indent of [0, 2]) {
+      const json = plainJson(JSON.stringify(value, null, indent))
+      assert.doesNotMatch(json, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\p{Cf}]/u)
+      assert.deepEqual(JSON.parse(json), value)
+      assert.match(json, /ü 日本/)
+    }
   })
 })

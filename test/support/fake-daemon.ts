@@ -5,7 +5,7 @@ import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord, Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home.ts'
-import { challengeHeader, proofHeader, proofOf } from '../../shared/identity.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
 
 /** A program that speaks like the daemon, and also says what no daemon would. */
 export type FakeDaemon = {
@@ -34,7 +34,9 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     }
     if (pathname === '/health') {
       const challenge = String(request.headers[challengeHeader] ?? '')
-      response.setHeader(proofHeader, proofOf(apiToken, challenge))
+      const { localAddress, localPort } = request.socket
+      const place = placeOf(localAddress, localPort)
+      response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
       return json(200, { status: 'ok', name: 'doorward', version: '0.0.0' })
     }
     if (request.headers.authorization !== `Bearer ${apiToken}`) return json(401, {})

@@ -4,7 +4,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home.ts'
-import { challengeHeader, proofHeader, proofOf } from '../../../shared/identity.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../../shared/identity.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 export type Call = { readonly method: string; readonly path: string; readonly body: unknown }
@@ -33,7 +33,9 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
-      response.setHeader(proofHeader, proofOf(apiToken, challenge))
+      const { localAddress, localPort } = request.socket
+      const place = placeOf(localAddress, localPort)
+      response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
       response.end(JSON.stringify({ status: 'ok', name: 'doorward', version: '0.0.0' }))
       return
     }

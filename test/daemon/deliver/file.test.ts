@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { appendToFile } from '../../../daemon/deliver/file.ts'
@@ -33,16 +33,19 @@ describe('delivery to a file', () => {
     const path = join(home, 'mine.md')
     await writeFile(path, 'before\n')
     await chmod(path, 0o640)
-    await appendToFile(path, answered(), '/nowhere')
+    await appendToFile(path, answered(), await temporaryFolder())
     assert.equal(await readFile(path, 'utf8'), `before\n${section}`)
     assert.equal((await stat(path)).mode & 0o777, 0o640)
   })
 
   it('makes no folder outside home', async () => {
-    await assert.rejects(appendToFile(join(home, 'no/answers.md'), answered(), '/nowhere'), {
-      code: 'delivery-failed',
-      message: /folder does not exist/,
-    })
+    await assert.rejects(
+      appendToFile(join(home, 'no/answers.md'), answered(), await temporaryFolder()),
+      {
+        code: 'delivery-failed',
+        message: /folder does not exist/,
+      },
+    )
     await assert.rejects(stat(join(home, 'no')), { code: 'ENOENT' })
   })
 
@@ -111,7 +114,11 @@ describe('delivery to a file', () => {
       ...names,
       ...names.map((name) => join(home, name)),
       'tokens/x',
+      'token\u017f/x',
       'clients/x',
+      'logs/daemon.log',
+      'logs/daemon.log.1',
+      'logs/daemon.stderr',
     ])
       await assert.rejects(appendToFile(path, answered('SECRET=b'), home), {
         code: 'delivery-failed',
@@ -120,6 +127,26 @@ describe('delivery to a file', () => {
     assert.equal(await readFile(join(home, '.env'), 'utf8'), 'SECRET=a\n')
     for (const path of ['.env.md', 'configs/a.md', 'answers/.env', 'logs/a.md'])
       await appendToFile(path, answered(), home)
+  })
+
+  it("never writes into doorward's own files by way of a link", async () => {
+    const real = await temporaryFolder()
+    const linked = join(home, 'home')
+    await symlink(real, linked)
+    await mkdir(join(real, 'tokens'))
+    await symlink('tokens', join(real, 'reviews'))
+    for (const [path, homeFolder] of [
+      [join(real, '.env'), linked],
+      [join(linked, '.env'), real],
+      ['reviews/google.json', real],
+      ['reviews/google.json', linked],
+    ] as const)
+      await assert.rejects(appendToFile(path, answered('SECRET=b'), homeFolder), {
+        code: 'delivery-failed',
+        message: /own files/,
+      })
+    assert.deepEqual((await readdir(real)).toSorted(), ['reviews', 'tokens'])
+    assert.deepEqual(await readdir(join(real, 'tokens')), [])
   })
 
   it('quotes nothing of the answer in its error', async () => {

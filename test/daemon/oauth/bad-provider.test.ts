@@ -87,6 +87,21 @@ describe('provider that misbehaves', () => {
       (r) => r.writeHead(200, { 'content-type': 'application/json' }).end('x'.repeat(2 ** 21)),
       'provider-unavailable',
     ],
+    [
+      'an access token of two lines',
+      (r) => sendJson(r, 200, { access_token: 'gho_secretsecret1\nX: y', token_type: 'bearer' }),
+      'provider-refused',
+    ],
+    [
+      'a refresh token that is not ASCII',
+      (r) =>
+        sendJson(r, 200, {
+          access_token: 'access-1',
+          refresh_token: 'gho_secretsecret1\u009b2J',
+          token_type: 'bearer',
+        }),
+      'provider-refused',
+    ],
     ['nothing', (r) => r.destroy(), 'provider-unavailable'],
   ]
   for (const [what, token, code] of answers)
@@ -105,7 +120,7 @@ describe('provider that misbehaves', () => {
         sendJson(response, 200, {
           access_token: 'access-1',
           token_type: 'bearer',
-          scope: 'repo,user  gist',
+          scope: 'repo,user  gist \u001b[2J \u202eresu',
           id_token: 'not.a.jwt',
         }),
     }))

@@ -3,6 +3,7 @@ import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { beforeEach, describe, it } from 'mocha'
 import { listProblems, listProviders, listTokens } from '../../../daemon/oauth/accounts.ts'
+import { forgetClient, rememberClient } from '../../../daemon/oauth/client-file.ts'
 import {
   readToken,
   removeToken,
@@ -71,6 +72,21 @@ describe('token file', () => {
       await removeToken(home, 'github')
       assert.deepEqual(await readdir(home.tokens), [])
     })
+
+  it('leaves nothing of a provider after its removal, not even what was half written', async () => {
+    await writeToken(home, record)
+    await writeFile(`${path}.0123456789ab.tmp`, JSON.stringify(record), { mode: 0o600 })
+    await writeToken(home, { ...record, provider: 'github2' })
+    await removeToken(home, 'github')
+    assert.deepEqual(await readdir(home.tokens), ['github2.json'])
+
+    await rememberClient(home, 'github', { clientId: 'a', clientSecret: 'b' })
+    await rememberClient(home, 'github2', { clientId: 'a' })
+    await writeFile(join(home.clients, 'github.json.0123456789ab.tmp'), '{}', { mode: 0o600 })
+    await forgetClient(home, 'github')
+    await forgetClient(home, 'github')
+    assert.deepEqual(await readdir(home.clients), ['github2.json'])
+  })
 
   it('refuses a file that others can read, with the command that mends it', async () => {
     await writeToken(home, record)

@@ -39,6 +39,8 @@ describe('expandFileName', () => {
     ['..\\', '{{event.a}}', { a: '..\\x' }],
     ['NUL', '{{event.a}}', { a: 'a\0b' }],
     ['a line feed', '{{event.a}}', { a: 'a\nb' }],
+    ['a turn of direction', '{{event.a}}', { a: 'a\u202efdp.exe' }],
+    ['a C1 control character', '{{event.a}}', { a: 'a\u009b2J' }],
     ['300 characters', '{{event.a}}', { a: 'x'.repeat(300) }],
     ['an object with a slash in it', '{{event.a}}', { a: { b: 'c/d' } }],
     ['the whole payload with a slash in it', '{{event}}', { a: '/' }],
@@ -57,7 +59,7 @@ describe('expandFileName', () => {
         () => fileName(template, values),
         (error: Error & { code?: string }) => {
           assert.ok(error.code === 'target-invalid' || error.code === 'payload-not-json')
-          assert.doesNotMatch(error.message, /passwd|xxxx|[\u0000-\u001f]/)
+          assert.doesNotMatch(error.message, /passwd|xxxx|[\u0000-\u001f\u009b\u202e]/)
           return true
         },
       )

@@ -1,0 +1,109 @@
+import { type Agent, type IncomingMessage, request as httpRequest } from 'node:http'
+import type { Socket } from 'node:net'
+import { DoorwardError } from './errors.ts'
+
+export type RequestOptions = {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Default 30 s without a byte; long polls need more. */
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** Where a request goes: with `over`, on this very connection of the agent and on no other. */
+export type Connections = { readonly agent: Agent | false; readonly over?: Socket | undefined }
+
+/** That the connection a request was meant for has gone: nothing of the request was sent. */
+export class ConnectionGone extends Error {}
+
+/**
+ * Sends a request as JSON and gives the answer, still to be read. Throws `daemon-unreachable`,
+ * `interrupted`, or `ConnectionGone`.
+ */
+export const sendRequest = async (
+  url: URL,
+  method: string,
+  body: unknown,
+  { agent, over }: Connections,
+  options: RequestOptions = {},
+): Promise<IncomingMessage> => {
+  const payload = body === undefined ? undefined : JSON.stringify(body)
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      url,
+      {
+        method,
+        agent,
+        signal: options.signal,
+        headers: {
+          accept: 'application/json',
+          ...(payload === undefined
+            ? {}
+            : {
+                'content-type': 'application/json',
+                'content-length': String(Buffer.byteLength(payload)),
+              }),
+          ...options.headers,
+        },
+      },
+      resolve,
+    )
+    request.setTimeout(options.timeoutMs ?? 30_000, () =>
+      request.destroy(new Error('no answer in time')),
+    )
+    request.on('error', (error) =>
+      reject(
+        error instanceof ConnectionGone
+          ? error
+          : options.signal?.aborted
+            ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
+            : new DoorwardError(
+                'daemon-unreachable',
+                `the daemon at ${url.origin} does not answer`,
+                {
+                  cause: error,
+                  hint: 'doorward daemon status',
+                },
+              ),
+      ),
+    )
+    // An answer that is none of HTTP's usual ones (101, a tunnel) ends without any other event.
+    request.on('close', () =>
+      reject(new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} did not answer`)),
+    )
+    // Headers leave with the end: another connection is seen before anything is sent on it.
+    if (over)
+      request.once('socket', (socket) => {
+        if (socket === over) request.end(payload)
+        else request.destroy(new ConnectionGone())
+      })
+    else request.end(payload)
+  })
+}
+
+/** The whole answer as text; more than the limit, in bytes, is cut off and `internal`. */
+export const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> => {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      // Leaving the loop ends the connection too.
+      if (size > limitBytes)
+        throw new DoorwardError(
+          'internal',
+          `an answer of more than ${limitBytes} bytes was cut off`,
+        )
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    const cancelled = error instanceof Error && error.name === 'AbortError'
+    throw cancelled
+      ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
+      : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
+          cause: error,
+          hint: 'doorward daemon status',
+        })
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

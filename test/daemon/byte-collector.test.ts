@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { createByteCollector } from '../../daemon/byte-collector.ts'
+
+describe('a byte collector', () => {
+  it('gives back what came, in order, whatever the sizes of the pieces', () => {
+    const all = randomBytes(300_000)
+    const collector = createByteCollector()
+    const sizes = [0, 1, 7, 1023, 1024, 1025, 70_000, 3, 200_000]
+    let from = 0
+    for (const size of [...sizes, all.length]) {
+      collector.add(all.subarray(from, from + size))
+      from = Math.min(from + size, all.length)
+      assert.equal(collector.size(), from)
+    }
+    assert.deepEqual(collector.bytes(), all)
+    assert.equal(createByteCollector().bytes().length, 0)
+  })
+
+  it('copies, so that no piece stays in memory', () => {
+    const collector = createByteCollector()
+    const piece = Buffer.from('one')
+    collector.add(piece)
+    piece.fill(0)
+    assert.equal(collector.bytes().toString(), 'one')
+  })
+})

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { previewOf } from '../../../daemon/webhook/preview.ts'
+
+describe('the preview of an answer', () => {
+  it('is its first 600 characters, without what repaints a terminal', () => {
+    assert.equal(previewOf('all \u001b[31mgood\u001b[0m\r\n'), 'all good\n')
+    assert.equal(previewOf('x'.repeat(5000)).length, 600)
+    assert.equal(previewOf(''), '')
+  })
+
+  it('does not keep the whole answer in memory', () => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const megabyte = 1024 * 1024
+    const answer = (index: number) => Buffer.alloc(megabyte, `${index} yes\n`).toString()
+    collectGarbage()
+    const before = process.memoryUsage()
+    const previews = Array.from({ length: 100 }, (_, index) => previewOf(answer(index)))
+    collectGarbage()
+    const { heapUsed, external } = process.memoryUsage()
+    assert.equal(previews.length, 100)
+    assert.equal(heapUsed + external - before.heapUsed - before.external < 20 * megabyte, true)
+  })
+})
