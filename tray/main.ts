@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt, prepareHome } from '../shared/home.ts'
-import { becomeOnlyOne } from './only-one.ts'
+import { lockHome } from '../shared/instance-lock.ts'
 import { runTray } from './tray.ts'
 
 /** Starts the tray of one home: `node dist/tray/main.js [--home DIR]`. */
@@ -14,11 +14,12 @@ const main = async (): Promise<number> => {
   const folder = join(home.run, 'tray')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   process.chdir(folder)
-  if (!(await becomeOnlyOne(home.root))) {
-    process.stderr.write(`the tray of ${home.root} runs already\n`)
-    return 0
+  const unlock = await lockHome(home, 'tray')
+  try {
+    await runTray(home, folder)
+  } finally {
+    await unlock()
   }
-  await runTray(home, folder)
   return 0
 }
 
@@ -38,6 +39,8 @@ const describe = (error: unknown): string => {
 
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${describe(error)}\n`)
+  // What was asked for is there.
+  if (error instanceof DoorwardError && error.code === 'already-running') return 0
   return error instanceof DoorwardError && error.code === 'usage' ? 2 : 1
 })
 // A notify-send that hangs would keep the process alive.

@@ -189,7 +189,7 @@ describeOnLinux('the tray on a desktop', () => {
     await untilStatus('Ready')
     const second = start()
     assert.equal(await second.ended, 0)
-    assert.match(second.stderr(), /runs already/)
+    assert.match(second.stderr(), /already runs/)
 
     first.process.kill('SIGKILL')
     await first.ended

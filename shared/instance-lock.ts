@@ -3,16 +3,19 @@ import { readFileSync } from 'node:fs'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { type Home, systemReason } from '../shared/home.ts'
+import { DoorwardError, systemCode } from './errors.ts'
+import { type Home, systemReason } from './home.ts'
 
 /**
- * Makes this process the only daemon of a home, by `run/daemon.lock`. A lock whose process has gone,
- * even by SIGKILL, is taken over. Throws `already-running` with the pid, `home-unusable` where the
+ * Makes this process the only daemon, or the only tray, of a home, by `run/daemon.lock` or
+ * `run/tray.lock`. A lock whose process has gone, even by SIGKILL, is taken over. Throws `already-running` with the pid, `home-unusable` where the
  * file system cannot do it. Returns how to let go.
  */
-export const lockHome = async (home: Home): Promise<() => Promise<void>> => {
-  const path = join(home.run, 'daemon.lock')
+export const lockHome = async (
+  home: Home,
+  what: 'daemon' | 'tray' = 'daemon',
+): Promise<() => Promise<void>> => {
+  const path = join(home.run, `${what}.lock`)
   const mine = `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
   try {
     // After a crash one try is enough; more are needed only while others do the same.
@@ -22,8 +25,8 @@ export const lockHome = async (home: Home): Promise<() => Promise<void>> => {
       if (holder !== undefined)
         throw new DoorwardError(
           'already-running',
-          `a daemon with pid ${pidOf(holder)} already runs on ${home.root}`,
-          { hint: 'doorward daemon status, or doorward daemon restart' },
+          `a ${what} with pid ${pidOf(holder)} already runs on ${home.root}`,
+          what === 'daemon' ? { hint: 'doorward daemon status, or doorward daemon restart' } : {},
         )
       await setTimeout(20)
     }

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { lockHome } from '../../daemon/instance-lock.ts'
+import { lockHome } from '../../shared/instance-lock.ts'
 import { type Home, prepareHome } from '../../shared/home.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
