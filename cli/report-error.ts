@@ -1,5 +1,6 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import { plainJson, plainLines } from '../shared/plain-text.ts'
+import { asTyped } from './as-typed.ts'
 
 /** The document that `--json` prints on standard error, with the field names of the API. */
 export type ErrorDocument = {
@@ -33,7 +34,7 @@ export const reportError = (error: unknown, json: boolean): void => {
     return
   }
   process.stderr.write(`doorward: ${plainLines(document.detail)}\n`)
-  if (document.hint) process.stderr.write(`hint: ${plainLines(document.hint)}\n`)
+  if (document.hint) process.stderr.write(`hint: ${plainLines(asTyped(document.hint))}\n`)
   if (process.env['DOORWARD_DEBUG'] && error instanceof Error && error.stack)
     process.stderr.write(`${plainLines(error.stack)}\n`)
 }

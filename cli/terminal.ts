@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { asTyped } from './as-typed.ts'
 import { plainJson } from '../shared/plain-text.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -45,7 +46,7 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
     printJson: (value) => write(plainJson(JSON.stringify(value, null, 2))),
     printJsonLine: (value) => write(plainJson(JSON.stringify(value))),
     say: (text) => {
-      if (!quiet && !json) writeError(text)
+      if (!quiet && !json) writeError(asTyped(text))
     },
     warn: writeError,
     paint: painter(process.stdout.isTTY),
