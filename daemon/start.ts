@@ -11,6 +11,7 @@ import { type Config, loadConfig } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import { writeWhole } from '../shared/write-whole.ts'
 import { createInvoke } from './agents/invoke.ts'
+import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { createApp } from './app.ts'
 import { createByteBudget } from './byte-budget.ts'
@@ -74,6 +75,8 @@ const serve = async (
 ): Promise<RunningDaemon> => {
   const { server: serverConfig, queue: queueConfig, events: eventsConfig } = config.gateway
   const { log, close: closeLog } = openLog(home, logLevelOf(env))
+  const leftovers = await endLeftovers(home)
+  if (leftovers > 0) log.warn({ agents: leftovers }, 'ended agents of a daemon that was killed')
   const startedAt = new Date()
   const events = createEventStore(eventsConfig.keep)
   const budget = createByteBudget(queueConfig.max_bytes)
@@ -127,7 +130,7 @@ const serve = async (
       budget,
       queue,
       events,
-      runEvent: createRunEvent(createInvoke(env), createDeliver(home.root), log),
+      runEvent: createRunEvent(createInvoke(env, noteRuns(home)), createDeliver(home.root), log),
       log,
     }),
     routers: [

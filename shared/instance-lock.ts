@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, systemReason } from './home.ts'
+import { startOf, statOf } from './process-start.ts'
 
 /**
  * Makes this process the only daemon, or the only tray, of a home, by `run/daemon.lock` or
@@ -113,17 +113,4 @@ const isAlive = (holder: string): boolean => {
   if (now?.state === 'Z') return false
   // The number may have been given to another process since: then its start differs.
   return start === '?' || now === undefined || now.start === start
-}
-
-const startOf = (pid: number): string | undefined => statOf(pid)?.start
-
-/** State of a process and when it started, in ticks since boot (proc(5), fields 3 and 22 of stat); Linux only. */
-const statOf = (pid: number): { state?: string; start?: string } | undefined => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state: fields[0], start: fields[19] }
-  } catch {
-    return undefined
-  }
 }

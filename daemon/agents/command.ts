@@ -6,9 +6,17 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
 import { cleanEnvironment } from './clean-environment.ts'
 import { type Answer, cutText } from './answer.ts'
+import { type NoteRun, folderPrefix } from './leftovers.ts'
 import { type Ended, runProcess } from './run-process.ts'
 
 const stderrLines = 5
+
+type Surroundings = {
+  /** Ours, of which the agent gets a part. */
+  readonly env: NodeJS.ProcessEnv
+  readonly noteRun: NoteRun
+  readonly signal: AbortSignal
+}
 
 /**
  * Runs the program of a `command` agent: no shell, the prompt on its standard input, a clean
@@ -18,11 +26,10 @@ const stderrLines = 5
 export const runCommand = async (
   agent: CommandAgent,
   prompt: string,
-  env: NodeJS.ProcessEnv,
-  signal: AbortSignal,
+  { env, noteRun, signal }: Surroundings,
 ): Promise<Answer> => {
-  const folder =
-    agent.cwd === undefined ? await mkdtemp(join(tmpdir(), 'doorward-agent-')) : undefined
+  const folder = agent.cwd === undefined ? await mkdtemp(join(tmpdir(), folderPrefix)) : undefined
+  let forget: (() => Promise<void>) | undefined
   try {
     const ended = await runProcess({
       argv: agent.command,
@@ -32,11 +39,15 @@ export const runCommand = async (
       timeoutMs: agent.timeout,
       outputLimitBytes: agent.output_limit,
       signal,
+      onStart: (pid) => {
+        forget = noteRun(pid, folder)
+      },
     })
     return answerOf(agent, ended)
   } catch (error) {
     throw error instanceof DoorwardError ? error : notStarted(agent, error)
   } finally {
+    await forget?.()
     if (folder !== undefined)
       await rm(folder, { recursive: true, force: true }).catch(() => undefined)
   }

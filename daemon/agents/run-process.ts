@@ -10,6 +10,8 @@ export type ProcessOptions = {
   readonly outputLimitBytes: number
   /** Stops the program; with the reason `at-once` it has half a second instead of 5. */
   readonly signal: AbortSignal
+  /** Told the number of the process, which is that of its group too, as soon as it runs. */
+  readonly onStart?: (pid: number) => void
 }
 
 export type Ended = {
@@ -42,6 +44,7 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
     detached: process.platform !== 'win32',
     windowsHide: true,
   })
+  if (child.pid !== undefined) options.onStart?.(child.pid)
   const stdout = collectFirst(child, options.outputLimitBytes)
   const stderr = collectLast(child, stderrBytes)
   // A program may end without reading its input: EPIPE is no fault.

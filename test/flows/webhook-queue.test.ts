@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { EventRecord, Status } from '../../shared/api.ts'
@@ -8,23 +7,9 @@ import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemo
 import { fixtureAgent, untilGone } from '../support/fixtures.ts'
 import { type Reply, send } from '../support/http.ts'
 import { openRaw } from '../support/raw.ts'
+import { untilText } from '../support/until-text.ts'
 import { type Reports, startReports } from '../support/reports.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-
-/** Waits until a file exists and its text fits. */
-const untilText = async (folder: string, name: string, fits: RegExp): Promise<string> => {
-  const watcher = watch(folder)
-  try {
-    for (;;) {
-      const changed = once(watcher, 'change')
-      const text = await readFile(join(folder, name), 'utf8').catch(() => '')
-      if (fits.test(text)) return text
-      await changed
-    }
-  } finally {
-    watcher.close()
-  }
-}
 
 describe('the queue of the daemon', () => {
   let reports: Reports

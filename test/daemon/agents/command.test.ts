@@ -26,7 +26,8 @@ const run = (
 ): Promise<Answer> => {
   const { prompt = 'a prompt', signal = new AbortController().signal, ...rest } = more
   const env = { ...process.env, HOOK_SECRET: 'canary-secret', KEY: 'key-value' }
-  return runCommand(agentOf(command, rest), prompt, env, signal)
+  const noteRun = () => async () => undefined
+  return runCommand(agentOf(command, rest), prompt, { env, noteRun, signal })
 }
 
 /** The error of a run that fails. */

@@ -1,0 +1,80 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { readFile, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import type { Home } from '../../shared/home.ts'
+import { startOf } from '../../shared/process-start.ts'
+
+/** What the folders are called that agents without a `cwd` work in. */
+export const folderPrefix = 'doorward-agent-'
+
+/** Notes that a program runs; returns what takes the note away when it has ended. */
+export type NoteRun = (pid: number, folder: string | undefined) => () => Promise<void>
+
+const foldersOf = (home: Home): string => join(home.run, 'agents')
+
+/**
+ * Notes running agents in `run/agents`, one file each, so that the next daemon can end them should this
+ * one be killed: they have process groups of their own and live on. Throws nothing: without a note an
+ * agent runs as well.
+ */
+export const noteRuns =
+  (home: Home): NoteRun =>
+  (pid, folder) => {
+    const path = join(foldersOf(home), `${pid}.json`)
+    try {
+      mkdirSync(foldersOf(home), { recursive: true, mode: 0o700 })
+      // At once, before anything can happen to us.
+      writeFileSync(path, JSON.stringify({ pid, start: startOf(pid), folder }), { mode: 0o600 })
+    } catch {
+      return async () => undefined
+    }
+    return async () => rm(path, { force: true }).catch(() => undefined)
+  }
+
+/**
+ * Ends the agents that a killed daemon left running, with their process groups, and removes their
+ * folders. Only a process that started when the note says is one of them; where the system does not
+ * tell (all but Linux) none is ended. Returns how many were. Call it while holding the home's lock.
+ */
+export const endLeftovers = async (home: Home): Promise<number> => {
+  let ended = 0
+  for (const name of await readdir(foldersOf(home)).catch(() => [])) {
+    const path = join(foldersOf(home), name)
+    const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
+    if (note && killLeftover(note)) ended += 1
+    if (note?.folder !== undefined && isAgentFolder(note.folder))
+      await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
+    await rm(path, { force: true }).catch(() => undefined)
+  }
+  return ended
+}
+
+type Note = { readonly pid: number; readonly start?: string; readonly folder?: string }
+
+const parseNote = (text: string): Note | undefined => {
+  try {
+    const { pid, start, folder } = JSON.parse(text) as Record<string, unknown>
+    if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1) return undefined
+    return {
+      pid,
+      ...(typeof start === 'string' && { start }),
+      ...(typeof folder === 'string' && { folder }),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+const killLeftover = ({ pid, start }: Note): boolean => {
+  if (start === undefined || startOf(pid) !== start) return false
+  try {
+    process.kill(-pid, 'SIGKILL')
+    return true
+  } catch {
+    return false
+  }
+}
+
+const isAgentFolder = (folder: string): boolean =>
+  dirname(folder) === tmpdir() && basename(folder).startsWith(folderPrefix)

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startDaemon } from '../support/daemon.ts'
+import { fixtureAgent, isRunning, untilGone } from '../support/fixtures.ts'
+import { send } from '../support/http.ts'
+import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { untilText } from '../support/until-text.ts'
+
+type Note = { readonly pid: number; readonly folder: string }
+
+const notesOf = async (run: string): Promise<Note[]> => {
+  const folder = join(run, 'agents')
+  const names = await readdir(folder).catch(() => [])
+  return Promise.all(
+    names.map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8')) as Note),
+  )
+}
+
+describe('a daemon that was killed', () => {
+  it('leaves agents that the next one ends, with all that they started and their folder', async function () {
+    // Elsewhere the system does not tell when a process started, and none is ended.
+    if (process.platform !== 'linux') this.skip()
+    const folder = await temporaryFolder()
+    const command = JSON.stringify(fixtureAgent('ignores-sigterm', join(folder, 'pids')))
+    const first = await startDaemon({
+      webhooks: 'webhooks:\n  - { path: /a, agent: stubborn, prompt_template: x }\n',
+      agents: `agents:\n  stubborn: { kind: command, command: ${command} }\n`,
+    })
+    const headers = { 'content-type': 'application/json' }
+    assert.equal((await send(`${first.url}/a`, { headers, body: '{}' })).status, 202)
+    const pids = (await untilText(folder, 'pids', /./)).split(' ').map(Number)
+    const [note] = await notesOf(first.home.run)
+    assert.ok(note && pids[0] === note.pid && existsSync(note.folder))
+    assert.ok(note.folder.startsWith(tmpdir()))
+
+    first.client.close()
+    const ended = once(first.process, 'exit')
+    first.process.kill('SIGKILL')
+    await ended
+    for (const pid of pids) assert.equal(await isRunning(pid), true)
+
+    const second = await startDaemon({ home: first.home })
+    for (const pid of pids) await untilGone(pid)
+    assert.equal(existsSync(note.folder), false)
+    assert.deepEqual(await notesOf(first.home.run), [])
+    assert.equal(await second.stop(), 0)
+    assert.match(
+      await readFile(first.home.log, 'utf8'),
+      /"agents":1.*agents of a daemon that was killed/,
+    )
+  })
+
+  it('leaves nothing that makes the next one end a stranger or remove a folder of another', async () => {
+    const home = await temporaryHome()
+    const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60000)'], {
+      detached: true,
+      stdio: 'ignore',
+    })
+    const precious = await temporaryFolder()
+    const agents = join(home.run, 'agents')
+    await mkdir(agents, { recursive: true, mode: 0o700 })
+    const notes = {
+      'reused.json': JSON.stringify({ pid: stranger.pid, start: '1', folder: precious }),
+      'unknown.json': JSON.stringify({
+        pid: stranger.pid,
+        folder: `${tmpdir()}/doorward-agent-x/..`,
+      }),
+      'all.json': '{"pid":1,"start":"1"}',
+      'broken.json': '{"pid":',
+    }
+    for (const [name, text] of Object.entries(notes)) await writeFile(join(agents, name), text)
+    const daemon = await startDaemon({ home })
+    assert.equal(await daemon.stop(), 0)
+    assert.equal(await isRunning(stranger.pid ?? 0), true)
+    assert.equal(existsSync(precious), true)
+    assert.deepEqual(await readdir(agents), [])
+    const gone = once(stranger, 'exit')
+    stranger.kill('SIGKILL')
+    await gone
+  })
+})
