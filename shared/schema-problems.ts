@@ -39,6 +39,11 @@ export const problemsOf = (
     const reason = issue.issues[0]?.message ?? 'not a name that can be used here'
     return [file.problemAt(path, reason)]
   }
+  if (path.length === 0) {
+    const known = keysAt(name, path, value)
+    const hint = known.length === 1 ? `it begins with ${known[0]}:` : `known: ${known.join(', ')}`
+    return [file.problemAt(path, issue.message, hint)]
+  }
   return [file.problemAt(path, issue.message)]
 }
 

@@ -121,9 +121,9 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'a list where the whole should be a map': [
       { webhooks: '- path: /a\n', agents: 'hello\n', gateway: '3\n' },
-      'gateway.yaml:1:1 must be a map',
-      'agents.yaml:1:1 must be a map',
-      'webhooks.yaml:1:1 must be a map',
+      'gateway.yaml:1:1 must be a map (known: server, oauth, queue, events, providers)',
+      'agents.yaml:1:1 must be a map (it begins with agents:)',
+      'webhooks.yaml:1:1 must be a map (it begins with webhooks:)',
     ],
   })
 
