@@ -39,29 +39,24 @@ export const receive = async (
   }
   try {
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        reject(
-          new DoorwardError('body-timeout', `the body did not arrive in ${bodyTimeoutMs / 1000} s`),
-        )
-      }, bodyTimeoutMs)
-      const settle = (done: () => void) => () => {
+      const timer = setTimeout(() => end(() => tooSlow(bodyTimeoutMs)), bodyTimeoutMs)
+      let isOver = false
+      const end = (why?: () => DoorwardError) => {
+        if (isOver) return
+        isOver = true
         clearTimeout(timer)
-        done()
+        if (why) reject(why())
+        else resolve()
       }
       request.on('data', (chunk: Buffer) => {
-        if (counted + chunk.length > maxBodyBytes)
-          return settle(() => reject(tooLarge(maxBodyBytes)))()
-        if (!budget.take(chunk.length)) return settle(() => reject(noRoom()))()
+        if (counted + chunk.length > maxBodyBytes) return end(() => tooLarge(maxBodyBytes))
+        if (!budget.take(chunk.length)) return end(noRoom)
         counted += chunk.length
         body.add(chunk)
       })
-      request.once('end', settle(resolve))
-      const aborted = () =>
-        reject(
-          new DoorwardError('body-aborted', 'the sender went away before the body was complete'),
-        )
-      request.once('error', settle(aborted))
-      request.once('close', settle(aborted))
+      request.once('end', () => end())
+      request.once('error', () => end(aborted))
+      request.once('close', () => end(aborted))
     })
   } catch (error) {
     request.removeAllListeners('data')
@@ -70,6 +65,12 @@ export const receive = async (
   }
   return { bytes: body.bytes(), release }
 }
+
+const tooSlow = (limitMs: number) =>
+  new DoorwardError('body-timeout', `the body did not arrive in ${limitMs / 1000} s`)
+
+const aborted = () =>
+  new DoorwardError('body-aborted', 'the sender went away before the body was complete')
 
 const tooLarge = (limit: number) =>
   new DoorwardError('body-too-large', `the body is larger than ${limit} bytes`, {
