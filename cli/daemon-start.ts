@@ -1,8 +1,9 @@
 import { pathToFileURL } from 'node:url'
+import { daemonMain } from '../shared/spawn-daemon.ts'
 import type { Context } from './context.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { reportError } from './report-error.ts'
-import { StartError, daemonMain, spawnDaemon } from './spawn-daemon.ts'
+import { StartError, startAndConnect } from './start-and-connect.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Starts the daemon unless it runs, and prints its url and pid. Exit code 78 passes through. */
@@ -20,7 +21,7 @@ export const startDaemon = async (
     return
   }
   try {
-    const client = await spawnDaemon(home)
+    const client = await startAndConnect(home)
     client.close()
     printStarted(terminal, client.daemon, 'started')
   } catch (error) {

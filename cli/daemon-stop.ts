@@ -1,6 +1,7 @@
 import type { Status } from '../shared/api.ts'
+import { isAlive } from '../shared/process-state.ts'
 import type { Context } from './context.ts'
-import { findRunningDaemon, isAlive } from './find-daemon.ts'
+import { findRunningDaemon } from './find-daemon.ts'
 import { interruptSignal, pause } from './interrupt.ts'
 
 /** Asks the daemon to end and waits until its process has gone; none running is fine. */

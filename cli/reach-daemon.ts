@@ -10,8 +10,8 @@ export const reachDaemon = async ({ home, start, terminal }: Context): Promise<C
   if (!start) return findDaemon(home)
   const running = await findRunningDaemon(home)
   if (running) return running
-  const { spawnDaemon } = await import('./spawn-daemon.ts')
-  const client = await spawnDaemon(home)
+  const { startAndConnect } = await import('./start-and-connect.ts')
+  const client = await startAndConnect(home)
   terminal.say(`started the daemon (${client.daemon.url}, pid ${client.daemon.pid})`)
   return client
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, systemReason } from './home.ts'
-import { startOf, statOf } from './process-start.ts'
+import { isAlive, startOf } from './process-state.ts'
 
 /**
  * Makes this process the only daemon, or the only tray, of a home, by `run/daemon.lock` or
@@ -53,7 +53,7 @@ const acquire = async (path: string, mine: string): Promise<string | undefined> 
     if (await linked(unique, path)) return mine
     const holder = await contentOf(path)
     if (holder === undefined) return undefined
-    if (isAlive(holder)) return holder
+    if (isHeld(holder)) return holder
     const claim = `${path}.after-${nonceOf(holder)}`
     if ((await acquire(claim, mine)) !== mine) return undefined
     try {
@@ -99,18 +99,11 @@ const contentOf = async (path: string): Promise<string | undefined> => {
   }
 }
 
-const isAlive = (holder: string): boolean => {
+const isHeld = (holder: string): boolean => {
   const [pidText = '', start = '?'] = holder.split(' ')
   const pid = Number(pidText)
-  if (!Number.isSafeInteger(pid) || pid <= 0) return false
-  try {
-    process.kill(pid, 0)
-  } catch (error) {
-    return systemCode(error) === 'EPERM'
-  }
-  const now = statOf(pid)
-  // A zombie answers signals for as long as nobody reaps it, in a container without an init for ever.
-  if (now?.state === 'Z') return false
+  if (!Number.isSafeInteger(pid) || pid <= 0 || !isAlive(pid)) return false
   // The number may have been given to another process since: then its start differs.
-  return start === '?' || now === undefined || now.start === start
+  const now = startOf(pid)
+  return start === '?' || now === undefined || now === start
 }

@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { sep } from 'node:path'
 import type { Home } from '../shared/home.ts'
+import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { labelOf } from './label.ts'
 
 /**
@@ -11,28 +9,17 @@ import { labelOf } from './label.ts'
  * `onFailed` hears why: what it wrote to standard error. Throws what the file system refuses.
  */
 export const startDaemon = (home: Home, onFailed: (why: string) => void): void => {
-  const main = fileURLToPath(new URL('../daemon/main.js', import.meta.url))
-  const stderrPath = join(home.logs, 'daemon.stderr')
-  const stderr = openSync(stderrPath, 'w', 0o600)
-  try {
-    const child = spawn(process.execPath, [main, '--home', home.root], {
-      cwd: home.root,
-      detached: true,
-      stdio: ['ignore', 'ignore', stderr],
-      windowsHide: true,
-    })
-    child.once('error', () => onFailed('it cannot be run'))
-    child.once('exit', (code, signal) => {
-      if (code === 0) return
-      reasonIn(stderrPath, home.root).then(
-        (line) => onFailed(line || `it ended with ${signal ?? `exit code ${code}`}`),
-        () => onFailed(`it ended with ${signal ?? `exit code ${code}`}`),
-      )
-    })
-    child.unref()
-  } finally {
-    closeSync(stderr)
-  }
+  const child = spawnDaemon(home)
+  child.once('message', () => child.disconnect())
+  child.once('error', () => onFailed('it cannot be run'))
+  child.once('exit', (code, signal) => {
+    if (code === 0) return
+    reasonIn(stderrOf(home), home.root).then(
+      (line) => onFailed(line || `it ended with ${signal ?? `exit code ${code}`}`),
+      () => onFailed(`it ended with ${signal ?? `exit code ${code}`}`),
+    )
+  })
+  child.unref()
 }
 
 /** A problem in a file says more than that the configuration cannot be used; it is the second line. */

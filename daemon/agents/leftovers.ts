@@ -3,7 +3,7 @@ import { readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { startOf } from '../../shared/process-start.ts'
+import { startOf } from '../../shared/process-state.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 export const folderPrefix = 'doorward-agent-'

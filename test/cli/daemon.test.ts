@@ -4,7 +4,7 @@ import { appendFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/pr
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { isAlive } from '../../cli/find-daemon.ts'
+import { isAlive } from '../../shared/process-state.ts'
 import type { Home } from '../../shared/home.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { answers, resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'

@@ -1,18 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { open, readFile } from 'node:fs/promises'
+import type { ChildProcess } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
 import { plainLines } from '../shared/plain-text.ts'
-import { packageFolder } from '../shared/version.ts'
+import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
+import { isAlive } from '../shared/process-state.ts'
 import { exitFailed, exitUnusable } from './exit-code.ts'
-import { findRunningDaemon, isAlive } from './find-daemon.ts'
+import { findRunningDaemon } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
-
-/** The daemon's program. */
-export const daemonMain = fileURLToPath(new URL('dist/daemon/main.js', packageFolder))
 
 const startTimeoutMs = 20_000
 
@@ -30,22 +27,9 @@ export class StartError extends DoorwardError {
  * Starts the daemon as a process of its own that outlives this one, and waits until it answers.
  * Throws `StartError` with the last lines of its standard error.
  */
-export const spawnDaemon = async (home: Home): Promise<Client> => {
+export const startAndConnect = async (home: Home): Promise<Client> => {
   await prepareHome(home)
-  const stderrPath = join(home.logs, 'daemon.stderr')
-  const stderr = await open(stderrPath, 'w', 0o600)
-  let child: ChildProcess
-  try {
-    await stderr.chmod(0o600)
-    child = spawn(process.execPath, [daemonMain, '--home', home.root], {
-      cwd: home.root,
-      detached: true,
-      windowsHide: true,
-      stdio: ['ignore', 'ignore', stderr.fd, 'ipc'],
-    })
-  } finally {
-    await stderr.close()
-  }
+  const child = spawnDaemon(home)
   const ended = await untilListening(child)
   if (ended === 'listening') return connect(home)
   if (ended === 'late') {
@@ -54,7 +38,7 @@ export const spawnDaemon = async (home: Home): Promise<Client> => {
   }
   const other = await anotherStarted(home)
   if (other) return other
-  const said = plainLines(await readFile(stderrPath, 'utf8').catch(() => '')).trim()
+  const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
   throw startError(ended, said)
 }
 

@@ -1,0 +1,31 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, fchmodSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Home } from './home.ts'
+import { packageFolder } from './version.ts'
+
+/** The daemon's program. */
+export const daemonMain = fileURLToPath(new URL('dist/daemon/main.js', packageFolder))
+
+/** Where a daemon in the background leaves what it writes to standard error, newest start only. */
+export const stderrOf = (home: Home): string => join(home.logs, 'daemon.stderr')
+
+/**
+ * Starts the daemon as a process of its own that outlives this one. Its channel says when it listens;
+ * who does not want it disconnects. Throws what the file system refuses.
+ */
+export const spawnDaemon = (home: Home): ChildProcess => {
+  const stderr = openSync(stderrOf(home), 'w', 0o600)
+  try {
+    fchmodSync(stderr, 0o600)
+    return spawn(process.execPath, [daemonMain, '--home', home.root], {
+      cwd: home.root,
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', 'ignore', stderr, 'ipc'],
+    })
+  } finally {
+    closeSync(stderr)
+  }
+}
