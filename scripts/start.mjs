@@ -36,6 +36,9 @@ const startDaemon = async () => {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  // It runs in the foreground: however we end, as when `| head` closes our output, it ends too.
+  process.on('exit', () => child.kill('SIGTERM'))
+  process.stdout.on('error', () => process.exit(0))
   const ended = once(child, 'exit').then(([code]) => code ?? 1)
   const first = await Promise.race([once(child, 'message'), ended])
   if (typeof first === 'number') process.exit(first)

@@ -6,17 +6,21 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cleanEnvironment } from '../support/daemon.ts'
+import { untilGone } from '../support/fixtures.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Runs `npm start`'s script until it has said its last line, then ends it as Ctrl-C does. */
-const startOnce = async (home: string): Promise<{ output: string; code: number | null }> => {
-  const child = spawn(process.execPath, [join(root, 'scripts/start.mjs')], {
+const spawnStart = (home: string) =>
+  spawn(process.execPath, [join(root, 'scripts/start.mjs')], {
     cwd: root,
     env: cleanEnvironment({ DOORWARD_HOME: home, DOORWARD_PORT: '0' }),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+
+/** Runs `npm start`'s script until it has said its last line, then ends it as Ctrl-C does. */
+const startOnce = async (home: string): Promise<{ output: string; code: number | null }> => {
+  const child = spawnStart(home)
   let output = ''
   const lastLine = new Promise<void>((resolve) => {
     child.stdout.on('data', (chunk: Buffer) => {
@@ -81,5 +85,18 @@ describe('npm start', () => {
     assert.equal(code, 0, output)
     assert.deepEqual(await read(), before)
     assert.doesNotMatch(output, /installing|building/)
+  })
+
+  it('leaves no daemon behind when its output is closed early', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    const child = spawnStart(home)
+    await once(child.stdout, 'data')
+    const file = await readFile(join(home, 'run/daemon.json'), 'utf8')
+    const { pid } = JSON.parse(file) as { pid: number }
+    child.stdout.destroy()
+    await once(child, 'exit')
+    assert.equal(child.exitCode, 0)
+    await untilGone(pid)
+    assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 })
