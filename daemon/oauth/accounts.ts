@@ -1,10 +1,10 @@
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { findClient } from './client-file.ts'
+import { findClient } from './provider/client-file.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { findProvider, providerNames } from './providers.ts'
-import { readToken, tokenProviders } from './token-file.ts'
-import { type TokenRecord, summaryOf } from './token-record.ts'
+import { findProvider, providerNames } from './provider/providers.ts'
+import { readToken, tokenProviders } from './token/token-file.ts'
+import { type TokenRecord, summaryOf } from './token/token-record.ts'
 
 type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
 

@@ -2,9 +2,9 @@ import { Router, type RouterContext } from '@koa/router'
 import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readJsonBody } from '../read-json-body.ts'
-import type { Logins } from './login.ts'
-import type { LogOut } from './logout.ts'
-import { isProviderName } from './providers.ts'
+import type { Logins } from './login/login.ts'
+import type { LogOut } from './logout/logout.ts'
+import { isProviderName } from './provider/providers.ts'
 
 const maxWaitSeconds = 60
 

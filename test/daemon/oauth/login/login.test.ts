@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { Logout, TokenSummary } from '../../../shared/api.ts'
-import { logoutSchema, startedLoginSchema, tokenSummarySchema } from '../../../shared/api.ts'
+import type { Logout, TokenSummary } from '../../../../shared/api.ts'
+import { logoutSchema, startedLoginSchema, tokenSummarySchema } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../support/authorization-server.ts'
-import { browse } from '../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+} from '../../../support/authorization-server.ts'
+import { browse } from '../../../support/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 
 describe('login', () => {
   let server: AuthorizationServer

@@ -3,10 +3,10 @@ import { readFile, readdir } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import type { Login, Logout } from '../../../shared/api.ts'
-import { visit } from '../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
-import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+import type { Login, Logout } from '../../../../shared/api.ts'
+import { visit } from '../../../support/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { type Script, sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
 
 describe('provider that misbehaves', () => {
   let app: OAuthApp

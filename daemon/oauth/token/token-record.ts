@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Account, TokenSummary } from '../../shared/api.ts'
-import type { Grant } from './exchange.ts'
-import type { Attempt } from './pending.ts'
+import type { Account, TokenSummary } from '../../../shared/api.ts'
+import type { Grant } from '../login/exchange.ts'
+import type { Attempt } from '../login/pending.ts'
 
 /** One file in `tokens/`. Fields that a newer version wrote are kept. */
 export const tokenRecordSchema = z.looseObject({

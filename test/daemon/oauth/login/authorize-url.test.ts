@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { authorizeUrl } from '../../../daemon/oauth/authorize-url.ts'
-import { findProvider } from '../../../daemon/oauth/providers.ts'
-import { gatewayOf } from '../../support/oauth-app.ts'
+import { authorizeUrl } from '../../../../daemon/oauth/login/authorize-url.ts'
+import { findProvider } from '../../../../daemon/oauth/provider/providers.ts'
+import { gatewayOf } from '../../../support/oauth-app.ts'
 
 const request = {
   clientId: 'client 1',

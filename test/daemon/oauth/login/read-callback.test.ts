@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { readCallback, readState, safeErrorCode } from '../../../daemon/oauth/read-callback.ts'
+import {
+  readCallback,
+  readState,
+  safeErrorCode,
+} from '../../../../daemon/oauth/login/read-callback.ts'
 
 const anyIssuer = { issuer: undefined, issuerRequired: false }
 const known = { issuer: 'https://id.example', issuerRequired: false }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { Account, Login } from '../../shared/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { isSameText } from '../../shared/identity.ts'
-import type { Client } from './client-file.ts'
-import type { Endpoints } from './discovery.ts'
-import type { Provider } from './providers.ts'
+import type { Account, Login } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { isSameText } from '../../../shared/identity.ts'
+import type { Client } from '../provider/client-file.ts'
+import type { Endpoints } from '../provider/discovery.ts'
+import type { Provider } from '../provider/providers.ts'
 
 /** Everything one login was started with. Its state finds it; its id reveals nothing of the state. */
 export type Attempt = {

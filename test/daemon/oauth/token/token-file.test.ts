@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, it } from 'mocha'
-import { listProblems, listProviders, listTokens } from '../../../daemon/oauth/accounts.ts'
-import { forgetClient, rememberClient } from '../../../daemon/oauth/client-file.ts'
+import { listProblems, listProviders, listTokens } from '../../../../daemon/oauth/accounts.ts'
+import { forgetClient, rememberClient } from '../../../../daemon/oauth/provider/client-file.ts'
 import {
   readToken,
   removeToken,
   tokenProviders,
   writeToken,
-} from '../../../daemon/oauth/token-file.ts'
-import type { TokenRecord } from '../../../daemon/oauth/token-record.ts'
-import { summaryOf } from '../../../daemon/oauth/token-record.ts'
-import { type Home, prepareHome } from '../../../shared/home.ts'
-import { gatewayOf, startOAuthApp } from '../../support/oauth-app.ts'
-import { temporaryFolder, temporaryHome } from '../../support/temporary.ts'
+} from '../../../../daemon/oauth/token/token-file.ts'
+import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
+import { summaryOf } from '../../../../daemon/oauth/token/token-record.ts'
+import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { gatewayOf, startOAuthApp } from '../../../support/oauth-app.ts'
+import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 
 const record: TokenRecord = {
   version: 1,

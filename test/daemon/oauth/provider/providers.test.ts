@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { findProvider, isProviderName, providerNames } from '../../../daemon/oauth/providers.ts'
-import { gatewayOf } from '../../support/oauth-app.ts'
+import {
+  findProvider,
+  isProviderName,
+  providerNames,
+} from '../../../../daemon/oauth/provider/providers.ts'
+import { gatewayOf } from '../../../support/oauth-app.ts'
 
 const find = (name: string, entry?: object) =>
   findProvider(name, gatewayOf(entry ? { providers: { [name]: entry } } : {}))

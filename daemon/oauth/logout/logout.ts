@@ -1,13 +1,13 @@
-import type { Logout } from '../../shared/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { findClient, forgetClient } from './client-file.ts'
-import type { OAuthDependencies } from './dependencies.ts'
-import type { Discover } from './discovery.ts'
-import type { OneAtATime } from './one-at-a-time.ts'
-import { type Provider, findProvider } from './providers.ts'
+import type { Logout } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { findClient, forgetClient } from '../provider/client-file.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import type { Discover } from '../provider/discovery.ts'
+import type { OneAtATime } from '../one-at-a-time.ts'
+import { type Provider, findProvider } from '../provider/providers.ts'
 import { type Revocation, revokeTokens } from './revoke.ts'
-import { readToken, removeToken } from './token-file.ts'
-import type { TokenRecord } from './token-record.ts'
+import { readToken, removeToken } from '../token/token-file.ts'
+import type { TokenRecord } from '../token/token-record.ts'
 
 export type LogOut = (provider: string, forget: boolean) => Promise<Logout>
 

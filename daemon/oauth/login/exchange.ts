@@ -10,11 +10,11 @@ import {
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from 'oauth4webapi'
-import { DoorwardError } from '../../shared/errors.ts'
-import type { Client } from './client-file.ts'
-import type { Endpoints } from './discovery.ts'
-import { providerError } from './provider-error.ts'
-import { requestOptions } from './request-provider.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Client } from '../provider/client-file.ts'
+import type { Endpoints } from '../provider/discovery.ts'
+import { providerError } from '../provider/provider-error.ts'
+import { requestOptions } from '../provider/request-provider.ts'
 
 /** What a code is exchanged with; all of it was fixed when the login started. */
 export type ExchangeRequest = {

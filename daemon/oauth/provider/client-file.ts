@@ -1,11 +1,11 @@
 import { readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { StartLogin } from '../../shared/api.ts'
-import { secretsOf } from '../../shared/environment.ts'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../shared/home.ts'
-import { syncFolder, writeWhole } from '../../shared/write-whole.ts'
+import type { StartLogin } from '../../../shared/api.ts'
+import { secretsOf } from '../../../shared/environment.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { syncFolder, writeWhole } from '../../../shared/write-whole.ts'
 import type { Provider } from './providers.ts'
 
 /** The OAuth client a login is made with; without a secret it is a public one. */

@@ -4,9 +4,9 @@ import {
   OperationProcessingError,
   ResponseBodyError,
 } from 'oauth4webapi'
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { Provider } from './providers.ts'
-import { safeErrorCode } from './read-callback.ts'
+import { safeErrorCode } from '../login/read-callback.ts'
 
 /**
  * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its

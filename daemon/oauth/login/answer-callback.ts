@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { CallbackAnswer, CallbackListener } from './callback-listener.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { Page, RenderedPage } from './callback-page.ts'
 
 const exchangeLimitMs = 90_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { loadCallbackPage } from '../../../daemon/oauth/callback-page.ts'
-import { accountOf } from '../../../daemon/oauth/account.ts'
+import { loadCallbackPage } from '../../../../daemon/oauth/login/callback-page.ts'
+import { accountOf } from '../../../../daemon/oauth/login/account.ts'
 
 describe('callback page', () => {
   it('escapes whatever a provider says', () => {

@@ -1,4 +1,4 @@
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 
 /** What the login knows that a callback must fit. */
 export type ExpectedCallback = {

@@ -1,5 +1,5 @@
 import { codeChallengeOf } from './pkce.ts'
-import type { Provider } from './providers.ts'
+import type { Provider } from '../provider/providers.ts'
 
 export type AuthorizationRequest = {
   readonly clientId: string

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { packageFolder } from '../../shared/version.ts'
+import { packageFolder } from '../../../shared/version.ts'
 
 /** What the page in the browser says. All of it is plain text. */
 export type Page = {

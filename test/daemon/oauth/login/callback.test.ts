@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { Login, StartedLogin } from '../../../shared/api.ts'
+import type { Login, StartedLogin } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../support/authorization-server.ts'
-import { type VisitOptions, approve, visit } from '../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+} from '../../../support/authorization-server.ts'
+import { type VisitOptions, approve, visit } from '../../../support/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 
 describe('callback listener', () => {
   let server: AuthorizationServer

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from './callback-page.ts'
-import { createOneAtATime } from './one-at-a-time.ts'
-import type { RedirectHost } from './providers.ts'
+import { createOneAtATime } from '../one-at-a-time.ts'
+import type { RedirectHost } from '../provider/providers.ts'
 
 /** What to answer to a request, decided by `answer-callback.ts`. */
 export type CallbackAnswer = {

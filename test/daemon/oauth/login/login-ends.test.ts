@@ -4,13 +4,13 @@ import { readdir, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { after, afterEach, before, describe, it } from 'mocha'
-import { type Login, loginSchema } from '../../../shared/api.ts'
+import { type Login, loginSchema } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../support/authorization-server.ts'
-import { approve, browse, visit } from '../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+} from '../../../support/authorization-server.ts'
+import { approve, browse, visit } from '../../../support/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 
 describe('end of a login', () => {
   let server: AuthorizationServer

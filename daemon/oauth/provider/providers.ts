@@ -1,6 +1,6 @@
-import type { Gateway, ProviderEntry } from '../../shared/config.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { nearest } from '../../shared/nearest.ts'
+import type { Gateway, ProviderEntry } from '../../../shared/config.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { nearest } from '../../../shared/nearest.ts'
 import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
 
 /** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */

@@ -1,9 +1,9 @@
 import { readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../shared/home.ts'
-import { syncFolder, writeWhole } from '../../shared/write-whole.ts'
-import { isProviderName } from './providers.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { syncFolder, writeWhole } from '../../../shared/write-whole.ts'
+import { isProviderName } from '../provider/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 
 /** Writes `tokens/<provider>.json`, 0600, whole or not at all, and on the disk when this returns. */

@@ -1,6 +1,6 @@
 import { type AuthorizationServer, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
-import { isLoopbackUrl } from '../../shared/config.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { isLoopbackUrl } from '../../../shared/config.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { Provider } from './providers.ts'
 import { requestOptions } from './request-provider.ts'
 

@@ -1,7 +1,7 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
-import { isLoopbackUrl } from '../../shared/config.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { createByteCollector } from '../byte-collector.ts'
+import { isLoopbackUrl } from '../../../shared/config.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { createByteCollector } from '../../byte-collector.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024

@@ -1,8 +1,8 @@
 import { protectedResourceRequest } from 'oauth4webapi'
-import type { Account } from '../../shared/api.ts'
-import type { Endpoints } from './discovery.ts'
+import type { Account } from '../../../shared/api.ts'
+import type { Endpoints } from '../provider/discovery.ts'
 import type { Grant } from './exchange.ts'
-import { requestOptions } from './request-provider.ts'
+import { requestOptions } from '../provider/request-provider.ts'
 
 /**
  * Who has logged in: from the id token, else from the userinfo endpoint where there is one. Not

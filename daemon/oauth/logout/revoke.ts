@@ -1,9 +1,9 @@
 import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
-import { type Client } from './client-file.ts'
-import type { Endpoints } from './discovery.ts'
-import { clientAuthentication } from './exchange.ts'
-import { oauthErrorOf, providerError } from './provider-error.ts'
-import { requestOptions } from './request-provider.ts'
+import { type Client } from '../provider/client-file.ts'
+import type { Endpoints } from '../provider/discovery.ts'
+import { clientAuthentication } from '../login/exchange.ts'
+import { oauthErrorOf, providerError } from '../provider/provider-error.ts'
+import { requestOptions } from '../provider/request-provider.ts'
 
 export type Revocation = { readonly revokedAtProvider: boolean; readonly detail?: string }
 
