@@ -143,6 +143,10 @@ export const loginSchema = z.strictObject({
   status: z.enum(['pending', 'authorized', 'failed', 'expired', 'cancelled']),
   error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
   account: accountSchema.nullable().optional(),
+  /** Whose login this one took the place of, where that is another account. */
+  replaced: accountSchema.optional(),
+  /** What was asked for and not granted; left out when nothing is missing. */
+  missingScopes: z.array(z.string()).optional(),
 })
 export type Login = z.infer<typeof loginSchema>
 
@@ -154,11 +158,23 @@ export const tokenSummarySchema = z.strictObject({
   status: z.enum(['ok', 'expired', 'needs-login']),
   account: accountSchema.nullable(),
   scopes: z.array(z.string()),
+  /** What the login asked for and was not given; left out when nothing is missing. */
+  missingScopes: z.array(z.string()).optional(),
   expiresAt: z.iso.datetime().nullable(),
   refreshable: z.boolean(),
   obtainedAt: z.iso.datetime(),
 })
 export type TokenSummary = z.infer<typeof tokenSummarySchema>
+
+/** Answer of `GET /oauth/tokens/:provider/access`. The one document that holds a token. */
+export const accessTokenSchema = z.strictObject({
+  provider: z.string(),
+  accessToken: z.string(),
+  tokenType: z.string(),
+  expiresAt: z.iso.datetime().nullable(),
+  scopes: z.array(z.string()),
+})
+export type AccessToken = z.infer<typeof accessTokenSchema>
 
 /** Answer of `DELETE /oauth/tokens/:provider`. */
 export const logoutSchema = z.strictObject({

@@ -115,7 +115,9 @@ export const agentSchema = z.discriminatedUnion('kind', [
       env: z
         .record(environmentName, z.string())
         .optional()
-        .describe('Added to the clean environment: a value, or env:NAME for one of ours.'),
+        .describe(
+          'Added to the clean environment: a value, env:NAME for one of ours, or oauth:<provider> for a fresh access token.',
+        ),
       ...agentCommon,
     })
     .describe('Runs a program; its standard output is the answer.'),
@@ -146,12 +148,31 @@ const isSecureOrLoopback = (text: string): boolean => {
 export const isLoopbackUrl = (url: string): boolean =>
   /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)
 
+/** The providers that are known without an entry in gateway.yaml. */
+export const builtInProviders = ['google', 'github', 'slack'] as const
+export type BuiltInProvider = (typeof builtInProviders)[number]
+
+/** The ways in which providers leave the OAuth standard. */
+export const dialectNames = ['standard', 'google', 'github', 'slack'] as const
+export type DialectName = (typeof dialectNames)[number]
+
 export const providerSchema = z.strictObject({
   issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
   authorization_endpoint: secureUrl.optional(),
   token_endpoint: secureUrl.optional(),
   revocation_endpoint: secureUrl.optional(),
   userinfo_endpoint: secureUrl.optional(),
+  device_authorization_endpoint: secureUrl
+    .optional()
+    .describe('For oauth login --device (RFC 8628).'),
+  dialect: z
+    .enum(dialectNames)
+    .optional()
+    .describe('How the provider speaks OAuth: standard, google, github or slack.'),
+  api_url: secureUrl
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional()
+    .describe('Base of the API that a dialect asks who is logged in, and revokes at.'),
   scopes: z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope')).optional(),
   client_id: z.string().min(1).optional(),
   client_secret_env: environmentName.optional(),
@@ -159,6 +180,9 @@ export const providerSchema = z.strictObject({
     .enum(['127.0.0.1', 'localhost'])
     .optional()
     .describe('Host of the redirect URI. Default 127.0.0.1.'),
+  callback_port: port
+    .optional()
+    .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
 })
 
 /** The hosts that only this machine can reach and that our own clients may name in `Host`. */
@@ -190,6 +214,7 @@ export const gatewayFileSchema = z.strictObject({
         .default(53_174)
         .describe('Default 53174; 0 takes any free port, where the provider allows that.'),
       login_timeout: duration('10m', 'How long a login waits for you.'),
+      refresh_ahead: duration('5m', 'How long before its end an access token is renewed.'),
     })
     .prefault({}),
   queue: z

@@ -604,7 +604,7 @@ describe('gateway.yaml', () => {
   it('has the defaults that are documented', () => {
     assert.deepEqual(check({}).gateway, {
       server: { host: '127.0.0.1', port: 18_789, body_limit: 25 * 1024 ** 2, allow_remote: false },
-      oauth: { callback_port: 53_174, login_timeout: 600_000 },
+      oauth: { callback_port: 53_174, login_timeout: 600_000, refresh_ahead: 300_000 },
       queue: {
         max_events: 1000,
         max_bytes: 256 * 1024 ** 2,

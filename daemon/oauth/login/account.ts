@@ -1,16 +1,18 @@
 import { protectedResourceRequest } from 'oauth4webapi'
 import type { Account } from '../../../shared/api.ts'
 import type { Endpoints } from '../provider/discovery.ts'
-import type { Grant } from './exchange.ts'
+import type { Dialect } from '../dialect/dialect.ts'
+import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 
 /**
- * Who has logged in: from the id token, else from the userinfo endpoint where there is one. Not
- * knowing it is null, never an error: the tokens are good all the same.
+ * Who has logged in: from the id token, else from the userinfo endpoint where there is one, else as the
+ * provider's dialect asks. Not knowing it is null, never an error: the tokens are good all the same.
  */
 export const findAccount = async (
   grant: Grant,
   { server }: Endpoints,
+  { identify, apiUrl }: { readonly identify: Dialect['identify']; readonly apiUrl?: string },
   signal: AbortSignal,
 ): Promise<Account | null> => {
   const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
@@ -19,7 +21,9 @@ export const findAccount = async (
   const fromUserinfo = endpoint ? await askUserinfo(endpoint, grant.accessToken, signal) : undefined
   // OpenID Connect Core section 5.3.2: userinfo of another subject must not be used.
   const isSame = !fromToken || fromToken.id === fromUserinfo?.id
-  return (isSame ? fromUserinfo : undefined) ?? fromToken ?? null
+  const known = (isSame ? fromUserinfo : undefined) ?? fromToken
+  if (known || !identify || apiUrl === undefined) return known ?? null
+  return (await identify(grant.accessToken, apiUrl, signal).catch(() => undefined)) ?? null
 }
 
 /** The account in id token claims or a userinfo answer, or undefined when no id is in it. */
@@ -57,7 +61,7 @@ const askUserinfo = async (
 }
 
 /** One line of text as a person can read it: without characters that hide or reorder others. */
-const textOf = (value: unknown): string | undefined => {
+export const textOf = (value: unknown): string | undefined => {
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return undefined
   const text = value

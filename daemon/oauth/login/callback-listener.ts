@@ -19,8 +19,8 @@ export type CallbackAnswer = {
 export type Lease = { readonly redirectUri: string; readonly release: () => void }
 
 export type CallbackListener = {
-  /** Listens where this redirect host leads. Throws `callback-port-in-use`. */
-  readonly open: (redirectHost: RedirectHost) => Promise<Lease>
+  /** Listens where this redirect host and port lead. Throws `callback-port-in-use`. */
+  readonly open: (redirectHost: RedirectHost, port: number) => Promise<Lease>
   /** Keeps what is open from closing, for so long at most; returns what ends that. */
   readonly hold: (limitMs: number) => () => void
   readonly close: () => void
@@ -34,37 +34,36 @@ type Socket = { readonly server: Server; readonly port: number; readonly holders
  * the code. RFC 8252 sections 7.3 and 8.3.
  */
 export const createCallbackListener = (
-  configuredPort: number,
   answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
 ): CallbackListener => {
   const sockets = new Map<string, Socket>()
   const inTurn = createOneAtATime()
 
   const release = (holder: object): void => {
-    for (const [address, { server, holders }] of sockets) {
+    for (const [key, { server, holders }] of sockets) {
       holders.delete(holder)
       if (holders.size > 0) continue
-      sockets.delete(address)
+      sockets.delete(key)
       server.close()
       server.closeAllConnections()
     }
   }
 
   const openAddress = async (address: string, port: number, holder: object): Promise<number> => {
-    const opened = sockets.get(address)
+    const key = `${address} ${port}`
+    const opened = sockets.get(key)
     if (opened) {
       opened.holders.add(holder)
       return opened.port
     }
     const server = createCallbackServer(answer)
     const bound = await listen(server, address, port)
-    sockets.set(address, { server, port: bound, holders: new Set([holder]) })
+    sockets.set(key, { server, port: bound, holders: new Set([holder]) })
     return bound
   }
 
-  const openAll = async (redirectHost: RedirectHost): Promise<Lease> => {
+  const openAll = async (redirectHost: RedirectHost, wanted: number): Promise<Lease> => {
     const holder = {}
-    const wanted = [...sockets.values()][0]?.port ?? configuredPort
     try {
       const port = await openAddress('127.0.0.1', wanted, holder)
       if (redirectHost === 'localhost') await openIfThere('::1', port, holder)
@@ -88,7 +87,7 @@ export const createCallbackListener = (
   }
 
   return {
-    open: (redirectHost) => inTurn('open', () => openAll(redirectHost)),
+    open: (redirectHost, port) => inTurn('open', () => openAll(redirectHost, port)),
     hold(limitMs) {
       const holder = {}
       for (const { holders } of sockets.values()) holders.add(holder)

@@ -1,5 +1,6 @@
 import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { dialectOf } from '../dialect/dialects.ts'
 import { findAccount } from './account.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
@@ -47,7 +48,10 @@ export const createLogins = (
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
-    const lease = await listener.open(provider.redirectHost)
+    const lease = await listener.open(
+      provider.redirectHost,
+      provider.callbackPort ?? gateway.oauth.callback_port,
+    )
     if (closing.signal.aborted) {
       lease.release()
       throw new DoorwardError('stopping', 'the daemon is stopping')
@@ -115,7 +119,12 @@ export const createLogins = (
     const signal = AbortSignal.any([control.signal, closing.signal])
     const grant = await exchangeCode({ ...attempt, parameters }, signal)
     const obtainedAt = Date.now()
-    const account = await findAccount(grant, endpoints, signal)
+    const account = await findAccount(
+      grant,
+      endpoints,
+      { identify: dialectOf(provider).identify, apiUrl: provider.apiUrl },
+      signal,
+    )
     const saving = inTurn(provider.name, async () => {
       pending.beginSaving(attempt)
       await rememberClient(home, provider.name, client)
@@ -165,7 +174,6 @@ export const createLogins = (
 
   const pending = createPendingLogins(onEnd)
   const listener = createCallbackListener(
-    gateway.oauth.callback_port,
     createAnswerCallback({
       listener: () => listener,
       render: loadCallbackPage(),

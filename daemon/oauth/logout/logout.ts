@@ -5,7 +5,8 @@ import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import { type Provider, findProvider } from '../provider/providers.ts'
-import { type Revocation, revokeTokens } from './revoke.ts'
+import type { Revocation } from '../dialect/dialect.ts'
+import { dialectOf } from '../dialect/dialects.ts'
 import { readToken, removeToken } from '../token/token-file.ts'
 import type { TokenRecord } from '../token/token-record.ts'
 
@@ -28,7 +29,15 @@ export const createLogOut = (
       // Only the client that the tokens were given to can take them back.
       const client = await findClient(home, provider, env, { clientId: record.clientId })
       const endpoints = await discover(provider, signal)
-      return withPage(await revokeTokens(record, client, endpoints, signal), provider)
+      const revocation = await dialectOf(provider).revoke({
+        tokens: record,
+        client,
+        endpoints,
+        apiUrl: provider.apiUrl,
+        extent: 'grant',
+        signal,
+      })
+      return withPage(revocation, provider)
     } catch (error) {
       const detail = error instanceof DoorwardError ? error.message : 'the provider was not asked'
       return withPage({ revokedAtProvider: false, detail }, provider)
@@ -48,7 +57,7 @@ export const createLogOut = (
       const { revokedAtProvider, detail } = revocation
       log.info({ provider, revokedAtProvider }, 'logged out')
       announce({ what: 'logout', provider, state: 'done', ...(detail ? { detail } : {}) })
-      return { provider, removed: true, ...revocation }
+      return { provider, removed: true, revokedAtProvider, ...(detail && { detail }) }
     })
 }
 

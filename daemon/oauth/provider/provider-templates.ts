@@ -1,3 +1,5 @@
+import type { BuiltInProvider, DialectName } from '../../../shared/config.ts'
+
 /** What is known of a provider before the configuration has its say. Data: every fact has its source. */
 export type ProviderTemplate = {
   /** As people write it. */
@@ -14,12 +16,19 @@ export type ProviderTemplate = {
   readonly scopeSeparator?: string
   /** Sent with every authorization request. */
   readonly authorizationParameters?: Readonly<Record<string, string>>
+  /** RFC 8628, where the provider has a device flow that an app may use. */
+  readonly deviceAuthorizationEndpoint?: string
+  readonly dialect: DialectName
+  /** Base of the API that the dialect asks who is logged in, and revokes at. */
+  readonly apiUrl: string
   /** Where a person takes the permission back by hand. */
   readonly permissionsPage: string
+  /** Where a person finds or makes the OAuth client, with its secret. */
+  readonly clientPage: string
 }
 
 /** The providers that need no more than a client id. */
-export const providerTemplates: Readonly<Record<string, ProviderTemplate>> = {
+export const providerTemplates: Readonly<Record<BuiltInProvider, ProviderTemplate>> = {
   google: {
     title: 'Google',
     // https://accounts.google.com/.well-known/openid-configuration has all of these.
@@ -36,7 +45,10 @@ export const providerTemplates: Readonly<Record<string, ProviderTemplate>> = {
     // A refresh token comes with offline access, and at a second login only after asking again:
     // https://developers.google.com/identity/protocols/oauth2/web-server#offline
     authorizationParameters: { access_type: 'offline', prompt: 'consent' },
+    dialect: 'google',
+    apiUrl: 'https://gmail.googleapis.com',
     permissionsPage: 'https://myaccount.google.com/connections',
+    clientPage: 'https://console.cloud.google.com/apis/credentials',
   },
   github: {
     title: 'GitHub',
@@ -47,7 +59,12 @@ export const providerTemplates: Readonly<Record<string, ProviderTemplate>> = {
     tokenEndpoint: 'https://github.com/login/oauth/access_token',
     // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
     scopes: ['repo', 'user'],
+    // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow
+    deviceAuthorizationEndpoint: 'https://github.com/login/device/code',
+    dialect: 'github',
+    apiUrl: 'https://api.github.com',
     permissionsPage: 'https://github.com/settings/applications',
+    clientPage: 'https://github.com/settings/developers',
   },
   slack: {
     title: 'Slack',
@@ -59,6 +76,9 @@ export const providerTemplates: Readonly<Record<string, ProviderTemplate>> = {
     scopes: ['chat:write', 'channels:read'],
     scopeParameter: 'user_scope',
     scopeSeparator: ',',
+    dialect: 'slack',
+    apiUrl: 'https://slack.com/api',
     permissionsPage: 'https://slack.com/apps/manage',
+    clientPage: 'https://api.slack.com/apps',
   },
 }

@@ -1,4 +1,4 @@
-import type { Gateway, ProviderEntry } from '../../../shared/config.ts'
+import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { nearest } from '../../../shared/nearest.ts'
 import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
@@ -13,14 +13,21 @@ export type Provider = {
   readonly tokenEndpoint?: string
   readonly revocationEndpoint?: string
   readonly userinfoEndpoint?: string
+  readonly deviceAuthorizationEndpoint?: string
+  readonly dialect: DialectName
+  /** Base of the dialect's own API, without a slash at its end; undefined where it is not known. */
+  readonly apiUrl?: string
   readonly scopes: readonly string[]
   readonly scopeParameter: string
   readonly scopeSeparator: string
   readonly authorizationParameters: Readonly<Record<string, string>>
   readonly redirectHost: RedirectHost
+  /** Port of the redirect URI, where it is not the one of all providers. */
+  readonly callbackPort?: number
   readonly clientId?: string
   readonly clientSecretEnv?: string
   readonly permissionsPage?: string
+  readonly clientPage?: string
 }
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
@@ -55,7 +62,7 @@ export const findProvider = (name: string, gateway: Gateway): Provider => {
 /**
  * Lays an entry of gateway.yaml over a template. With an issuer of its own no endpoint of the template
  * stays. Another authorization endpoint means another issuer; and the tokens of another token endpoint
- * must not travel to the template's revocation and userinfo endpoints.
+ * must not travel to the template's other endpoints.
  */
 export const mergeProvider = (
   name: string,
@@ -72,19 +79,27 @@ export const mergeProvider = (
     tokenEndpoint: entry.token_endpoint ?? main?.tokenEndpoint,
     revocationEndpoint: entry.revocation_endpoint ?? beside?.revocationEndpoint,
     userinfoEndpoint: entry.userinfo_endpoint ?? beside?.userinfoEndpoint,
+    deviceAuthorizationEndpoint:
+      entry.device_authorization_endpoint ?? beside?.deviceAuthorizationEndpoint,
+    dialect: entry.dialect ?? template?.dialect ?? 'standard',
+    apiUrl: entry.api_url ?? beside?.apiUrl,
     scopes: entry.scopes ?? template?.scopes ?? [],
     scopeParameter: template?.scopeParameter ?? 'scope',
     scopeSeparator: template?.scopeSeparator ?? ' ',
     authorizationParameters: template?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? '127.0.0.1',
+    callbackPort: entry.callback_port,
     clientId: entry.client_id,
     clientSecretEnv: entry.client_secret_env,
     permissionsPage: template?.permissionsPage,
+    clientPage: template?.clientPage,
   }
 }
 
-const ownValue = <Value>(record: Readonly<Record<string, Value>>, name: string) =>
-  Object.hasOwn(record, name) ? record[name] : undefined
+const ownValue = <Value>(
+  record: Readonly<Partial<Record<string, Value>>>,
+  name: string,
+): Value | undefined => (Object.hasOwn(record, name) ? record[name] : undefined)
 
 const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const known = providerNames(gateway)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Account, TokenSummary } from '../../../shared/api.ts'
-import type { Grant } from '../login/exchange.ts'
+import type { Grant } from './grant.ts'
 import type { Attempt } from '../login/pending.ts'
 
 /** One file in `tokens/`. Fields that a newer version wrote are kept. */
@@ -16,6 +16,14 @@ export const tokenRecordSchema = z.looseObject({
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
   /** The client the tokens belong to: only it can refresh or revoke them. */
   clientId: z.string().min(1),
+  /** What the login asked for; the scopes are what it was given. */
+  requestedScopes: z.array(z.string()).optional(),
+  /** When the person logged in; `obtainedAt` is of the newest token. */
+  loggedInAt: z.iso.datetime().optional(),
+  /** When the refresh token ends, where the provider said so. */
+  refreshExpiresAt: z.iso.datetime().optional(),
+  /** Set once the provider has refused the refresh token: why, in words, and when. */
+  ended: z.object({ at: z.iso.datetime(), cause: z.string() }).optional(),
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
@@ -30,16 +38,44 @@ export const tokenRecordOf = (
   provider: provider.name,
   account,
   scopes: [...(grant.scopes ?? scopes)],
+  ...tokensOf(grant, obtainedAt),
+  clientId: client.clientId,
+  requestedScopes: [...scopes],
+  loggedInAt: new Date(obtainedAt).toISOString(),
+})
+
+/**
+ * A record after a refresh. What the answer does not name stays: most providers keep the refresh token
+ * (RFC 6749 section 6), and the scopes unless they say otherwise.
+ */
+export const refreshedRecord = (
+  record: TokenRecord,
+  grant: Grant,
+  obtainedAt: number,
+): TokenRecord => {
+  const { ended: _, ...kept } = record
+  return {
+    ...kept,
+    ...tokensOf(grant, obtainedAt),
+    ...(grant.scopes && { scopes: [...grant.scopes] }),
+  }
+}
+
+const tokensOf = (grant: Grant, obtainedAt: number) => ({
   tokenType: grant.tokenType,
   accessToken: grant.accessToken,
-  ...(grant.refreshToken === undefined ? {} : { refreshToken: grant.refreshToken }),
-  expiresAt:
-    grant.expiresInSeconds === undefined
-      ? null
-      : new Date(obtainedAt + Math.min(grant.expiresInSeconds, tenYears) * 1000).toISOString(),
+  ...(grant.refreshToken !== undefined && { refreshToken: grant.refreshToken }),
+  expiresAt: timeAfter(obtainedAt, grant.expiresInSeconds) ?? null,
   obtainedAt: new Date(obtainedAt).toISOString(),
-  clientId: client.clientId,
+  ...(grant.refreshExpiresInSeconds !== undefined && {
+    refreshExpiresAt: timeAfter(obtainedAt, grant.refreshExpiresInSeconds),
+  }),
 })
+
+const timeAfter = (start: number, seconds: number | undefined): string | undefined =>
+  seconds === undefined
+    ? undefined
+    : new Date(start + Math.min(seconds, tenYears) * 1000).toISOString()
 
 /** In seconds; a longer lifetime would not fit a date. */
 const tenYears = 10 * 365 * 24 * 60 * 60
@@ -51,11 +87,12 @@ export const summaryOf = (record: TokenRecord, now: number): TokenSummary => ({
   account: record.account && { id: record.account.id, name: record.account.name },
   scopes: record.scopes,
   expiresAt: record.expiresAt,
-  refreshable: record.refreshToken !== undefined,
+  refreshable: record.refreshToken !== undefined && !record.ended,
   obtainedAt: record.obtainedAt,
 })
 
 const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {
+  if (record.ended) return 'needs-login'
   if (record.expiresAt === null || Date.parse(record.expiresAt) > now) return 'ok'
   return record.refreshToken === undefined ? 'needs-login' : 'expired'
 }

@@ -1,22 +1,19 @@
 import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
-import { type Client } from '../provider/client-file.ts'
-import type { Endpoints } from '../provider/discovery.ts'
-import { clientAuthentication } from '../login/exchange.ts'
+import { clientAuthentication } from '../provider/client-authentication.ts'
 import { oauthErrorOf, providerError } from '../provider/provider-error.ts'
 import { requestOptions } from '../provider/request-provider.ts'
-
-export type Revocation = { readonly revokedAtProvider: boolean; readonly detail?: string }
+import type { Dialect, Revocation, RevocationRequest } from './dialect.ts'
 
 /**
- * Takes the tokens back at the provider, the refresh token first, since with it goes what was made from
- * it. RFC 7009. Never throws: a logout goes on, and says honestly what the provider confirmed.
+ * Takes the tokens back at the revocation endpoint, the refresh token first, since with it goes what
+ * was made from it. RFC 7009.
  */
-export const revokeTokens = async (
-  tokens: { readonly accessToken: string; readonly refreshToken?: string | undefined },
-  client: Client,
-  endpoints: Endpoints,
-  signal: AbortSignal,
-): Promise<Revocation> => {
+export const revokeByStandard = async ({
+  tokens,
+  client,
+  endpoints,
+  signal,
+}: RevocationRequest): Promise<Revocation> => {
   const endpoint = endpoints.server.revocation_endpoint
   if (!endpoint)
     return { revokedAtProvider: false, detail: 'the provider has no standard way to revoke' }
@@ -36,10 +33,7 @@ export const revokeTokens = async (
   } catch (error) {
     if (oauthErrorOf(error) === 'invalid_token')
       return { revokedAtProvider: true, detail: 'the provider had ended it before' }
-    return {
-      revokedAtProvider: false,
-      detail: providerError(error, 'the provider did not revoke the tokens').message,
-    }
+    return notRevoked(error)
   }
   if (tokens.refreshToken === undefined) return { revokedAtProvider: true }
   try {
@@ -48,4 +42,22 @@ export const revokeTokens = async (
     // Most providers have ended it together with the refresh token and say that it is unknown.
   }
   return { revokedAtProvider: true }
+}
+
+/** What to say of a revocation that an error ended; one to try again where nobody answered. */
+export const notRevoked = (error: unknown): Revocation => {
+  const { code, message } = providerError(error, 'the provider did not revoke the tokens')
+  return {
+    revokedAtProvider: false,
+    detail: message,
+    ...(code === 'provider-unavailable' && { isWorthRetry: true }),
+  }
+}
+
+/** OAuth as the RFCs have it. */
+export const standard: Dialect = {
+  normalise: (answer) => answer,
+  revoke: revokeByStandard,
+  endsAllLogins: false,
+  impliedScopes: {},
 }

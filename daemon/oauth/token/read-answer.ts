@@ -1,0 +1,31 @@
+import type { Dialect } from '../dialect/dialect.ts'
+import type { Endpoints } from '../provider/discovery.ts'
+
+/**
+ * A token endpoint's answer as the standard has it: put right by the provider's dialect, and without an
+ * id token that nothing could be checked against. What is no JSON object stays as it is.
+ */
+export const standardAnswer = async (
+  response: Response,
+  dialect: Dialect,
+  { isIssuerKnown }: Endpoints,
+): Promise<Response> => {
+  const text = await response.text()
+  const { headers } = response
+  const document = objectIn(text)
+  if (!document) return new Response(text || null, { status: response.status, headers })
+  const { status, body } = dialect.normalise({ status: response.status, body: document })
+  const { id_token: _, ...rest } = body
+  return new Response(JSON.stringify(isIssuerKnown ? body : rest), { status, headers })
+}
+
+const objectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
