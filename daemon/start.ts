@@ -147,6 +147,8 @@ const serve = async (
   server.on('request', (request, response) => void handle(request, response))
 
   try {
+    // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
+    await oauth.start()
     await listen(server, serverConfig.host, serverConfig.port, apiToken, log)
     await writeWhole(home.daemonJson, daemonJson(url(), config, startedAt))
   } catch (error) {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Provider } from 'oidc-provider'
@@ -17,6 +17,10 @@ export type AuthorizationServer = {
   /** True while the server knows and honours this refresh token. */
   readonly isRefreshTokenAlive: (token: string) => Promise<boolean>
   readonly isAccessTokenAlive: (token: string) => Promise<boolean>
+  /** Ends the grant of a refresh token, as its person would at the provider's page. */
+  readonly revokeGrantOf: (refreshToken: string) => Promise<void>
+  /** Resolves once so many token requests have been answered since the start. */
+  readonly untilTokenRequests: (count: number) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -46,7 +50,11 @@ export const startAuthorizationServer = async (
   })
   const state: { answer: AuthorizationServer['answer'] } = { answer: 'consent' }
   const tokenRequests: URLSearchParams[] = []
-  serve(server, provider, state, tokenRequests)
+  const answered = new EventEmitter()
+  serve(server, provider, state, (request) => {
+    tokenRequests.push(request)
+    answered.emit('token-request')
+  })
   return {
     issuer,
     secret,
@@ -60,6 +68,15 @@ export const startAuthorizationServer = async (
     },
     isRefreshTokenAlive: async (token) => (await provider.RefreshToken.find(token)) !== undefined,
     isAccessTokenAlive: async (token) => (await provider.AccessToken.find(token)) !== undefined,
+    revokeGrantOf: async (refreshToken) => {
+      await fetch(`${issuer}/token/revocation`, {
+        method: 'POST',
+        body: new URLSearchParams({ token: refreshToken, client_id: 'public' }),
+      })
+    },
+    untilTokenRequests: async (count) => {
+      while (tokenRequests.length < count) await once(answered, 'token-request')
+    },
     close: async () => {
       server.close()
       server.closeAllConnections()
@@ -123,12 +140,12 @@ const serve = (
   server: Server,
   provider: Provider,
   state: { readonly answer: AuthorizationServer['answer'] },
-  tokenRequests: URLSearchParams[],
+  onTokenRequest: (request: URLSearchParams) => void,
 ): void => {
   const handle = provider.callback()
   const record = (ctx: unknown): void => {
     const { body } = (ctx as { oidc: { body?: Record<string, string> } }).oidc
-    tokenRequests.push(new URLSearchParams(body))
+    onTokenRequest(new URLSearchParams(body))
   }
   provider.on('grant.success', record)
   provider.on('grant.error', record)
