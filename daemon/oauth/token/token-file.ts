@@ -94,7 +94,8 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
   }
 }
 
-const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
+/** The record in the text of a token file, or undefined when it is none of this provider. */
+export const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
   try {
     const record = tokenRecordSchema.parse(JSON.parse(text))
     return record.provider === provider ? record : undefined

@@ -6,6 +6,7 @@ import type { Discover } from '../provider/discovery.ts'
 import { providerNames } from '../provider/providers.ts'
 import { createAlarms } from './alarms.ts'
 import { createHandOuts } from './hand-outs.ts'
+import { takeUpLeftovers } from './leftovers.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { sentBefore } from './refresh-journal.ts'
 import { backoffMs, isRenewable, lifetimeMs, refreshTime, validityMs } from './refresh-time.ts'
@@ -209,6 +210,10 @@ export const createTokens = (
       void takeUp(provider)
     },
     start: async () => {
+      for (const provider of await takeUpLeftovers(home)) {
+        log.warn({ provider }, 'a daemon was ended while it saved the renewed token: saved now')
+        tell(provider, 'done', 'a renewal was cut off while it was saved; nothing is lost')
+      }
       for (const provider of await tokenProviders(home)) await takeUp(provider)
     },
     close: async () => {
