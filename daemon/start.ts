@@ -130,7 +130,11 @@ const serve = async (
       budget,
       queue,
       events,
-      runEvent: createRunEvent(createInvoke(env, noteRuns(home)), createDeliver(home.root), log),
+      runEvent: createRunEvent(
+        createInvoke({ env, noteRun: noteRuns(home), access: oauth.access }),
+        createDeliver(home.root),
+        log,
+      ),
       log,
     }),
     routers: [
