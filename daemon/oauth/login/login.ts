@@ -1,23 +1,26 @@
 import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
-import { dialectOf } from '../dialect/dialects.ts'
-import { findAccount } from './account.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
 import { type Lease, createCallbackListener } from './callback-listener.ts'
 import { loadCallbackPage } from './callback-page.ts'
-import { findClient, rememberClient } from '../provider/client-file.ts'
+import { findClient } from '../provider/client-file.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
-import { type Attempt, type Outcome, createPendingLogins, randomText } from './pending.ts'
+import {
+  type Attempt,
+  type CodeAttempt,
+  type Outcome,
+  createPendingLogins,
+  randomText,
+} from './pending.ts'
 import { refusalError } from '../provider/provider-error.ts'
 import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
-import { writeToken } from '../token/token-file.ts'
-import { tokenRecordOf } from '../token/token-record.ts'
+import { createSaveGrant } from './save-grant.ts'
 
 export type Logins = {
   readonly start: (request: StartLogin) => Promise<StartedLogin>
@@ -42,7 +45,6 @@ export const createLogins = (
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
-  const savings = new Set<Promise<void>>()
 
   const start = async (request: StartLogin): Promise<StartedLogin> => {
     const provider = findProvider(request.provider, gateway)
@@ -57,7 +59,8 @@ export const createLogins = (
       throw new DoorwardError('stopping', 'the daemon is stopping')
     }
     const now = Date.now()
-    const attempt: Attempt = {
+    const attempt: CodeAttempt = {
+      kind: 'code',
       loginId: randomText(),
       provider,
       client,
@@ -86,7 +89,7 @@ export const createLogins = (
   }
 
   /** Finishes the login of a valid answer; throws, and lets it wait, when the answer is none. */
-  const complete = async (attempt: Attempt, parameters: URLSearchParams): Promise<Outcome> => {
+  const complete = async (attempt: CodeAttempt, parameters: URLSearchParams): Promise<Outcome> => {
     const { server, isIssuerKnown } = attempt.endpoints
     const answer = readCallback(parameters, {
       issuer: isIssuerKnown ? server.issuer : undefined,
@@ -112,27 +115,12 @@ export const createLogins = (
   }
 
   const exchangeAndSave = async (
-    attempt: Attempt,
+    attempt: CodeAttempt,
     parameters: URLSearchParams,
   ): Promise<Outcome> => {
-    const { provider, client, endpoints, control } = attempt
-    const signal = AbortSignal.any([control.signal, closing.signal])
+    const signal = AbortSignal.any([attempt.control.signal, closing.signal])
     const grant = await exchangeCode({ ...attempt, parameters }, signal)
-    const obtainedAt = Date.now()
-    const account = await findAccount(
-      grant,
-      endpoints,
-      { identify: dialectOf(provider).identify, apiUrl: provider.apiUrl },
-      signal,
-    )
-    const saving = inTurn(provider.name, async () => {
-      pending.beginSaving(attempt)
-      await rememberClient(home, provider.name, client)
-      await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
-    })
-    savings.add(saving)
-    await saving.finally(() => savings.delete(saving))
-    return { status: 'authorized', account }
+    return saveGrant.save(attempt, grant, signal)
   }
 
   const finishInBrowser = async (parameters: URLSearchParams, host: string) => {
@@ -145,6 +133,12 @@ export const createLogins = (
 
   const paste = async (loginId: string, text: string): Promise<Login> => {
     const attempt = pending.waitingAttempt(loginId)
+    if (attempt.kind === 'device')
+      throw new DoorwardError(
+        'callback-invalid',
+        'this login waits for its code to be entered at the provider, not for an address',
+        { hint: 'open the page that the login named and enter the code there' },
+      )
     const parameters = readPasted(text, attempt.redirectUri)
     if (pending.findByState(readState(parameters)) !== attempt)
       throw new DoorwardError(
@@ -173,6 +167,7 @@ export const createLogins = (
   }
 
   const pending = createPendingLogins(onEnd)
+  const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,
@@ -189,7 +184,7 @@ export const createLogins = (
     close: async () => {
       closing.abort()
       pending.close()
-      await Promise.allSettled(savings)
+      await saveGrant.settled()
       listener.close()
     },
   }

@@ -6,21 +6,31 @@ import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
 
-/** Everything one login was started with. Its state finds it; its id reveals nothing of the state. */
-export type Attempt = {
+/** What every login was started with, whichever way the person approves it. */
+type LoginStart = {
   readonly loginId: string
   readonly provider: Provider
   readonly client: Client
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
-  readonly state: string
-  readonly codeVerifier: string
-  readonly redirectUri: string
   /** Milliseconds since 1970. */
   readonly expiresAt: number
   /** Ends the requests of this login when it is cancelled. */
   readonly control: AbortController
 }
+
+/** A login that waits for a browser. Its state finds it; its id reveals nothing of the state. */
+export type CodeAttempt = LoginStart & {
+  readonly kind: 'code'
+  readonly state: string
+  readonly codeVerifier: string
+  readonly redirectUri: string
+}
+
+/** A login that waits for its code to be entered at the provider (RFC 8628). */
+export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
+
+export type Attempt = CodeAttempt | DeviceAttempt
 
 /** How a login ended. */
 export type Outcome =
@@ -113,12 +123,13 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
     },
 
     /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
-    findByState(state: string): Attempt | undefined {
-      const waiting = [...entries.values()].filter(isWaiting)
-      return waiting.filter(({ attempt }) => isSameText(attempt.state, state))[0]?.attempt
+    findByState(state: string): CodeAttempt | undefined {
+      const waiting = [...entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
+      const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
+      return forBrowser.filter((attempt) => isSameText(attempt.state, state))[0]
     },
 
-    /** The login of this id if it still waits for its callback, else throws `login-not-pending`. */
+    /** The login of this id if it still waits for its person, else throws `login-not-pending`. */
     waitingAttempt(loginId: string): Attempt {
       const entry = entryOf(loginId)
       if (isWaiting(entry)) return entry.attempt
