@@ -5,6 +5,7 @@ import { isSameText } from '../../../shared/identity.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
+import { registerHint } from '../provider/token-refusal.ts'
 
 /** What every login was started with, whichever way the person approves it. */
 type LoginStart = {
@@ -112,7 +113,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
           error: new DoorwardError(
             'login-expired',
             `the login to ${attempt.provider.name} was not finished in time`,
-            { hint: `doorward oauth login ${attempt.provider.name}` },
+            { hint: expiredHint(attempt) },
           ),
         })
       const timer = setTimeout(expire, attempt.expiresAt - now).unref()
@@ -203,6 +204,14 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       }
     },
   }
+}
+
+/** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
+const expiredHint = (attempt: Attempt): string => {
+  const { name, title } = attempt.provider
+  if (attempt.kind !== 'code') return `doorward oauth login ${name}`
+  const register = registerHint(attempt.provider, attempt.redirectUri)
+  return `if ${title} showed an error about the redirect URI, ${register}; then: doorward oauth login ${name}`
 }
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'

@@ -63,4 +63,6 @@ const closingWords = (
 const forShell = (text: string): string =>
   /^[\w:/.,@+-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+/** No full stop after an address, which would be copied with it. */
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/https?:\S+$/.test(text) ? '' : '.'}`
