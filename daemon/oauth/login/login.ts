@@ -42,6 +42,7 @@ export const createLogins = (
   { home, gateway, env, log, announce }: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  changed: (provider: string) => void,
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
@@ -168,7 +169,12 @@ export const createLogins = (
   }
 
   const pending = createPendingLogins(onEnd)
-  const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
+  const saveGrant = createSaveGrant(
+    { home },
+    inTurn,
+    (attempt) => pending.beginSaving(attempt),
+    changed,
+  )
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,

@@ -19,11 +19,15 @@ export type SaveGrant = {
   readonly settled: () => Promise<void>
 }
 
-/** `beginSaving` is asked before anything is written; it throws when the login has ended. */
+/**
+ * `beginSaving` is asked before anything is written; it throws when the login has ended. `changed` is
+ * told once the tokens are on the disk.
+ */
 export const createSaveGrant = (
   { home }: Pick<OAuthDependencies, 'home'>,
   inTurn: OneAtATime,
   beginSaving: (attempt: Attempt) => void,
+  changed: (provider: string) => void,
 ): SaveGrant => {
   const savings = new Set<Promise<void>>()
   return {
@@ -41,6 +45,7 @@ export const createSaveGrant = (
         beginSaving(attempt)
         await rememberClient(home, provider.name, client)
         await writeToken(home, record)
+        changed(provider.name)
       })
       savings.add(saving)
       await saving.finally(() => savings.delete(saving))

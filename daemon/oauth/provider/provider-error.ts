@@ -6,7 +6,12 @@ import {
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { safeErrorCode } from '../login/read-callback.ts'
-import { type RefusedClient, tokenRefusalError, tokenRefusalOf } from './token-refusal.ts'
+import {
+  type RefusedClient,
+  isPassing,
+  tokenRefusalError,
+  tokenRefusalOf,
+} from './token-refusal.ts'
 
 /**
  * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its
@@ -22,6 +27,10 @@ export const providerError = (
   const refusal = refused && tokenRefusalOf(error)
   if (refusal) return tokenRefusalError(refusal, refused)
   const code = oauthErrorOf(error)
+  if (code && isPassing(code))
+    return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
+      hint: 'try again later',
+    })
   return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
     hint: code ? undefined : hintOf(error),
   })
@@ -34,8 +43,7 @@ export const refusalError = (refused: RefusedClient, error: string): DoorwardErr
     return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
       hint: `doorward oauth login ${name}`,
     })
-  const code = error === 'server_error' ? 'temporarily_unavailable' : error
-  return tokenRefusalError({ code, ownCode: error }, refused)
+  return tokenRefusalError({ code: error }, refused)
 }
 
 /** The RFC 6749 error code a provider answered with, where it is safe to show. */
