@@ -155,6 +155,7 @@ const serve = async (
     await closeLog()
     throw error
   }
+  oauth.start()
   noteStart(log, events, config, env, url())
   const unfinished = () => {
     const { waiting, running } = queue.counts()

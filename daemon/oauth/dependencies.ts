@@ -10,7 +10,7 @@ export type Log = {
 
 /** Something that happened to an account; the event store makes an event of kind `oauth` from it. */
 export type OAuthEvent = {
-  readonly what: 'login' | 'login-failed' | 'logout'
+  readonly what: 'login' | 'login-failed' | 'logout' | 'revoked' | 'revocation-failed'
   readonly provider: string
   readonly state: 'done' | 'failed'
   readonly code?: string

@@ -4,9 +4,12 @@ import { listProblems, listProviders, listTokens } from './accounts.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { createDiscover } from './provider/discovery.ts'
 import { createLogOut } from './logout/logout.ts'
+import { createPendingRevocations } from './logout/pending-revocations.ts'
+import { createRevokeGrant } from './logout/revoke-grant.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
+import { createUnfinished } from './unfinished.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 
@@ -15,8 +18,10 @@ export type OAuth = {
   readonly routes: Router
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
-  /** Token files that stop a provider. */
+  /** Token files that stop a provider, and revocations that wait. */
   readonly problems: () => Promise<StatusProblem[]>
+  /** What goes on by itself begins: revocations that wait are tried again. */
+  readonly start: () => void
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: () => Promise<void>
 }
@@ -26,17 +31,28 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
   const inTurn = createOneAtATime()
+  const unfinished = createUnfinished()
+  const revokeGrant = createRevokeGrant(discover)
+  const revocations = createPendingRevocations(dependencies, discover, inTurn, revokeGrant)
   const logins = createLogins(dependencies, discover, inTurn)
-  const logOut = createLogOut(dependencies, discover, inTurn, closing.signal)
+  const logOut = createLogOut(dependencies, revokeGrant, revocations, inTurn, closing.signal)
   const tokens = () => listTokens(dependencies)
   return {
-    routes: createRoutes(logins, logOut, tokens),
+    routes: createRoutes(logins, (...request) => unfinished.track(logOut(...request)), tokens),
     tokens,
     providers: () => listProviders(dependencies),
-    problems: () => listProblems(dependencies),
+    problems: async () => [
+      ...(await listProblems(dependencies)),
+      ...(await revocations.problems()),
+    ],
+    start: () => revocations.start(),
     close: async () => {
       closing.abort()
-      await logins.close()
+      await Promise.all([logins.close(), unfinished.settled(logoutLimitMs)])
+      await revocations.close()
     },
   }
 }
+
+/** How long a stop waits for logouts, whose requests it has broken off. */
+const logoutLimitMs = 2000

@@ -20,6 +20,8 @@ export type OAuthApp = {
   readonly home: Home
   readonly oauth: OAuth
   readonly events: OAuthEvent[]
+  /** The next event that fits, or one that has been already. */
+  readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
   /** Everything that was logged, one JSON text per line. */
   readonly logLines: string[]
   readonly send: <Body = ProblemDocument>(
@@ -42,6 +44,7 @@ export const startOAuthApp = async (options: {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
   const events: OAuthEvent[] = []
+  const listeners = new Set<() => void>()
   const logLines: string[] = []
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
@@ -51,7 +54,10 @@ export const startOAuthApp = async (options: {
     gateway: gatewayOf(options.gateway),
     env: options.env ?? {},
     log: { info: write, warn: write, error: write },
-    announce: (event) => events.push(event),
+    announce: (event) => {
+      events.push(event)
+      for (const listener of listeners) listener()
+    },
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -77,6 +83,17 @@ export const startOAuthApp = async (options: {
     home,
     oauth,
     events,
+    untilEvent: (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const event = events.find(fits)
+          if (!event) return
+          listeners.delete(look)
+          resolve(event)
+        }
+        listeners.add(look)
+        look()
+      }),
     logLines,
     send,
     start: async (body) => {
