@@ -34,7 +34,7 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const unfinished = createUnfinished()
   const revokeGrant = createRevokeGrant(discover)
   const revocations = createPendingRevocations(dependencies, discover, inTurn, revokeGrant)
-  const logins = createLogins(dependencies, discover, inTurn)
+  const logins = createLogins(dependencies, discover, inTurn, revocations)
   const logOut = createLogOut(dependencies, revokeGrant, revocations, inTurn, closing.signal)
   const tokens = () => listTokens(dependencies)
   return {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import { createAnswerCallback } from './answer-callback.ts'
@@ -9,8 +10,10 @@ import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
+import type { PendingRevocations } from '../logout/pending-revocations.ts'
 import {
   type Attempt,
+  type Authorized,
   type CodeAttempt,
   type Outcome,
   createPendingLogins,
@@ -21,6 +24,7 @@ import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
 import { createSaveGrant } from './save-grant.ts'
+import { createUnfinished } from '../unfinished.ts'
 
 export type Logins = {
   readonly start: (request: StartLogin) => Promise<StartedLogin>
@@ -28,7 +32,7 @@ export type Logins = {
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
-  /** Cancels what waits; tokens that are being written are not lost. */
+  /** Cancels what waits, within seconds; tokens that come late are revoked or kept for that. */
   readonly close: () => Promise<void>
 }
 
@@ -39,12 +43,17 @@ export type Logins = {
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
  */
 export const createLogins = (
-  { home, gateway, env, log, announce }: OAuthDependencies,
+  dependencies: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  revocations: PendingRevocations,
 ): Logins => {
+  const { home, gateway, env, log, announce } = dependencies
   const closing = new AbortController()
+  const breakingOff = new AbortController()
+  const unfinished = createUnfinished()
   const leases = new Map<string, Lease>()
+  const holds = new Map<string, () => void>()
 
   const start = async (request: StartLogin): Promise<StartedLogin> => {
     const provider = findProvider(request.provider, gateway)
@@ -73,6 +82,7 @@ export const createLogins = (
       control: new AbortController(),
     }
     leases.set(attempt.loginId, lease)
+    holds.set(attempt.loginId, revocations.hold(provider.name))
     pending.add(attempt, now)
     log.info({ provider: provider.name }, 'login started')
     return {
@@ -96,14 +106,21 @@ export const createLogins = (
       issuerRequired: server.authorization_response_iss_parameter_supported === true,
     })
     pending.consume(attempt)
-    let outcome: Outcome
-    try {
-      if (answer.kind === 'error') throw refusalError(attempt.provider, answer.error)
-      outcome = await exchangeAndSave(attempt, parameters)
-    } catch (error) {
-      outcome = { status: 'failed', error: knownError(error) }
-    }
-    return pending.settle(attempt, outcome)
+    if (answer.kind === 'error')
+      return pending.settle(attempt, {
+        status: 'failed',
+        error: refusalError(attempt.provider, answer.error),
+      })
+    // A code that is out is exchanged to the end, also when nobody waits for it any more: the tokens it
+    // brings must be revoked then, and not lost.
+    const work = unfinished.track(exchangeAndSave(attempt, parameters))
+    return Promise.race([work, untilCancelled(attempt)])
+  }
+
+  const untilCancelled = async (attempt: CodeAttempt): Promise<Outcome> => {
+    const { signal } = attempt.control
+    if (!signal.aborted) await once(signal, 'abort')
+    return pending.settle(attempt, cancelled)
   }
 
   const knownError = (error: unknown): DoorwardError => {
@@ -118,9 +135,13 @@ export const createLogins = (
     attempt: CodeAttempt,
     parameters: URLSearchParams,
   ): Promise<Outcome> => {
-    const signal = AbortSignal.any([attempt.control.signal, closing.signal])
-    const grant = await exchangeCode({ ...attempt, parameters }, signal)
-    return saveGrant.save(attempt, grant, signal)
+    const { signal } = breakingOff
+    try {
+      const grant = await exchangeCode({ ...attempt, parameters }, signal)
+      return pending.settle(attempt, await saveGrant(attempt, grant, signal))
+    } catch (error) {
+      return pending.settle(attempt, { status: 'failed', error: knownError(error) })
+    }
   }
 
   const finishInBrowser = async (parameters: URLSearchParams, host: string) => {
@@ -153,11 +174,13 @@ export const createLogins = (
   const onEnd = ({ loginId, provider }: Attempt, outcome: Outcome): void => {
     leases.get(loginId)?.release()
     leases.delete(loginId)
+    holds.get(loginId)?.()
+    holds.delete(loginId)
     const what = { provider: provider.name }
     if (outcome.status === 'authorized') {
       log.info(what, 'logged in')
-      const detail = outcome.account ? { detail: `logged in as ${outcome.account.name}` } : {}
-      return announce({ ...what, what: 'login', state: 'done', ...detail })
+      const detail = loginDetail(outcome)
+      return announce({ ...what, what: 'login', state: 'done', ...(detail && { detail }) })
     }
     const { code, message } = outcome.error
     log.warn({ ...what, code }, `login ${outcome.status}`)
@@ -167,7 +190,9 @@ export const createLogins = (
   }
 
   const pending = createPendingLogins(onEnd)
-  const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
+  const saveGrant = createSaveGrant(dependencies, inTurn, revocations, (attempt) =>
+    pending.beginSaving(attempt),
+  )
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,
@@ -184,8 +209,27 @@ export const createLogins = (
     close: async () => {
       closing.abort()
       pending.close()
-      await saveGrant.settled()
+      await unfinished.settled(exchangeLimitMs)
+      breakingOff.abort()
+      await unfinished.settled(saveLimitMs)
       listener.close()
     },
   }
+}
+
+/** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
+const exchangeLimitMs = 5000
+const saveLimitMs = 2000
+
+const cancelled: Outcome = {
+  status: 'cancelled',
+  error: new DoorwardError('login-cancelled', 'the login was cancelled'),
+}
+
+const loginDetail = ({ account, replaced }: Authorized): string | undefined => {
+  const parts = [
+    ...(account ? [`logged in as ${account.name}`] : []),
+    ...(replaced ? [`this replaces the login of ${replaced.name}`] : []),
+  ]
+  return parts.length > 0 ? parts.join('; ') : undefined
 }

@@ -32,9 +32,16 @@ export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
 
 export type Attempt = CodeAttempt | DeviceAttempt
 
+export type Authorized = {
+  readonly status: 'authorized'
+  readonly account: Account | null
+  /** Whose login this one took the place of, where that is another account. */
+  readonly replaced?: Account
+}
+
 /** How a login ended. */
 export type Outcome =
-  | { readonly status: 'authorized'; readonly account: Account | null }
+  | Authorized
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
 /** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */

@@ -1,3 +1,4 @@
+import type { Account } from '../../../shared/api.ts'
 import type { Page } from './callback-page.ts'
 import type { Outcome } from './pending.ts'
 
@@ -8,7 +9,7 @@ export const resultPage = (title: string, command: string, outcome: Outcome): Pa
       kind: 'done',
       title: `Logged in to ${title}`,
       account: outcome.account?.name,
-      message: 'Your tokens are kept on this machine.',
+      message: `${replacesWhom(outcome)}Your tokens are kept on this machine.`,
       advice: 'You can close this window.',
     }
   const { message, hint, code } = outcome.error
@@ -23,5 +24,8 @@ export const resultPage = (title: string, command: string, outcome: Outcome): Pa
     command,
   }
 }
+
+const replacesWhom = ({ replaced }: { readonly replaced?: Account }): string =>
+  replaced ? `This replaces the login of ${replaced.name}. ` : ''
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -1,52 +1,120 @@
+import type { Account } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { dialectOf } from '../dialect/dialects.ts'
+import type { PendingRevocations } from '../logout/pending-revocations.ts'
+import { compareAccounts } from '../logout/same-account.ts'
+import { endedTogether, endedTogetherCause } from '../logout/spare-login.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import { rememberClient } from '../provider/client-file.ts'
 import type { Grant } from '../token/grant.ts'
 import { writeToken } from '../token/token-file.ts'
-import { tokenRecordOf } from '../token/token-record.ts'
+import { type TokenRecord, tokenRecordOf } from '../token/token-record.ts'
 import { findAccount } from './account.ts'
 import type { Attempt, Outcome } from './pending.ts'
+import { readReplaced, revocationOfReplaced } from './replaced-login.ts'
 
-export type SaveGrant = {
-  /**
-   * The last stage of every login, whichever way the grant came: asks who has logged in, then writes
-   * client and tokens, in turn with all that touches this provider's file. Throws `login-cancelled`
-   * when the login ended before that, and `home-unusable`.
-   */
-  readonly save: (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
-  /** Resolves when nothing is being written any more. */
-  readonly settled: () => Promise<void>
-}
+/**
+ * The last stage of every login, whichever way the grant came. Throws `login-cancelled` when the login
+ * ended before, `home-unusable`, or `provider-refused` when the provider did not let the new login live
+ * beside the old one. Tokens that were not saved are revoked then, or kept for that.
+ */
+export type SaveGrant = (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
 
-/** `beginSaving` is asked before anything is written; it throws when the login has ended. */
+/*
+ * Who has logged in; then, in turn with all that touches this provider's file: client and tokens to the
+ * disk, and after that what they replace is revoked. The replaced tokens are put beside before they are
+ * overwritten: a daemon that is killed here leaves none that nobody revokes.
+ * `beginSaving` is asked before anything is written; it throws when the login has ended.
+ */
 export const createSaveGrant = (
-  { home }: Pick<OAuthDependencies, 'home'>,
+  dependencies: OAuthDependencies,
   inTurn: OneAtATime,
+  revocations: PendingRevocations,
   beginSaving: (attempt: Attempt) => void,
 ): SaveGrant => {
-  const savings = new Set<Promise<void>>()
-  return {
-    save: async (attempt, grant, signal) => {
-      const { provider, client, endpoints } = attempt
-      const obtainedAt = Date.now()
-      const account = await findAccount(
-        grant,
-        endpoints,
-        { identify: dialectOf(provider).identify, apiUrl: provider.apiUrl },
-        signal,
-      )
-      const saving = inTurn(provider.name, async () => {
+  const { home } = dependencies
+
+  const saveRecord = async (
+    { provider, client }: Attempt,
+    record: TokenRecord,
+    replaced: TokenRecord | undefined,
+  ): Promise<void> => {
+    const old = await revocationOfReplaced(dependencies, provider, replaced, record, Date.now())
+    await rememberClient(home, provider.name, client)
+    const name = old && (await revocations.keep(old))
+    try {
+      await writeToken(home, record)
+    } catch (error) {
+      // The old login goes on, and so must its tokens.
+      if (name !== undefined) await revocations.forget(name)
+      throw error
+    }
+  }
+
+  /** Revokes what was replaced. Throws when the new login did not survive that. */
+  const revokeReplaced = async (record: TokenRecord, signal: AbortSignal): Promise<void> => {
+    if (!(await revocations.tryBeside(record, signal))) return
+    await writeToken(home, endedTogether(record, Date.now()))
+    throw new DoorwardError('provider-refused', `${endedTogetherCause}; log in once more`, {
+      hint: `doorward oauth login ${record.provider}`,
+    })
+  }
+
+  const revokeUnsaved = async (record: TokenRecord, { client }: Attempt): Promise<void> => {
+    const { provider, accessToken, refreshToken, account, obtainedAt: since } = record
+    await revocations.keep({
+      version: 1,
+      provider,
+      tokens: { accessToken, refreshToken },
+      client,
+      account,
+      extent: 'tokens',
+      since,
+      attempts: 0,
+    })
+  }
+
+  return async (attempt, grant, signal) => {
+    const { provider, endpoints } = attempt
+    const obtainedAt = Date.now()
+    const letGo = revocations.hold(provider.name)
+    const { identify } = dialectOf(provider)
+    const account = await findAccount(
+      grant,
+      endpoints,
+      { identify, apiUrl: provider.apiUrl },
+      signal,
+    )
+    const record = tokenRecordOf(attempt, grant, account, obtainedAt)
+    let isSaved = false
+    try {
+      return await inTurn(provider.name, async () => {
         beginSaving(attempt)
-        await rememberClient(home, provider.name, client)
-        await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
+        const replaced = await readReplaced(dependencies, provider.name)
+        const saved = withWhatIsKnown(record, replaced)
+        await saveRecord(attempt, saved, replaced)
+        isSaved = true
+        await revokeReplaced(saved, signal)
+        return authorized(account, replaced?.account ?? null)
       })
-      savings.add(saving)
-      await saving.finally(() => savings.delete(saving))
-      return { status: 'authorized', account }
-    },
-    settled: async () => {
-      await Promise.allSettled(savings)
-    },
+    } catch (error) {
+      if (!isSaved) await revokeUnsaved(record, attempt)
+      throw error
+    } finally {
+      letGo()
+    }
   }
 }
+
+/** That a provider ends logins together is learned once. */
+const withWhatIsKnown = (record: TokenRecord, replaced: TokenRecord | undefined): TokenRecord =>
+  replaced?.endsTogether && replaced.clientId === record.clientId
+    ? { ...record, endsTogether: true }
+    : record
+
+const authorized = (account: Account | null, before: Account | null): Outcome => ({
+  status: 'authorized',
+  account,
+  ...(before && compareAccounts(before, account) === 'other' && { replaced: before }),
+})

@@ -134,6 +134,17 @@ describe('pending revocation', () => {
     assert.match((await oauth.problems())[0]?.detail ?? '', /there is no provider gone/)
   })
 
+  it('waits while somebody logs in there, and is tried when that has ended', async () => {
+    const { start, send, oauth, untilEvent } = await startApp()
+    const login = await start({ provider: 'mine', clientId: 'me' })
+    await write()
+    oauth.start()
+    await send('GET', '/oauth/tokens')
+    assert.deepEqual(tokensSent(), [])
+    await send('DELETE', `/oauth/logins/${login.loginId}`)
+    await untilEvent(({ what }) => what === 'revoked')
+  })
+
   it('that somebody removes is not tried any more', async () => {
     await write()
     let asked: (response: ServerResponse) => void = () => undefined

@@ -149,7 +149,8 @@ describe('provider that misbehaves', () => {
     sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' })
     assert.equal((await page).status, 303)
     assert.equal((await app.ended(loginId)).status, 'cancelled')
-    assert.deepEqual(await readdir(app.home.tokens), [])
+    await app.oauth.close()
+    assert.deepEqual(await filesIn(app.home.tokens), [])
     assert.deepEqual(app.events, [])
   })
 
