@@ -10,7 +10,18 @@ export type Log = {
 
 /** Something that happened to an account; the event store makes an event of kind `oauth` from it. */
 export type OAuthEvent = {
-  readonly what: 'login' | 'login-failed' | 'logout' | 'revoked' | 'revocation-failed'
+  readonly what:
+    | 'login'
+    | 'login-failed'
+    | 'logout'
+    /** A token was given to somebody. */
+    | 'token'
+    | 'refresh'
+    | 'refresh-failed'
+    | 'needs-login'
+    /** An earlier login's tokens, at last or never. */
+    | 'revoked'
+    | 'revocation-failed'
   readonly provider: string
   readonly state: 'done' | 'failed'
   readonly code?: string

@@ -9,6 +9,7 @@ import { createRevokeGrant } from './logout/revoke-grant.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
+import { type Tokens, createTokens } from './token/token.ts'
 import { createUnfinished } from './unfinished.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
@@ -16,12 +17,17 @@ export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 export type OAuth = {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
+  /** A token that works, for a part of the daemon itself. */
+  readonly access: Tokens['access']
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
   /** Token files that stop a provider, and revocations that wait. */
   readonly problems: () => Promise<StatusProblem[]>
-  /** What goes on by itself begins: revocations that wait are tried again. */
-  readonly start: () => void
+  /**
+   * Takes up what a killed daemon left; renews tokens and tries revocations in the background from now
+   * on.
+   */
+  readonly start: () => Promise<void>
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: () => Promise<void>
 }
@@ -32,23 +38,39 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const discover = createDiscover()
   const inTurn = createOneAtATime()
   const unfinished = createUnfinished()
-  const revokeGrant = createRevokeGrant(discover)
-  const revocations = createPendingRevocations(dependencies, discover, inTurn, revokeGrant)
-  const logins = createLogins(dependencies, discover, inTurn, revocations)
-  const logOut = createLogOut(dependencies, revokeGrant, revocations, inTurn, closing.signal)
+  const broker = createTokens(dependencies, discover, inTurn)
+  const shared = {
+    dependencies,
+    discover,
+    inTurn,
+    broker,
+    revokeGrant: createRevokeGrant(discover),
+  }
+  const revocations = createPendingRevocations(shared)
+  const logins = createLogins({ ...shared, revocations })
+  const logOut = createLogOut({ ...shared, revocations }, closing.signal)
   const tokens = () => listTokens(dependencies)
   return {
-    routes: createRoutes(logins, (...request) => unfinished.track(logOut(...request)), tokens),
+    routes: createRoutes(
+      logins,
+      (...request) => unfinished.track(logOut(...request)),
+      broker.access,
+      tokens,
+    ),
+    access: broker.access,
     tokens,
     providers: () => listProviders(dependencies),
     problems: async () => [
       ...(await listProblems(dependencies)),
       ...(await revocations.problems()),
     ],
-    start: () => revocations.start(),
+    start: async () => {
+      await revocations.start()
+      await broker.start()
+    },
     close: async () => {
       closing.abort()
-      await Promise.all([logins.close(), unfinished.settled(logoutLimitMs)])
+      await Promise.all([logins.close(), broker.close(), unfinished.settled(logoutLimitMs)])
       await revocations.close()
     },
   }

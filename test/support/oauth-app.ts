@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
@@ -20,8 +20,6 @@ export type OAuthApp = {
   readonly home: Home
   readonly oauth: OAuth
   readonly events: OAuthEvent[]
-  /** The next event that fits, or one that has been already. */
-  readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
   /** Everything that was logged, one JSON text per line. */
   readonly logLines: string[]
   readonly send: <Body = ProblemDocument>(
@@ -33,6 +31,8 @@ export type OAuthApp = {
   readonly start: (body: object) => Promise<StartedLogin>
   /** The login once it has ended. */
   readonly ended: (loginId: string) => Promise<Login>
+  /** The first event that fits, told already or to come. */
+  readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
   readonly close: () => Promise<void>
 }
 
@@ -44,7 +44,7 @@ export const startOAuthApp = async (options: {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
   const events: OAuthEvent[] = []
-  const listeners = new Set<() => void>()
+  const announced = new EventEmitter()
   const logLines: string[] = []
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
@@ -56,7 +56,7 @@ export const startOAuthApp = async (options: {
     log: { info: write, warn: write, error: write },
     announce: (event) => {
       events.push(event)
-      for (const listener of listeners) listener()
+      announced.emit('event')
     },
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
@@ -83,17 +83,6 @@ export const startOAuthApp = async (options: {
     home,
     oauth,
     events,
-    untilEvent: (fits) =>
-      new Promise((resolve) => {
-        const look = () => {
-          const event = events.find(fits)
-          if (!event) return
-          listeners.delete(look)
-          resolve(event)
-        }
-        listeners.add(look)
-        look()
-      }),
     logLines,
     send,
     start: async (body) => {
@@ -102,6 +91,13 @@ export const startOAuthApp = async (options: {
       return answer.body
     },
     ended: async (loginId) => (await send<Login>('GET', `/oauth/logins/${loginId}?wait=10`)).body,
+    untilEvent: async (fits) => {
+      for (;;) {
+        const found = events.find(fits)
+        if (found) return found
+        await once(announced, 'event')
+      }
+    },
     close: async () => {
       await oauth.close()
       server.close()

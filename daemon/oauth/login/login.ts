@@ -6,11 +6,8 @@ import { authorizeUrl } from './authorize-url.ts'
 import { type Lease, createCallbackListener } from './callback-listener.ts'
 import { loadCallbackPage } from './callback-page.ts'
 import { findClient } from '../provider/client-file.ts'
-import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { exchangeCode } from './exchange.ts'
-import type { OneAtATime } from '../one-at-a-time.ts'
-import type { PendingRevocations } from '../logout/pending-revocations.ts'
 import {
   type Attempt,
   type Authorized,
@@ -23,7 +20,7 @@ import { refusalError } from '../provider/provider-error.ts'
 import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
-import { createSaveGrant } from './save-grant.ts'
+import { type SaveParts, createSaveGrant } from './save-grant.ts'
 import { createUnfinished } from '../unfinished.ts'
 
 export type Logins = {
@@ -36,18 +33,16 @@ export type Logins = {
   readonly close: () => Promise<void>
 }
 
+type Parts = SaveParts & { readonly discover: Discover }
+
 /*
  * One login. start: provider, client, endpoints, state and verifier, then the callback listener, and
  * only then the authorization URL. The person approves, and the browser comes to the callback: state
  * first, then issuer, error and code. The code is exchanged, the tokens are written to the disk, and
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
  */
-export const createLogins = (
-  dependencies: OAuthDependencies,
-  discover: Discover,
-  inTurn: OneAtATime,
-  revocations: PendingRevocations,
-): Logins => {
+export const createLogins = (parts: Parts): Logins => {
+  const { dependencies, discover, revocations } = parts
   const { home, gateway, env, log, announce } = dependencies
   const closing = new AbortController()
   const breakingOff = new AbortController()
@@ -190,9 +185,7 @@ export const createLogins = (
   }
 
   const pending = createPendingLogins(onEnd)
-  const saveGrant = createSaveGrant(dependencies, inTurn, revocations, (attempt) =>
-    pending.beginSaving(attempt),
-  )
+  const saveGrant = createSaveGrant(parts, (attempt) => pending.beginSaving(attempt))
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,

@@ -10,6 +10,7 @@ import { rememberClient } from '../provider/client-file.ts'
 import type { Grant } from '../token/grant.ts'
 import { writeToken } from '../token/token-file.ts'
 import { type TokenRecord, tokenRecordOf } from '../token/token-record.ts'
+import type { Tokens } from '../token/token.ts'
 import { findAccount } from './account.ts'
 import type { Attempt, Outcome } from './pending.ts'
 import { readReplaced, revocationOfReplaced } from './replaced-login.ts'
@@ -21,6 +22,13 @@ import { readReplaced, revocationOfReplaced } from './replaced-login.ts'
  */
 export type SaveGrant = (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
 
+export type SaveParts = {
+  readonly dependencies: OAuthDependencies
+  readonly inTurn: OneAtATime
+  readonly revocations: PendingRevocations
+  readonly broker: Pick<Tokens, 'changed' | 'unsaved'>
+}
+
 /*
  * Who has logged in; then, in turn with all that touches this provider's file: client and tokens to the
  * disk, and after that what they replace is revoked. The replaced tokens are put beside before they are
@@ -28,9 +36,7 @@ export type SaveGrant = (attempt: Attempt, grant: Grant, signal: AbortSignal) =>
  * `beginSaving` is asked before anything is written; it throws when the login has ended.
  */
 export const createSaveGrant = (
-  dependencies: OAuthDependencies,
-  inTurn: OneAtATime,
-  revocations: PendingRevocations,
+  { dependencies, inTurn, revocations, broker }: SaveParts,
   beginSaving: (attempt: Attempt) => void,
 ): SaveGrant => {
   const { home } = dependencies
@@ -56,6 +62,7 @@ export const createSaveGrant = (
   const revokeReplaced = async (record: TokenRecord, signal: AbortSignal): Promise<void> => {
     if (!(await revocations.tryBeside(record, signal))) return
     await writeToken(home, endedTogether(record, Date.now()))
+    broker.changed(record.provider)
     throw new DoorwardError('provider-refused', `${endedTogetherCause}; log in once more`, {
       hint: `doorward oauth login ${record.provider}`,
     })
@@ -91,10 +98,12 @@ export const createSaveGrant = (
     try {
       return await inTurn(provider.name, async () => {
         beginSaving(attempt)
-        const replaced = await readReplaced(dependencies, provider.name)
+        const replaced =
+          broker.unsaved(provider.name) ?? (await readReplaced(dependencies, provider.name))
         const saved = withWhatIsKnown(record, replaced)
         await saveRecord(attempt, saved, replaced)
         isSaved = true
+        broker.changed(provider.name)
         await revokeReplaced(saved, signal)
         return authorized(account, replaced?.account ?? null)
       })

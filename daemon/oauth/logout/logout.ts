@@ -8,11 +8,20 @@ import { findProvider } from '../provider/providers.ts'
 import { withTimeLimit } from '../time-limit.ts'
 import { readToken, removeToken } from '../token/token-file.ts'
 import type { TokenRecord } from '../token/token-record.ts'
+import type { Tokens } from '../token/token.ts'
 import { type PendingRevocation, giveUpDate } from './pending-revocation.ts'
 import type { PendingRevocations } from './pending-revocations.ts'
 import { type RevokeGrant, byHand, notAsked } from './revoke-grant.ts'
 
 export type LogOut = (provider: string, forget: boolean) => Promise<Logout>
+
+type Parts = {
+  readonly dependencies: OAuthDependencies
+  readonly revokeGrant: RevokeGrant
+  readonly revocations: PendingRevocations
+  readonly inTurn: OneAtATime
+  readonly broker: Pick<Tokens, 'changed' | 'unsaved'>
+}
 
 /** Somebody waits for the answer; a provider that takes longer is asked again in the background. */
 const limitMs = 10_000
@@ -24,10 +33,7 @@ const limitMs = 10_000
  * tokens in one of the two files, or in both.
  */
 export const createLogOut = (
-  dependencies: OAuthDependencies,
-  revokeGrant: RevokeGrant,
-  revocations: PendingRevocations,
-  inTurn: OneAtATime,
+  { dependencies, revokeGrant, revocations, inTurn, broker }: Parts,
   signal: AbortSignal,
 ): LogOut => {
   const { home, gateway, env, log, announce } = dependencies
@@ -37,6 +43,7 @@ export const createLogOut = (
     const { revokedAtProvider, detail } = record
       ? await revokeAndRemove(record)
       : await removeDamaged(provider)
+    broker.changed(provider)
     log.info({ provider, revokedAtProvider }, 'logged out')
     announce({ what: 'logout', provider, state: 'done', ...(detail ? { detail } : {}) })
     return { provider, removed: true, revokedAtProvider, ...(detail && { detail }) }
@@ -45,7 +52,7 @@ export const createLogOut = (
   /** Undefined for a file that is damaged. Throws `not-logged-in`, or `token-file-insecure` with what mends it. */
   const readRecord = async (provider: string): Promise<TokenRecord | undefined> => {
     try {
-      const record = await readToken(home, provider)
+      const record = broker.unsaved(provider) ?? (await readToken(home, provider))
       if (record) return record
     } catch (error) {
       if (error instanceof DoorwardError && error.code === 'token-file-damaged') return undefined

@@ -5,6 +5,7 @@ import { type OneAtATime, createOneAtATime } from '../one-at-a-time.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { readToken, removeToken, writeToken } from '../token/token-file.ts'
 import type { TokenRecord } from '../token/token-record.ts'
+import type { Tokens } from '../token/token.ts'
 import { createUnfinished } from '../unfinished.ts'
 import { providerOfName, removeHalfWritten } from './pending-file.ts'
 import { pendingProblems } from './pending-problems.ts'
@@ -23,8 +24,11 @@ import { createWatchLogin, endedTogether, endedTogetherCause } from './spare-log
 import { isCutShort } from './what-to-revoke.ts'
 
 export type PendingRevocations = {
-  /** Tries those that an earlier daemon left, and all from then on until they are done. */
-  readonly start: () => void
+  /**
+   * Finishes what a killed daemon left half done; then those that an earlier one left are tried, and all
+   * from then on until they are done.
+   */
+  readonly start: () => Promise<void>
   /** Keeps one, to be tried at once, or later when it was tried before; returns its name. */
   readonly keep: (pending: PendingRevocation) => Promise<string>
   /** True while this one will survive the daemon. */
@@ -43,6 +47,14 @@ export type PendingRevocations = {
   readonly close: () => Promise<void>
 }
 
+type Parts = {
+  readonly dependencies: OAuthDependencies
+  readonly discover: Discover
+  readonly inTurn: OneAtATime
+  readonly broker: Pick<Tokens, 'changed'>
+  readonly revokeGrant: RevokeGrant
+}
+
 const limitMs = 30_000
 const besideLimitMs = 5000
 const closeLimitMs = 2000
@@ -53,12 +65,13 @@ const closeLimitMs = 2000
  * a machine that slept nor a clock that was set puts them off; one of a provider at a time, and none
  * while somebody logs in there. A file is read again at each try: who removes it has cancelled it.
  */
-export const createPendingRevocations = (
-  dependencies: OAuthDependencies,
-  discover: Discover,
-  inTurn: OneAtATime,
-  revokeGrant: RevokeGrant,
-): PendingRevocations => {
+export const createPendingRevocations = ({
+  dependencies,
+  discover,
+  inTurn,
+  broker,
+  revokeGrant,
+}: Parts): PendingRevocations => {
   const { home, gateway, log, announce } = dependencies
   const store = createPendingStore(dependencies)
   const settle = createSettleRevocation(dependencies, store, revokeGrant)
@@ -127,15 +140,14 @@ export const createPendingRevocations = (
     }
   }
 
-  /** A daemon that was killed in the middle of a logout has left the token file. */
-  const finishLogout = async (name: string, provider: string): Promise<TokenRecord | undefined> => {
+  /** A daemon that was killed in the middle of a logout has left the token file too. */
+  const finishLogout = async (name: string, provider: string): Promise<void> => {
     const old = await store.read(name)
-    return inTurn(provider, async () => {
+    await inTurn(provider, async () => {
       const current = await currentRecord(provider)
-      if (!old || !current || !isCutShort(old, current)) return current
+      if (!old || !current || !isCutShort(old, current)) return
       await removeToken(home, provider)
       log.info({ provider }, 'finished a logout that was cut short')
-      return undefined
     })
   }
 
@@ -145,6 +157,7 @@ export const createPendingRevocations = (
       const now = await currentRecord(provider)
       if (now?.accessToken !== record.accessToken) return
       await writeToken(home, endedTogether(now, Date.now()))
+      broker.changed(provider)
       log.warn({ provider }, endedTogetherCause)
       const detail = `${endedTogetherCause}; log in once more`
       announce({ what: 'login-failed', provider, state: 'failed', code: 'needs-login', detail })
@@ -156,7 +169,7 @@ export const createPendingRevocations = (
     try {
       await oneOfAProvider(provider, async () => {
         if (holds.has(provider) || control.signal.aborted) return
-        const current = await finishLogout(name, provider)
+        const current = await currentRecord(provider)
         const hasEnded = await tryAll([name], current, control.signal, limitMs)
         if (hasEnded && current) await markEnded(current)
       })
@@ -193,16 +206,22 @@ export const createPendingRevocations = (
     if (!isClosing) timer = setTimeout(lookNow, nextLookMs([...waits.values()], Date.now())).unref()
   }
 
-  const removeLeftovers = async (): Promise<void> => {
+  const takeUpLeftovers = async (): Promise<void> => {
     try {
       await removeHalfWritten(home)
+      for (const name of await store.names())
+        // What is wrong with single ones is told when they are tried.
+        await finishLogout(name, providerOfName(name) ?? '').catch(() => undefined)
     } catch (error) {
       log.warn({ error: nameOf(error) }, 'pending revocations cannot be used')
     }
   }
 
   return {
-    start: () => void unfinished.track(removeLeftovers().then(look)),
+    start: async () => {
+      await takeUpLeftovers()
+      lookNow()
+    },
     keep: async (pending) => {
       const name = await store.add(pending)
       if (pending.attempts > 0) wait(name, pending.attempts)

@@ -65,7 +65,7 @@ describe('pending revocation', () => {
         },
       },
     })
-    app.oauth.start()
+    await app.oauth.start()
     return app
   }
   const tokensSent = () =>
@@ -138,7 +138,7 @@ describe('pending revocation', () => {
     const { start, send, oauth, untilEvent } = await startApp()
     const login = await start({ provider: 'mine', clientId: 'me' })
     await write()
-    oauth.start()
+    await oauth.start()
     await send('GET', '/oauth/tokens')
     assert.deepEqual(tokensSent(), [])
     await send('DELETE', `/oauth/logins/${login.loginId}`)
