@@ -69,3 +69,6 @@ export const approve = async (authorizationUrl: string): Promise<string> => {
 }
 
 const isCallback = (url: string): boolean => new URL(url).pathname === '/callback'
+
+/** The text of a page, without its tags. */
+export const textOf = (html: string): string => html.replaceAll(/<[^>]+>/g, '')

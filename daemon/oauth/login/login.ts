@@ -104,7 +104,7 @@ export const createLogins = (parts: Parts): Logins => {
     if (answer.kind === 'error')
       return pending.settle(attempt, {
         status: 'failed',
-        error: refusalError(attempt.provider, answer.error),
+        error: refusalError(attempt, answer.error),
       })
     // A code that is out is exchanged to the end, also when nobody waits for it any more: the tokens it
     // brings must be revoked then, and not lost.
@@ -143,8 +143,9 @@ export const createLogins = (parts: Parts): Logins => {
     const attempt = pending.findByState(readState(parameters))
     if (!attempt || new URL(attempt.redirectUri).host !== host)
       throw new DoorwardError('callback-invalid', 'no login waits for this answer')
-    const { title, name } = attempt.provider
-    return resultPage(title, `doorward oauth login ${name}`, await complete(attempt, parameters))
+    const { provider, scopes } = attempt
+    const outcome = await complete(attempt, parameters)
+    return resultPage(provider.title, `doorward oauth login ${provider.name}`, outcome, scopes)
   }
 
   const paste = async (loginId: string, text: string): Promise<Login> => {

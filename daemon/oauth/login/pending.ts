@@ -5,6 +5,7 @@ import { isSameText } from '../../../shared/identity.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
+import { registerHint } from '../provider/token-refusal.ts'
 
 /** What every login was started with, whichever way the person approves it. */
 type LoginStart = {
@@ -37,6 +38,8 @@ export type Authorized = {
   readonly account: Account | null
   /** Whose login this one took the place of, where that is another account. */
   readonly replaced?: Account
+  /** What was asked for and not granted; left out when nothing is missing. */
+  readonly missingScopes?: string[]
 }
 
 /** How a login ended. */
@@ -115,7 +118,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
           error: new DoorwardError(
             'login-expired',
             `the login to ${attempt.provider.name} was not finished in time`,
-            { hint: `doorward oauth login ${attempt.provider.name}` },
+            { hint: expiredHint(attempt) },
           ),
         })
       const timer = setTimeout(expire, attempt.expiresAt - now).unref()
@@ -176,8 +179,9 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       const view = { loginId, provider: attempt.provider.name }
       if (!outcome) return { ...view, status: 'pending' }
       if (outcome.status === 'authorized') return { ...view, ...outcome }
-      const { code, message } = outcome.error
-      return { ...view, status: outcome.status, error: { code, message } }
+      const { code, message, hint } = outcome.error
+      const error = { code, message, ...(hint !== undefined && { hint }) }
+      return { ...view, status: outcome.status, error }
     },
 
     /** Resolves when the login ends, the time is over or the signal says that nobody waits any more. */
@@ -205,6 +209,14 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       }
     },
   }
+}
+
+/** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
+const expiredHint = (attempt: Attempt): string => {
+  const { name, title } = attempt.provider
+  if (attempt.kind !== 'code') return `doorward oauth login ${name}`
+  const register = registerHint(attempt.provider, attempt.redirectUri)
+  return `if ${title} showed an error about the redirect URI, ${register}; then: doorward oauth login ${name}`
 }
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'

@@ -9,7 +9,7 @@ import type { OneAtATime } from '../one-at-a-time.ts'
 import { rememberClient } from '../provider/client-file.ts'
 import type { Grant } from '../token/grant.ts'
 import { writeToken } from '../token/token-file.ts'
-import { type TokenRecord, tokenRecordOf } from '../token/token-record.ts'
+import { type TokenRecord, missingIn, tokenRecordOf } from '../token/token-record.ts'
 import type { Tokens } from '../token/token.ts'
 import { findAccount } from './account.ts'
 import type { Attempt, Outcome } from './pending.ts'
@@ -86,7 +86,7 @@ export const createSaveGrant = (
     const { provider, endpoints } = attempt
     const obtainedAt = Date.now()
     const letGo = revocations.hold(provider.name)
-    const { identify } = dialectOf(provider)
+    const { identify, impliedScopes } = dialectOf(provider)
     const account = await findAccount(
       grant,
       endpoints,
@@ -105,7 +105,12 @@ export const createSaveGrant = (
         isSaved = true
         broker.changed(provider.name)
         await revokeReplaced(saved, signal)
-        return authorized(account, replaced?.account ?? null)
+        return {
+          status: 'authorized',
+          account,
+          ...replacedBy(account, replaced?.account ?? null),
+          ...missingIn(saved, impliedScopes),
+        }
       })
     } catch (error) {
       if (!isSaved) await revokeUnsaved(record, attempt)
@@ -122,8 +127,5 @@ const withWhatIsKnown = (record: TokenRecord, replaced: TokenRecord | undefined)
     ? { ...record, endsTogether: true }
     : record
 
-const authorized = (account: Account | null, before: Account | null): Outcome => ({
-  status: 'authorized',
-  account,
-  ...(before && compareAccounts(before, account) === 'other' && { replaced: before }),
-})
+const replacedBy = (account: Account | null, before: Account | null) =>
+  before && compareAccounts(before, account) === 'other' ? { replaced: before } : {}

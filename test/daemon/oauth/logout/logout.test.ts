@@ -77,7 +77,12 @@ describe('logout', () => {
 
   it('revokes both tokens and leaves nothing', async () => {
     await startWith((response) => sendJson(response, 200, {}))
-    assert.deepEqual(await logOut(), { provider: 'mine', removed: true, revokedAtProvider: true })
+    assert.deepEqual(await logOut(), {
+      provider: 'mine',
+      removed: true,
+      revokedAtProvider: true,
+      detail: 'refresh token and access token revoked',
+    })
     assert.deepEqual(await tokenFiles(), [])
     const sent = provider.requests.map(({ body }) => new URLSearchParams(body).get('token'))
     assert.deepEqual(sent, ['refresh-secret-1', 'access-secret-1'])
