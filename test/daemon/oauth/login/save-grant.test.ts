@@ -210,6 +210,17 @@ describe('a login whose tokens', () => {
     assert.equal((await app.oauth.problems())[0]?.code, 'revocation-pending')
   })
 
+  it('replace others does not wait for long until those are revoked', async function () {
+    // Five seconds is what it waits.
+    this.slow(8000)
+    await startWith()
+    await logIn()
+    revoke = () => undefined
+    assert.equal((await logIn()).login.status, 'authorized')
+    assert.match((await app.oauth.problems())[0]?.detail ?? '', /did not answer in time/)
+    assert.equal((await filesIn(app.home.tokens)).length, 2)
+  })
+
   it('replace others is good although the provider refuses to revoke those', async () => {
     await startWith()
     await logIn()
