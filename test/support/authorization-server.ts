@@ -26,6 +26,8 @@ export type AuthorizationServerOptions = {
   /** Claims beside `sub`; default an email address. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly port?: number
+  /** Offers the device flow (RFC 8628) too; default false. */
+  readonly deviceFlow?: boolean
 }
 
 const accountId = 'person-1'
@@ -69,11 +71,11 @@ export const startAuthorizationServer = async (
 
 const configuration = (
   secret: string,
-  { accessTokenTtl = 3600, claims }: AuthorizationServerOptions,
+  { accessTokenTtl = 3600, claims, deviceFlow = false }: AuthorizationServerOptions,
 ) => {
   const client = {
     application_type: 'native',
-    grant_types: ['authorization_code', 'refresh_token'],
+    grant_types: ['authorization_code', 'refresh_token', ...(deviceFlow ? [deviceGrant] : [])],
     redirect_uris: ['http://127.0.0.1/callback', 'http://localhost/callback'],
   }
   return {
@@ -98,6 +100,7 @@ const configuration = (
       IdToken: 3600,
       Interaction: 3600,
       RefreshToken: 86_400,
+      DeviceCode: 600,
       Session: 3600,
       Grant: 86_400,
     },
@@ -109,12 +112,24 @@ const configuration = (
     features: {
       devInteractions: { enabled: false },
       userinfo: { enabled: true },
+      deviceFlow: deviceFlow ? { enabled: true, ...devicePages } : { enabled: false },
       revocation: {
         enabled: true,
         allowedPolicy: (_: unknown, { clientId }: Ids, token: Ids) => token.clientId === clientId,
       },
     },
   }
+}
+
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
+type PageContext = { body: string }
+
+/** The forms are the library's own; without these it warns that they are plain. */
+const devicePages = {
+  userCodeInputSource: (ctx: PageContext, form: string) => void (ctx.body = form),
+  userCodeConfirmSource: (ctx: PageContext, form: string) => void (ctx.body = form),
+  successSource: (ctx: PageContext) => void (ctx.body = 'you can close this page'),
 }
 
 type Ids = { readonly clientId: string }

@@ -1,4 +1,4 @@
-import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
+import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
@@ -7,6 +7,7 @@ import { loadCallbackPage } from './callback-page.ts'
 import { findClient } from '../provider/client-file.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
+import { createDeviceLogins } from './device-login.ts'
 import { exchangeCode } from './exchange.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import {
@@ -21,9 +22,10 @@ import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
 import { createSaveGrant } from './save-grant.ts'
+import { wait as waitByClock } from './wait.ts'
 
 export type Logins = {
-  readonly start: (request: StartLogin) => Promise<StartedLogin>
+  readonly start: (request: StartLogin) => Promise<StartedLogin | StartedDeviceLogin>
   readonly view: (loginId: string) => Login
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
@@ -39,17 +41,23 @@ export type Logins = {
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
  */
 export const createLogins = (
-  { home, gateway, env, log, announce }: OAuthDependencies,
+  { home, gateway, env, log, announce, wait = waitByClock }: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
 
-  const start = async (request: StartLogin): Promise<StartedLogin> => {
+  const start: Logins['start'] = async (request) => {
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
+    const scopes = request.scopes ?? provider.scopes
+    if (request.device) {
+      const started = await devices.start({ provider, client, endpoints }, scopes)
+      log.info({ provider: provider.name }, 'login by device code started')
+      return started
+    }
     const lease = await listener.open(
       provider.redirectHost,
       provider.callbackPort ?? gateway.oauth.callback_port,
@@ -65,7 +73,7 @@ export const createLogins = (
       provider,
       client,
       endpoints,
-      scopes: request.scopes ?? provider.scopes,
+      scopes,
       state: randomText(),
       codeVerifier: randomText(),
       redirectUri: lease.redirectUri,
@@ -168,6 +176,14 @@ export const createLogins = (
 
   const pending = createPendingLogins(onEnd)
   const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
+  const devices = createDeviceLogins({
+    pending,
+    saveGrant,
+    stopping: closing.signal,
+    loginTimeoutMs: gateway.oauth.login_timeout,
+    knownError,
+    wait,
+  })
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,
@@ -184,6 +200,7 @@ export const createLogins = (
     close: async () => {
       closing.abort()
       pending.close()
+      await devices.close()
       await saveGrant.settled()
       listener.close()
     },

@@ -15,7 +15,7 @@ type LoginStart = {
   readonly scopes: readonly string[]
   /** Milliseconds since 1970. */
   readonly expiresAt: number
-  /** Ends the requests of this login when it is cancelled. */
+  /** Aborted when the login has ended, however it did: ends what is still asked for it. */
   readonly control: AbortController
 }
 
@@ -76,6 +76,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
     const entry = entryOf(attempt.loginId)
     if (entry.outcome) return entry.outcome
     entry.outcome = outcome
+    attempt.control.abort()
     clearTimeout(entry.timer)
     entry.timer = setTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
     for (const wake of entry.waiters) wake()
@@ -93,7 +94,6 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
   }
 
   const cancelEntry = (entry: Entry, why: string): void => {
-    entry.attempt.control.abort()
     settle(entry.attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
   }
 
