@@ -1,15 +1,17 @@
 import { createInterface } from 'node:readline'
-import type { Login, StartLogin, StartedLogin } from '../shared/api.ts'
+import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
+import { showDeviceCode } from './oauth-login-device.ts'
 import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
 import { reportError } from './report-error.ts'
 import type { Terminal } from './terminal.ts'
+import { timeLeft } from './time-left.ts'
 
 /*
  * A login, as this side sees it: start -> show the URL and open the browser -> wait -> say who is
@@ -23,6 +25,7 @@ export type LoginOptions = {
   readonly scopes?: string
   readonly browser: boolean
   readonly paste?: boolean
+  readonly device?: boolean
 }
 
 /**
@@ -37,13 +40,16 @@ export const login = async (
   const { terminal } = context
   const request = await requestOf(provider, options, terminal)
   const outcome = await withDaemon(context, async (client) => {
-    const started = await client.post<StartedLogin>('/oauth/start', request)
+    const started = await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
     const stopPasting = new AbortController()
     try {
       const signal = interruptSignal()
-      showUrl(started, terminal)
-      if (options.paste) takePastedUrls(client, started, terminal, stopPasting.signal)
-      await openIfWanted(started, options, terminal)
+      if ('userCode' in started) await showDeviceCode(started, options, terminal)
+      else {
+        showUrl(started, terminal)
+        if (options.paste) takePastedUrls(client, started, terminal, stopPasting.signal)
+        await openIfWanted(started, options, terminal)
+      }
       return await untilSettled(client, started, terminal, signal)
     } finally {
       stopPasting.abort()
@@ -71,6 +77,7 @@ const requestOf = async (
     ...(options.clientId === undefined ? {} : { clientId: options.clientId }),
     ...(clientSecret === undefined ? {} : { clientSecret }),
     ...(scopes === undefined ? {} : { scopes }),
+    ...(options.device && { device: true }),
   }
 }
 
@@ -96,13 +103,13 @@ const openIfWanted = async (
 /** Holds a request open until the login has an outcome; nothing is polled. */
 const untilSettled = async (
   client: Client,
-  { loginId, provider }: StartedLogin,
+  { loginId, provider, expiresAt }: StartedLogin | StartedDeviceLogin,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Login> => {
   const path = `/oauth/logins/${encodeURIComponent(loginId)}`
   let isCancelled = false
-  const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, terminal)
+  const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, expiresAt, terminal)
   try {
     for (;;) {
       const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
@@ -119,16 +126,22 @@ const untilSettled = async (
   }
 }
 
-const spin = async (label: string, terminal: Terminal): Promise<() => void> => {
+const spin = async (label: string, expiresAt: string, terminal: Terminal): Promise<() => void> => {
   if (!terminal.isInteractive) {
     terminal.say(`${label} ...`)
     return () => undefined
   }
   const { default: yoctoSpinner } = await import('yocto-spinner')
   // Signals are ours: the spinner would end the process before the login is cancelled.
-  const spinner = yoctoSpinner({ text: `${label} (Ctrl-C to cancel)`, handleSignals: false })
+  const text = (): string =>
+    `${label} (${timeLeft(Date.parse(expiresAt), Date.now())} left, Ctrl-C to cancel)`
+  const spinner = yoctoSpinner({ text: text(), handleSignals: false })
   spinner.start()
-  return () => void spinner.stop()
+  const timer = setInterval(() => (spinner.text = text()), 1000)
+  return () => {
+    clearInterval(timer)
+    spinner.stop()
+  }
 }
 
 /** For a browser on another machine: each line of standard input is tried as the redirected URL. */
