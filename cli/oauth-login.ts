@@ -174,7 +174,7 @@ const failureOf = ({ provider, status, error }: Login): DoorwardError => {
     return new DoorwardError(
       error.code as ErrorCode,
       `login to ${provider} failed: ${error.message}`,
-      { hint: `doorward oauth login ${provider}` },
+      { hint: error.hint ?? `doorward oauth login ${provider}` },
     )
   return status === 'expired'
     ? new DoorwardError('login-expired', `nobody finished the login to ${provider} in time`)

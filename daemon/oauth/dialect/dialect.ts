@@ -38,7 +38,7 @@ export type Revocation = {
 
 /** How a provider leaves the standard: data, and a few small functions. */
 export type Dialect = {
-  /** Says what RFC 6749 sections 5.1 and 5.2 would have said. */
+  /** Says what RFC 6749 sections 5.1 and 5.2 would have said; the provider's own word for an error is `provider_error`. */
   readonly normalise: (answer: TokenAnswer) => TokenAnswer
   /** Takes tokens back. Never throws. */
   readonly revoke: (request: RevocationRequest) => Promise<Revocation>

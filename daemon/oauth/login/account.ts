@@ -4,6 +4,7 @@ import type { Endpoints } from '../provider/discovery.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
+import { textOf } from '../provider/shown-text.ts'
 
 /**
  * Who has logged in: from the id token, else from the userinfo endpoint where there is one, else as the
@@ -58,15 +59,4 @@ const askUserinfo = async (
   } catch {
     return undefined
   }
-}
-
-/** One line of text as a person can read it: without characters that hide or reorder others. */
-export const textOf = (value: unknown): string | undefined => {
-  if (typeof value === 'number') return String(value)
-  if (typeof value !== 'string') return undefined
-  const text = value
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
-    .trim()
-    .slice(0, 200)
-  return text === '' ? undefined : text
 }

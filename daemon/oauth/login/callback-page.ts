@@ -9,6 +9,9 @@ export type Page = {
   /** Who has logged in, where that is known. */
   readonly account?: string
   readonly message: string
+  /** What is to be known besides, and the permissions it speaks of. */
+  readonly note?: string
+  readonly missing?: readonly string[]
   /** What to do now. */
   readonly advice: string
   /** The command that does it. */
@@ -32,6 +35,9 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     title: escapeHtml(page.title),
     account: escapeHtml(page.account ?? ''),
     message: escapeHtml(page.message),
+    note: escapeHtml(page.note ?? ''),
+    // One a line, which the style keeps.
+    missing: escapeHtml((page.missing ?? []).join('\n')),
     advice: escapeHtml(page.advice),
     command: escapeHtml(page.command ?? ''),
   }

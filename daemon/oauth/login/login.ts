@@ -106,7 +106,7 @@ export const createLogins = (
     pending.consume(attempt)
     let outcome: Outcome
     try {
-      if (answer.kind === 'error') throw refusalError(attempt.provider, answer.error)
+      if (answer.kind === 'error') throw refusalError(attempt, answer.error)
       outcome = await exchangeAndSave(attempt, parameters)
     } catch (error) {
       outcome = { status: 'failed', error: knownError(error) }
@@ -135,8 +135,9 @@ export const createLogins = (
     const attempt = pending.findByState(readState(parameters))
     if (!attempt || new URL(attempt.redirectUri).host !== host)
       throw new DoorwardError('callback-invalid', 'no login waits for this answer')
-    const { title, name } = attempt.provider
-    return resultPage(title, `doorward oauth login ${name}`, await complete(attempt, parameters))
+    const { provider, scopes } = attempt
+    const outcome = await complete(attempt, parameters)
+    return resultPage(provider.title, `doorward oauth login ${provider.name}`, outcome, scopes)
   }
 
   const paste = async (loginId: string, text: string): Promise<Login> => {

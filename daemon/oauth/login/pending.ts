@@ -34,7 +34,11 @@ export type Attempt = CodeAttempt | DeviceAttempt
 
 /** How a login ended. */
 export type Outcome =
-  | { readonly status: 'authorized'; readonly account: Account | null }
+  | {
+      readonly status: 'authorized'
+      readonly account: Account | null
+      readonly missingScopes?: string[]
+    }
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
 /** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
@@ -169,8 +173,9 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       const view = { loginId, provider: attempt.provider.name }
       if (!outcome) return { ...view, status: 'pending' }
       if (outcome.status === 'authorized') return { ...view, ...outcome }
-      const { code, message } = outcome.error
-      return { ...view, status: outcome.status, error: { code, message } }
+      const { code, message, hint } = outcome.error
+      const error = { code, message, ...(hint !== undefined && { hint }) }
+      return { ...view, status: outcome.status, error }
     },
 
     /** Resolves when the login ends, the time is over or the signal says that nobody waits any more. */

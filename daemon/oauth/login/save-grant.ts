@@ -4,7 +4,7 @@ import type { OneAtATime } from '../one-at-a-time.ts'
 import { rememberClient } from '../provider/client-file.ts'
 import type { Grant } from '../token/grant.ts'
 import { writeToken } from '../token/token-file.ts'
-import { tokenRecordOf } from '../token/token-record.ts'
+import { missingIn, tokenRecordOf } from '../token/token-record.ts'
 import { findAccount } from './account.ts'
 import type { Attempt, Outcome } from './pending.ts'
 
@@ -36,14 +36,16 @@ export const createSaveGrant = (
         { identify: dialectOf(provider).identify, apiUrl: provider.apiUrl },
         signal,
       )
+      const record = tokenRecordOf(attempt, grant, account, obtainedAt)
       const saving = inTurn(provider.name, async () => {
         beginSaving(attempt)
         await rememberClient(home, provider.name, client)
-        await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
+        await writeToken(home, record)
       })
       savings.add(saving)
       await saving.finally(() => savings.delete(saving))
-      return { status: 'authorized', account }
+      const { impliedScopes } = dialectOf(provider)
+      return { status: 'authorized', account, ...missingIn(record, impliedScopes) }
     },
     settled: async () => {
       await Promise.allSettled(savings)
