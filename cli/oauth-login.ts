@@ -11,7 +11,6 @@ import { withDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
 import { reportError } from './report-error.ts'
 import type { Terminal } from './terminal.ts'
-import { timeLeft } from './time-left.ts'
 
 /*
  * A login, as this side sees it: start -> show the URL and open the browser -> wait -> say who is
@@ -103,13 +102,13 @@ const openIfWanted = async (
 /** Holds a request open until the login has an outcome; nothing is polled. */
 const untilSettled = async (
   client: Client,
-  { loginId, provider, expiresAt }: StartedLogin | StartedDeviceLogin,
+  { loginId, provider }: StartedLogin | StartedDeviceLogin,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Login> => {
   const path = `/oauth/logins/${encodeURIComponent(loginId)}`
   let isCancelled = false
-  const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, expiresAt, terminal)
+  const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, terminal)
   try {
     for (;;) {
       const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
@@ -126,22 +125,16 @@ const untilSettled = async (
   }
 }
 
-const spin = async (label: string, expiresAt: string, terminal: Terminal): Promise<() => void> => {
+const spin = async (label: string, terminal: Terminal): Promise<() => void> => {
   if (!terminal.isInteractive) {
     terminal.say(`${label} ...`)
     return () => undefined
   }
   const { default: yoctoSpinner } = await import('yocto-spinner')
   // Signals are ours: the spinner would end the process before the login is cancelled.
-  const text = (): string =>
-    `${label} (${timeLeft(Date.parse(expiresAt), Date.now())} left, Ctrl-C to cancel)`
-  const spinner = yoctoSpinner({ text: text(), handleSignals: false })
+  const spinner = yoctoSpinner({ text: `${label} (Ctrl-C to cancel)`, handleSignals: false })
   spinner.start()
-  const timer = setInterval(() => (spinner.text = text()), 1000)
-  return () => {
-    clearInterval(timer)
-    spinner.stop()
-  }
+  return () => void spinner.stop()
 }
 
 /** For a browser on another machine: each line of standard input is tried as the redirected URL. */

@@ -112,12 +112,12 @@ describe('cli: oauth login --device', () => {
     await assert.rejects(readFile(opened), { code: 'ENOENT' })
   })
 
-  it('shows on a terminal how long is left', async function () {
+  it('waits on a terminal until Ctrl-C', async function () {
     if (!hasTerminal()) return this.skip()
     const server = await deviceServer('open')
     const child = startOnTerminal('oauth login github --device --no-browser', server)
     const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /waiting for you at github \(\d+:\d\d:\d\d left, Ctrl-C/)
+    await untilSaid(child, 'stdout', /waiting for you at github \(/)
     child.stdin?.write('\u0003')
     const { code } = await ended
     await server.close()

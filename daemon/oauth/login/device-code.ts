@@ -57,8 +57,7 @@ export const requestDeviceCode = async (
     if (answer.status !== 200) await processDeviceAuthorizationResponse(server, wireClient, answer)
     return readDeviceAuthorization(await answer.text(), endpoint)
   } catch (error) {
-    const code = oauthErrorOf(error)
-    throw deviceError(provider, code) ?? providerError(error, `${host} gave no device code`)
+    throw deviceError(who, error) ?? providerError(error, `${host} gave no device code`, who)
   }
 }
 
@@ -90,7 +89,7 @@ export const askForGrant = async (
     const code = oauthErrorOf(error)
     if (code === 'authorization_pending' || code === 'slow_down') return code
     const { host } = new URL(server.token_endpoint)
-    throw deviceError(provider, code) ?? providerError(error, `${host} refused the login`)
+    throw deviceError(who, error) ?? providerError(error, `${host} refused the login`, who)
   }
 }
 

@@ -1,18 +1,29 @@
 import { DoorwardError } from '../../../shared/errors.ts'
+import { dialectOf } from '../dialect/dialects.ts'
 import type { Provider } from '../provider/providers.ts'
+import { tokenRefusalOf } from '../provider/token-refusal.ts'
 
 type Named = Pick<Provider, 'name' | 'title' | 'clientPage'>
 
 /**
- * What an error code of RFC 8628 section 3.5, or a provider's own, means for a login by device code;
- * undefined for a code that means here what it means everywhere. The way out is in the message where a
- * person meets it as the end of a login, which has no hint.
+ * What an error of RFC 8628 section 3.5, or a provider's own, means for a login by device code;
+ * undefined for one that means here what it means everywhere. The way out is in the message where a
+ * person meets it as the end of a login.
  */
 export const deviceError = (
-  provider: Named,
-  code: string | undefined,
-): DoorwardError | undefined =>
-  code !== undefined && Object.hasOwn(meanings, code) ? meanings[code]?.(provider) : undefined
+  { provider }: { readonly provider: Provider },
+  error: unknown,
+): DoorwardError | undefined => {
+  const refusal = tokenRefusalOf(error)
+  if (!refusal) return undefined
+  // Where no secret is sent, only the client id can be what is wrong.
+  if (refusal.code === 'invalid_client' && dialectOf(provider).isDeviceFlowPublic)
+    return unknownClient(provider)
+  const code = [refusal.ownCode, refusal.code].find(
+    (known) => known !== undefined && Object.hasOwn(meanings, known),
+  )
+  return code === undefined ? undefined : meanings[code]?.(provider)
+}
 
 /** For a provider without a device authorization endpoint. */
 export const noDeviceFlow = ({ name, title }: Named): DoorwardError =>

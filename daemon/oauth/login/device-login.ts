@@ -2,10 +2,14 @@ import type { StartedDeviceLogin } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Grant } from '../token/grant.ts'
 import { type DeviceClient, askForGrant, requestDeviceCode } from './device-code.ts'
-import type { DeviceAttempt, Outcome, PendingLogins } from './pending.ts'
-import { randomText } from './pending.ts'
+import {
+  type Attempt,
+  type DeviceAttempt,
+  type Outcome,
+  type PendingLogins,
+  randomText,
+} from './pending.ts'
 import { nextPace, paceOf, waitMsOf } from './poll-pace.ts'
-import type { SaveGrant } from './save-grant.ts'
 import type { Wait } from './wait.ts'
 
 export type DeviceLogins = {
@@ -16,7 +20,7 @@ export type DeviceLogins = {
 
 type Dependencies = {
   readonly pending: PendingLogins
-  readonly saveGrant: SaveGrant
+  readonly saveGrant: (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal
   /** How long a login may wait for its person, in milliseconds. */
@@ -87,7 +91,7 @@ export const createDeviceLogins = ({
       const grant = await untilGranted(attempt, deviceCode, intervalSeconds)
       if (!grant) return
       if (!signal.aborted) pending.consume(attempt)
-      outcome = await saveGrant.save(attempt, grant, AbortSignal.any([signal, stopping]))
+      outcome = await saveGrant(attempt, grant, AbortSignal.any([signal, stopping]))
     } catch (error) {
       const known = knownError(error)
       outcome = { status: known.code === 'login-expired' ? 'expired' : 'failed', error: known }

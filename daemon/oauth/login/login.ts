@@ -179,7 +179,7 @@ export const createLogins = (
   const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
   const devices = createDeviceLogins({
     pending,
-    saveGrant,
+    saveGrant: saveGrant.save,
     stopping: closing.signal,
     loginTimeoutMs: gateway.oauth.login_timeout,
     knownError,

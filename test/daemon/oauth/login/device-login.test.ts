@@ -121,7 +121,7 @@ describe('login by device code', () => {
       clientSecret: 'a-wrong-secret',
     })
     assert.deepEqual([status, body.code], [502, 'provider-refused'])
-    assert.match(`${body.detail} ${body.hint}`, /invalid_client.*client secret/)
+    assert.match(`${body.detail} ${body.hint}`, /client id and secret \(invalid_client\)/)
   })
 
   it('fails as denied when the person refuses', async () => {
