@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
@@ -32,6 +32,8 @@ export type OAuthApp = {
   readonly start: (body: object) => Promise<StartedLogin>
   /** The login once it has ended. */
   readonly ended: (loginId: string) => Promise<Login>
+  /** The first event that fits, told already or to come. */
+  readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
   readonly close: () => Promise<void>
 }
 
@@ -44,6 +46,7 @@ export const startOAuthApp = async (options: {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
   const events: OAuthEvent[] = []
+  const announced = new EventEmitter()
   const logLines: string[] = []
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
@@ -53,7 +56,10 @@ export const startOAuthApp = async (options: {
     gateway: gatewayOf(options.gateway),
     env: options.env ?? {},
     log: { info: write, warn: write, error: write },
-    announce: (event) => events.push(event),
+    announce: (event) => {
+      events.push(event)
+      announced.emit('event')
+    },
     ...(options.wait && { wait: options.wait }),
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
@@ -88,6 +94,13 @@ export const startOAuthApp = async (options: {
       return answer.body
     },
     ended: async (loginId) => (await send<Login>('GET', `/oauth/logins/${loginId}?wait=10`)).body,
+    untilEvent: async (fits) => {
+      for (;;) {
+        const found = events.find(fits)
+        if (found) return found
+        await once(announced, 'event')
+      }
+    },
     close: async () => {
       await oauth.close()
       server.close()

@@ -44,6 +44,7 @@ export const createLogins = (
   { home, gateway, env, log, announce, wait = waitByClock }: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  changed: (provider: string) => void,
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
@@ -176,7 +177,9 @@ export const createLogins = (
   }
 
   const pending = createPendingLogins(onEnd)
-  const saveGrant = createSaveGrant({ home }, inTurn, (attempt) => pending.beginSaving(attempt))
+  const saveGrant = createSaveGrant({ home }, inTurn, changed, (attempt) =>
+    pending.beginSaving(attempt),
+  )
   const devices = createDeviceLogins({
     pending,
     saveGrant: saveGrant.save,

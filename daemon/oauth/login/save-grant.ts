@@ -19,10 +19,14 @@ export type SaveGrant = {
   readonly settled: () => Promise<void>
 }
 
-/** `beginSaving` is asked before anything is written; it throws when the login has ended. */
+/**
+ * `beginSaving` is asked before anything is written; it throws when the login has ended. `changed` is told
+ * of the provider whose tokens are new.
+ */
 export const createSaveGrant = (
   { home }: Pick<OAuthDependencies, 'home'>,
   inTurn: OneAtATime,
+  changed: (provider: string) => void,
   beginSaving: (attempt: Attempt) => void,
 ): SaveGrant => {
   const savings = new Set<Promise<void>>()
@@ -41,6 +45,7 @@ export const createSaveGrant = (
         beginSaving(attempt)
         await rememberClient(home, provider.name, client)
         await writeToken(home, record)
+        changed(provider.name)
       })
       savings.add(saving)
       await saving.finally(() => savings.delete(saving))

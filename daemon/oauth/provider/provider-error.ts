@@ -22,10 +22,17 @@ export const providerError = (
   const refusal = refused && tokenRefusalOf(error)
   if (refusal) return tokenRefusalError(refusal, refused)
   const code = oauthErrorOf(error)
+  if (code && passingErrors.has(code))
+    return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
+      hint: 'try again later',
+    })
   return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
     hint: code ? undefined : hintOf(error),
   })
 }
+
+/** RFC 6749 section 4.1.2.1; some send them from the token endpoint too. */
+const passingErrors = new Set(['server_error', 'temporarily_unavailable'])
 
 /** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
 export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {
@@ -34,8 +41,7 @@ export const refusalError = (refused: RefusedClient, error: string): DoorwardErr
     return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
       hint: `doorward oauth login ${name}`,
     })
-  const code = error === 'server_error' ? 'temporarily_unavailable' : error
-  return tokenRefusalError({ code, ownCode: error }, refused)
+  return tokenRefusalError({ code: error }, refused)
 }
 
 /** The RFC 6749 error code a provider answered with, where it is safe to show. */

@@ -54,6 +54,7 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
   const error = (message: string, hint?: string) =>
     new DoorwardError('provider-refused', `${message} (${says})`, { hint })
   switch (refusal.code) {
+    case 'server_error':
     case 'temporarily_unavailable':
       return new DoorwardError('provider-unavailable', `${title} answered ${says}`, {
         hint: 'try again later',
