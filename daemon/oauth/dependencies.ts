@@ -1,5 +1,6 @@
 import type { Gateway } from '../../shared/config.ts'
 import type { Home } from '../../shared/home.ts'
+import type { Wait } from './login/wait.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {
@@ -35,4 +36,6 @@ export type OAuthDependencies = {
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
   readonly announce: (event: OAuthEvent) => void
+  /** How time passes between two requests of a login by device code; left out: by the clock. */
+  readonly wait?: Wait
 }

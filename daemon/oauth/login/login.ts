@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
+import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
@@ -7,6 +7,7 @@ import { type Lease, createCallbackListener } from './callback-listener.ts'
 import { loadCallbackPage } from './callback-page.ts'
 import { findClient } from '../provider/client-file.ts'
 import type { Discover } from '../provider/discovery.ts'
+import { createDeviceLogins } from './device-login.ts'
 import { exchangeCode } from './exchange.ts'
 import {
   type Attempt,
@@ -22,9 +23,10 @@ import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
 import { type SaveParts, createSaveGrant } from './save-grant.ts'
 import { createUnfinished } from '../unfinished.ts'
+import { wait as waitByClock } from './wait.ts'
 
 export type Logins = {
-  readonly start: (request: StartLogin) => Promise<StartedLogin>
+  readonly start: (request: StartLogin) => Promise<StartedLogin | StartedDeviceLogin>
   readonly view: (loginId: string) => Login
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
@@ -43,17 +45,23 @@ type Parts = SaveParts & { readonly discover: Discover }
  */
 export const createLogins = (parts: Parts): Logins => {
   const { dependencies, discover, revocations } = parts
-  const { home, gateway, env, log, announce } = dependencies
+  const { home, gateway, env, log, announce, wait = waitByClock } = dependencies
   const closing = new AbortController()
   const breakingOff = new AbortController()
   const unfinished = createUnfinished()
   const leases = new Map<string, Lease>()
   const holds = new Map<string, () => void>()
 
-  const start = async (request: StartLogin): Promise<StartedLogin> => {
+  const start: Logins['start'] = async (request) => {
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
+    const scopes = request.scopes ?? provider.scopes
+    if (request.device) {
+      const started = await devices.start({ provider, client, endpoints }, scopes)
+      log.info({ provider: provider.name }, 'login by device code started')
+      return started
+    }
     const lease = await listener.open(
       provider.redirectHost,
       provider.callbackPort ?? gateway.oauth.callback_port,
@@ -69,7 +77,7 @@ export const createLogins = (parts: Parts): Logins => {
       provider,
       client,
       endpoints,
-      scopes: request.scopes ?? provider.scopes,
+      scopes,
       state: randomText(),
       codeVerifier: randomText(),
       redirectUri: lease.redirectUri,
@@ -77,7 +85,6 @@ export const createLogins = (parts: Parts): Logins => {
       control: new AbortController(),
     }
     leases.set(attempt.loginId, lease)
-    holds.set(attempt.loginId, revocations.hold(provider.name))
     pending.add(attempt, now)
     log.info({ provider: provider.name }, 'login started')
     return {
@@ -185,8 +192,20 @@ export const createLogins = (parts: Parts): Logins => {
       announce({ ...what, what: 'login-failed', state: 'failed', code, detail: message })
   }
 
-  const pending = createPendingLogins(onEnd)
+  // While somebody logs in, nothing is revoked there that could end the new login.
+  const onBegin = ({ loginId, provider }: Attempt): void =>
+    void holds.set(loginId, revocations.hold(provider.name))
+
+  const pending = createPendingLogins(onBegin, onEnd)
   const saveGrant = createSaveGrant(parts, (attempt) => pending.beginSaving(attempt))
+  const devices = createDeviceLogins({
+    pending,
+    saveGrant,
+    stopping: closing.signal,
+    loginTimeoutMs: gateway.oauth.login_timeout,
+    knownError,
+    wait,
+  })
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,
@@ -203,7 +222,7 @@ export const createLogins = (parts: Parts): Logins => {
     close: async () => {
       closing.abort()
       pending.close()
-      await unfinished.settled(exchangeLimitMs)
+      await Promise.all([unfinished.settled(exchangeLimitMs), devices.close()])
       breakingOff.abort()
       await unfinished.settled(saveLimitMs)
       listener.close()
