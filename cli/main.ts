@@ -102,6 +102,12 @@ const createProgram = (json: boolean): Command => {
     .option('--scopes <a,b>', "what to ask for (default: the provider's)")
     .option('--no-browser', 'print the URL, open no browser')
     .option('--paste', 'take the redirected URL from standard input (no browser on this machine)')
+    .addOption(
+      new Option(
+        '--device',
+        'enter a code in any browser, on any machine (where the provider and your app allow it)',
+      ).conflicts('paste'),
+    )
     .action(run(async () => (await import('./oauth-login.ts')).login))
   oauth
     .command('list')

@@ -1,10 +1,11 @@
 import { createInterface } from 'node:readline'
-import type { Login, StartLogin, StartedLogin } from '../shared/api.ts'
+import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
+import { showDeviceCode } from './oauth-login-device.ts'
 import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
@@ -23,6 +24,7 @@ export type LoginOptions = {
   readonly scopes?: string
   readonly browser: boolean
   readonly paste?: boolean
+  readonly device?: boolean
 }
 
 /**
@@ -37,13 +39,16 @@ export const login = async (
   const { terminal } = context
   const request = await requestOf(provider, options, terminal)
   const outcome = await withDaemon(context, async (client) => {
-    const started = await client.post<StartedLogin>('/oauth/start', request)
+    const started = await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
     const stopPasting = new AbortController()
     try {
       const signal = interruptSignal()
-      showUrl(started, terminal)
-      if (options.paste) takePastedUrls(client, started, terminal, stopPasting.signal)
-      await openIfWanted(started, options, terminal)
+      if ('userCode' in started) await showDeviceCode(started, options, terminal)
+      else {
+        showUrl(started, terminal)
+        if (options.paste) takePastedUrls(client, started, terminal, stopPasting.signal)
+        await openIfWanted(started, options, terminal)
+      }
       return await untilSettled(client, started, terminal, signal)
     } finally {
       stopPasting.abort()
@@ -71,6 +76,7 @@ const requestOf = async (
     ...(options.clientId === undefined ? {} : { clientId: options.clientId }),
     ...(clientSecret === undefined ? {} : { clientSecret }),
     ...(scopes === undefined ? {} : { scopes }),
+    ...(options.device && { device: true }),
   }
 }
 
@@ -96,7 +102,7 @@ const openIfWanted = async (
 /** Holds a request open until the login has an outcome; nothing is polled. */
 const untilSettled = async (
   client: Client,
-  { loginId, provider }: StartedLogin,
+  { loginId, provider }: StartedLogin | StartedDeviceLogin,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Login> => {

@@ -122,5 +122,7 @@ export const github: Dialect = {
   revoke,
   identify,
   endsAllLogins: false,
+  // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow
+  isDeviceFlowPublic: true,
   impliedScopes: githubScopes,
 }

@@ -16,7 +16,7 @@ type LoginStart = {
   readonly scopes: readonly string[]
   /** Milliseconds since 1970. */
   readonly expiresAt: number
-  /** Ends the requests of this login when it is cancelled. */
+  /** Aborted when the login has ended, however it did: ends what is still asked for it. */
   readonly control: AbortController
 }
 
@@ -33,13 +33,18 @@ export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
 
 export type Attempt = CodeAttempt | DeviceAttempt
 
+export type Authorized = {
+  readonly status: 'authorized'
+  readonly account: Account | null
+  /** Whose login this one took the place of, where that is another account. */
+  readonly replaced?: Account
+  /** What was asked for and not granted; left out when nothing is missing. */
+  readonly missingScopes?: string[]
+}
+
 /** How a login ended. */
 export type Outcome =
-  | {
-      readonly status: 'authorized'
-      readonly account: Account | null
-      readonly missingScopes?: string[]
-    }
+  | Authorized
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
 /** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
@@ -63,10 +68,13 @@ const maxPending = 20
 export const randomText = (): string => randomBytes(32).toString('base64url')
 
 /**
- * The logins that wait for their callback, and for ten minutes those that ended. `onEnd` is called once
- * for each, however it ends.
+ * The logins that wait for their callback, and for ten minutes those that ended. `onBegin` and `onEnd` are
+ * called once for each, however it ends.
  */
-export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) => void) => {
+export const createPendingLogins = (
+  onBegin: (attempt: Attempt) => void,
+  onEnd: (attempt: Attempt, outcome: Outcome) => void,
+) => {
   const entries = new Map<string, Entry>()
 
   const entryOf = (loginId: string): Entry => {
@@ -81,6 +89,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
     const entry = entryOf(attempt.loginId)
     if (entry.outcome) return entry.outcome
     entry.outcome = outcome
+    attempt.control.abort()
     clearTimeout(entry.timer)
     entry.timer = setTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
     for (const wake of entry.waiters) wake()
@@ -98,7 +107,6 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
   }
 
   const cancelEntry = (entry: Entry, why: string): void => {
-    entry.attempt.control.abort()
     settle(entry.attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
   }
 
@@ -125,6 +133,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
         waiters: new Set(),
       }
       entries.set(attempt.loginId, entry)
+      onBegin(attempt)
     },
 
     /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
