@@ -19,9 +19,13 @@ const run =
   async (...all: unknown[]): Promise<void> => {
     const command = all.at(-1) as Command
     const [{ createContext }, action] = await Promise.all([import('./context.ts'), load()])
-    const context = createContext(command.optsWithGlobals<GlobalOptions>())
+    const context = createContext(command.optsWithGlobals<GlobalOptions>(), wordsOf(command))
     await action(context, command.processedArgs.flat() as string[], command.opts<Options>())
   }
+
+/** `oauth list`: a command's own name after those of its groups, without the program's. */
+const wordsOf = (command: Command): string =>
+  command.parent ? `${wordsOf(command.parent)} ${command.name()}`.trim() : ''
 
 const wholeNumber = (text: string): number => {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text)
