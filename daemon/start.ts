@@ -130,7 +130,11 @@ const serve = async (
       budget,
       queue,
       events,
-      runEvent: createRunEvent(createInvoke(env, noteRuns(home)), createDeliver(home.root), log),
+      runEvent: createRunEvent(
+        createInvoke({ env, noteRun: noteRuns(home), access: oauth.access }),
+        createDeliver(home.root),
+        log,
+      ),
       log,
     }),
     routers: [
@@ -147,6 +151,8 @@ const serve = async (
   server.on('request', (request, response) => void handle(request, response))
 
   try {
+    // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
+    await oauth.start()
     await listen(server, serverConfig.host, serverConfig.port, apiToken, log)
     await writeWhole(home.daemonJson, daemonJson(url(), config, startedAt))
   } catch (error) {

@@ -73,6 +73,8 @@ export type ErrorDetails = {
   /** What to do about it: a command to run or a setting to change. */
   readonly hint?: string | undefined
   readonly cause?: unknown
+  /** How long whoever refused asked to be left alone. */
+  readonly retryAfterMs?: number | undefined
   /**
    * What only the owner of this machine may read (local event, never an HTTP answer to a sender).
    * Holds no secret either.
@@ -89,12 +91,14 @@ export class DoorwardError extends Error {
   readonly code: ErrorCode
   readonly hint: string | undefined
   readonly localDetail: string | undefined
+  readonly retryAfterMs: number | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.hint = details.hint
     this.localDetail = details.localDetail
+    this.retryAfterMs = details.retryAfterMs
   }
 }
 

@@ -6,11 +6,13 @@ import {
   type ConfigName,
   type Gateway,
   allHosts,
+  builtInProviders,
   fileSchemas,
   loopbackHosts,
 } from './config.ts'
 import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, systemReason } from './home.ts'
+import { nearest } from './nearest.ts'
 import { problemsOf, valueUnder, wordsOf } from './schema-problems.ts'
 import { type Webhook, checkDefinitions, readyWebhook } from './webhook-definition.ts'
 import { type Problem, type YamlFile, readYaml } from './yaml-file.ts'
@@ -80,6 +82,7 @@ export const checkConfig = (
   const override = portOverride(env, ofEnvironment)
   // A file that cannot be read at all says nothing of the names that it would have.
   const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
+  checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
   const checked = checkDefinitions(webhooksFile, agentNames, ofWebhooks)
 
   const problems = [
@@ -146,6 +149,31 @@ const checkHost = (file: YamlFile, problems: Problem[]): void => {
   else if (!(allHosts as readonly string[]).includes(host))
     // The daemon's own clients come over loopback, where nothing would listen.
     at(`not one of ${[...allHosts, ...loopbackHosts].join(', ')}`, 'use 0.0.0.0 for all addresses')
+}
+
+/** An `oauth:<provider>` in the environment of an agent names a provider that there is. */
+const checkTokensOfAgents = (
+  file: YamlFile,
+  configured: readonly string[],
+  problems: Problem[],
+): void => {
+  const known = [...new Set([...builtInProviders, ...configured])].sort()
+  for (const name of namesIn(file, 'agents')) {
+    const env = valueUnder(file.value, ['agents', name, 'env'])
+    if (typeof env !== 'object' || env === null) continue
+    for (const [variable, value] of Object.entries(env)) {
+      if (typeof value !== 'string' || !value.startsWith('oauth:')) continue
+      const provider = value.slice('oauth:'.length)
+      if (known.includes(provider)) continue
+      problems.push(
+        file.problemAt(
+          ['agents', name, 'env', variable],
+          `there is no provider ${provider === '' ? 'without a name' : JSON.stringify(provider)}`,
+          nearest(provider, known) ?? `known: ${known.join(', ')}`,
+        ),
+      )
+    }
+  }
 }
 
 const namesIn = (file: YamlFile, key: string): string[] => {

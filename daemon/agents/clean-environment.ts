@@ -30,21 +30,41 @@ const passed = [
 
 /**
  * The environment of an agent: a short list from ours and what its entry adds, where `env:NAME`
- * is the value of one of ours. A name that is unset there is left out.
+ * is the value of one of ours and `oauth:<provider>` one of these tokens. A name that is unset there
+ * is left out.
  */
 export const cleanEnvironment = (
   ours: NodeJS.ProcessEnv,
   added: Readonly<Record<string, string>>,
+  tokens: ReadonlyMap<string, string> = new Map(),
 ): Record<string, string> => {
   const clean: Record<string, string> = {}
   for (const [name, value] of Object.entries(ours))
     if (value !== undefined && (passed.includes(name) || name.startsWith('LC_')))
       clean[name] = value
   for (const [name, value] of Object.entries(added)) {
-    const actual = value.startsWith('env:') ? ownValue(ours, value.slice('env:'.length)) : value
+    const actual = valueOf(value, ours, tokens)
     if (actual !== undefined) clean[name] = actual
   }
   return clean
+}
+
+/** The providers whose tokens these values of an entry ask for. */
+export const providersIn = (added: Readonly<Record<string, string>>): string[] => [
+  ...new Set(
+    Object.values(added)
+      .filter((value) => value.startsWith('oauth:'))
+      .map((value) => value.slice('oauth:'.length)),
+  ),
+]
+
+const valueOf = (
+  value: string,
+  ours: NodeJS.ProcessEnv,
+  tokens: ReadonlyMap<string, string>,
+): string | undefined => {
+  if (value.startsWith('oauth:')) return tokens.get(value.slice('oauth:'.length))
+  return value.startsWith('env:') ? ownValue(ours, value.slice('env:'.length)) : value
 }
 
 /** `env:toString` names no variable, though every object has that property. */

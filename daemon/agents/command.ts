@@ -4,37 +4,45 @@ import { join } from 'node:path'
 import type { CommandAgent } from '../../shared/config.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
-import { cleanEnvironment } from './clean-environment.ts'
+import { cleanEnvironment, providersIn } from './clean-environment.ts'
 import { type Answer, cutText } from './answer.ts'
 import { type NoteRun, folderPrefix } from './leftovers.ts'
 import { type Ended, runProcess } from './run-process.ts'
 
 const stderrLines = 5
 
+/** Gives an access token, or throws why there is none. */
+export type TokenOf = (provider: string, minValidityMs: number) => Promise<string>
+
 type Surroundings = {
   /** Ours, of which the agent gets a part. */
   readonly env: NodeJS.ProcessEnv
   readonly noteRun: NoteRun
+  /** A token for `oauth:<provider>` that is good for so many milliseconds, if the provider gives such. */
+  readonly tokenOf: TokenOf
   readonly signal: AbortSignal
 }
 
 /**
  * Runs the program of a `command` agent: no shell, the prompt on its standard input, a clean
- * environment, its own process group. Throws `agent-not-found`, `agent-failed` (exit code and last
+ * environment with the tokens that its entry names, its own process group. Throws what keeps a token
+ * from being given, `agent-not-found`, `agent-failed` (exit code and last
  * lines of standard error), `agent-timeout` or `agent-stopped`.
  */
 export const runCommand = async (
   agent: CommandAgent,
   prompt: string,
-  { env, noteRun, signal }: Surroundings,
+  { env, noteRun, tokenOf, signal }: Surroundings,
 ): Promise<Answer> => {
+  // Good for as long as the program may run.
+  const tokens = await tokensFor(agent, (provider) => tokenOf(provider, agent.timeout))
   const folder = agent.cwd === undefined ? await mkdtemp(join(tmpdir(), folderPrefix)) : undefined
   let forget: (() => Promise<void>) | undefined
   try {
     const ended = await runProcess({
       argv: agent.command,
       cwd: folder ?? expandHome(agent.cwd ?? ''),
-      env: cleanEnvironment(env, agent.env ?? {}),
+      env: cleanEnvironment(env, agent.env ?? {}, tokens),
       input: prompt,
       timeoutMs: agent.timeout,
       outputLimitBytes: agent.output_limit,
@@ -43,7 +51,7 @@ export const runCommand = async (
         forget = noteRun(pid, folder)
       },
     })
-    return answerOf(agent, ended)
+    return answerOf(agent, ended, tokens)
   } catch (error) {
     throw error instanceof DoorwardError ? error : notStarted(agent, error)
   } finally {
@@ -53,9 +61,22 @@ export const runCommand = async (
   }
 }
 
-const answerOf = (agent: CommandAgent, ended: Ended): Answer => {
+const tokensFor = async (
+  agent: CommandAgent,
+  give: (provider: string) => Promise<string>,
+): Promise<ReadonlyMap<string, string>> => {
+  const tokens = new Map<string, string>()
+  for (const provider of providersIn(agent.env ?? {})) tokens.set(provider, await give(provider))
+  return tokens
+}
+
+const answerOf = (
+  agent: CommandAgent,
+  ended: Ended,
+  tokens: ReadonlyMap<string, string>,
+): Answer => {
   const program = agent.command[0]
-  const last = lastLines(ended.stderr)
+  const last = withoutTokens(lastLines(ended.stderr), tokens)
   const said = last === '' ? '' : `: ${last}`
   const fail = (code: 'agent-timeout' | 'agent-stopped' | 'agent-failed', message: string) =>
     new DoorwardError(code, message, { localDetail: `${message}${said}` })
@@ -77,6 +98,13 @@ const answerOf = (agent: CommandAgent, ended: Ended): Answer => {
     ? { text: cutText(ended.stdout, agent.output_limit), cut: true }
     : { text: ended.stdout.toString('utf8'), cut: false }
 }
+
+/** A program that prints its environment when it fails must not bring a token into an event. */
+const withoutTokens = (text: string, tokens: ReadonlyMap<string, string>): string =>
+  [...tokens].reduce(
+    (clean, [provider, token]) => clean.replaceAll(token, `<token of ${provider}>`),
+    text,
+  )
 
 const lastLines = (stderr: Buffer): string =>
   plainLines(stderr.toString('utf8')).trim().split('\n').slice(-stderrLines).join('\n')

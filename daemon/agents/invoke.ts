@@ -1,19 +1,36 @@
 import type { Agent } from '../../shared/config.ts'
 import { type Answer, cutTo } from './answer.ts'
-import { runCommand } from './command.ts'
+import { type TokenOf, runCommand } from './command.ts'
 import type { NoteRun } from './leftovers.ts'
 
 /** Runs an agent with a prompt. The signal ends it when the daemon cannot wait any longer. */
-export type Invoke = (agent: Agent, prompt: string, signal: AbortSignal) => Promise<Answer>
+export type Invoke = (
+  name: string,
+  agent: Agent,
+  prompt: string,
+  signal: AbortSignal,
+) => Promise<Answer>
+
+export type InvokeParts = {
+  readonly env: NodeJS.ProcessEnv
+  readonly noteRun: NoteRun
+  /** Gives an access token of the broker to whom it names. */
+  readonly access: (
+    provider: string,
+    request: { readonly minValidityMs: number; readonly asker: string },
+  ) => Promise<{ readonly accessToken: string }>
+}
 
 /** Gives the prompt to an agent of any kind; throws an `agent-…` error when it does not answer. */
 export const createInvoke =
-  (env: NodeJS.ProcessEnv, noteRun: NoteRun): Invoke =>
-  async (agent, prompt, signal) => {
+  ({ env, noteRun, access }: InvokeParts): Invoke =>
+  async (name, agent, prompt, signal) => {
+    const tokenOf: TokenOf = async (provider, minValidityMs) =>
+      (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
       case 'command':
-        return runCommand(agent, prompt, { env, noteRun, signal })
+        return runCommand(agent, prompt, { env, noteRun, tokenOf, signal })
     }
   }

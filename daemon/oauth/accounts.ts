@@ -49,7 +49,9 @@ export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =
     if (result instanceof DoorwardError)
       return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
     if (summaryOf(result, Date.now()).status !== 'needs-login') return []
-    const detail = `the access token of ${name} has expired and nothing can renew it`
+    const detail = result.ended
+      ? `the login to ${name} has ended: ${result.ended.cause}`
+      : `the access token of ${name} has expired and nothing can renew it`
     return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
   })
 

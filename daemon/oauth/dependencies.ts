@@ -10,7 +10,15 @@ export type Log = {
 
 /** Something that happened to an account; the event store makes an event of kind `oauth` from it. */
 export type OAuthEvent = {
-  readonly what: 'login' | 'login-failed' | 'logout'
+  readonly what:
+    | 'login'
+    | 'login-failed'
+    | 'logout'
+    /** A token was given to somebody. */
+    | 'token'
+    | 'refresh'
+    | 'refresh-failed'
+    | 'needs-login'
   readonly provider: string
   readonly state: 'done' | 'failed'
   readonly code?: string

@@ -7,16 +7,21 @@ import { createLogOut } from './logout/logout.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
+import { type Tokens, createTokens } from './token/token.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 
 export type OAuth = {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
+  /** A token that works, for a part of the daemon itself. */
+  readonly access: Tokens['access']
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
   /** Token files that stop a provider. */
   readonly problems: () => Promise<StatusProblem[]>
+  /** Takes up what a killed daemon left, and renews tokens in the background from now on. */
+  readonly start: () => Promise<void>
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: () => Promise<void>
 }
@@ -26,17 +31,20 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
   const inTurn = createOneAtATime()
-  const logins = createLogins(dependencies, discover, inTurn)
-  const logOut = createLogOut(dependencies, discover, inTurn, closing.signal)
+  const broker = createTokens(dependencies, discover, inTurn)
+  const logins = createLogins(dependencies, discover, inTurn, broker.changed)
+  const logOut = createLogOut(dependencies, discover, inTurn, broker.changed, closing.signal)
   const tokens = () => listTokens(dependencies)
   return {
-    routes: createRoutes(logins, logOut, tokens),
+    routes: createRoutes(logins, logOut, broker.access, tokens),
+    access: broker.access,
     tokens,
     providers: () => listProviders(dependencies),
     problems: () => listProblems(dependencies),
+    start: () => broker.start(),
     close: async () => {
       closing.abort()
-      await logins.close()
+      await Promise.all([logins.close(), broker.close()])
     },
   }
 }

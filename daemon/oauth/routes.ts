@@ -3,8 +3,10 @@ import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../..
 import { DoorwardError } from '../../shared/errors.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Logins } from './login/login.ts'
+import { plainLine } from '../../shared/plain-text.ts'
 import type { LogOut } from './logout/logout.ts'
 import { isProviderName } from './provider/providers.ts'
+import type { Tokens } from './token/token.ts'
 
 const maxWaitSeconds = 60
 
@@ -12,6 +14,7 @@ const maxWaitSeconds = 60
 export const createRoutes = (
   logins: Logins,
   logOut: LogOut,
+  access: Tokens['access'],
   listTokens: () => Promise<TokenSummary[]>,
 ): Router => {
   const router = new Router()
@@ -42,11 +45,13 @@ export const createRoutes = (
     answer(ctx, 200, { tokens: await listTokens() })
   })
 
+  router.get('/oauth/tokens/:provider/access', async (ctx) => {
+    const request = { minValidityMs: readMinValidity(ctx), asker: askerOf(ctx) }
+    answer(ctx, 200, await access(providerIn(ctx), request))
+  })
+
   router.delete('/oauth/tokens/:provider', async (ctx) => {
-    const provider = parameter(ctx, 'provider')
-    if (!isProviderName(provider))
-      throw new DoorwardError('provider-unknown', 'not the name of a provider')
-    answer(ctx, 200, await logOut(provider, ctx.query['forget'] === 'true'))
+    answer(ctx, 200, await logOut(providerIn(ctx), ctx.query['forget'] === 'true'))
   })
 
   return router
@@ -59,6 +64,24 @@ const answer = (ctx: RouterContext, status: number, document: object): void => {
 }
 
 const parameter = (ctx: RouterContext, name: string): string => ctx.params[name] ?? ''
+
+const providerIn = (ctx: RouterContext): string => {
+  const provider = parameter(ctx, 'provider')
+  if (isProviderName(provider)) return provider
+  throw new DoorwardError('provider-unknown', 'not the name of a provider')
+}
+
+/** `?min_validity=60`: seconds, returned in milliseconds; undefined where it is not given. */
+const readMinValidity = (ctx: RouterContext): number | undefined => {
+  const text = ctx.query['min_validity']
+  if (text === undefined) return undefined
+  if (typeof text === 'string' && /^\d{1,8}$/.test(text)) return Number(text) * 1000
+  throw new DoorwardError('request-invalid', 'min_validity: a whole number of seconds')
+}
+
+/** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
+const askerOf = (ctx: RouterContext): string =>
+  plainLine(ctx.get('user-agent')).trim().slice(0, 80) || 'a program without a name'
 
 /** `?wait=30`: seconds, 60 at most. */
 const readWait = (ctx: RouterContext): number => {

@@ -46,7 +46,11 @@ export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunE
     let stage: Stage = 'agent'
     try {
       change({ state: 'running', attempts: 1, durations: { ...durations } })
-      const answer = await timed(durations, 'agentMs', invoke(webhook.agent, prompt, signal))
+      const answer = await timed(
+        durations,
+        'agentMs',
+        invoke(webhook.agentName, webhook.agent, prompt, signal),
+      )
       stage = 'deliver'
       change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)
       const answered = { eventId: id, webhook: webhook.path, receivedAt, text: answer.text }

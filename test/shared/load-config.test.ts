@@ -530,6 +530,27 @@ describe('a name in a webhook definition', () => {
   })
 })
 
+describe('a token in the environment of an agent', () => {
+  const agentWith = (value: string): string =>
+    `agents:\n  echo: { kind: echo }\n  a:\n    kind: command\n    command: [x]\n    env:\n      TOKEN: ${value}\n`
+  refuses({
+    'of a provider that is mistyped': [
+      { agents: agentWith('oauth:gihub') },
+      'agents.yaml:7:7 agents.a.env.TOKEN: there is no provider "gihub" (did you mean "github"?)',
+    ],
+    'of no provider': [
+      { agents: agentWith('"oauth:"') },
+      'agents.yaml:7:7 agents.a.env.TOKEN: there is no provider without a name (known: github, google, slack)',
+    ],
+  })
+
+  it('may be of a built-in provider or of one in gateway.yaml', () => {
+    assert.deepEqual(linesOf({ agents: agentWith('oauth:slack') }), [])
+    const gateway = 'providers: { mine: { issuer: "https://id.example" } }\n'
+    assert.deepEqual(linesOf({ agents: agentWith('oauth:mine'), gateway }), [])
+  })
+})
+
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'
   refuses({

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Provider } from 'oidc-provider'
@@ -17,6 +17,14 @@ export type AuthorizationServer = {
   /** True while the server knows and honours this refresh token. */
   readonly isRefreshTokenAlive: (token: string) => Promise<boolean>
   readonly isAccessTokenAlive: (token: string) => Promise<boolean>
+  /** Ends the grant of a refresh token, as its person would at the provider's page. */
+  readonly revokeGrantOf: (refreshToken: string) => Promise<void>
+  /** A refresh token of a new grant to the public client, as a login would have brought it. */
+  readonly mint: () => Promise<string>
+  /** `used` is one that was exchanged for another: to use it again ends the whole grant. */
+  readonly stateOf: (refreshToken: string) => Promise<'alive' | 'used' | 'gone'>
+  /** Resolves once so many token requests have been answered since the start. */
+  readonly untilTokenRequests: (count: number) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -26,7 +34,12 @@ export type AuthorizationServerOptions = {
   /** Claims beside `sub`; default an email address. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly port?: number
+  /** Told where each token request stands; the next step waits for what it returns. */
+  readonly onStep?: (step: TokenStep) => Promise<void> | void
 }
+
+/** A token request has arrived; its answer is made, half sent, or sent. */
+export type TokenStep = 'received' | 'processed' | 'half-answered' | 'answered'
 
 const accountId = 'person-1'
 
@@ -42,11 +55,22 @@ export const startAuthorizationServer = async (
   const secret = randomBytes(24).toString('base64url')
   const provider = await quietly(async () => {
     const { Provider } = await import('oidc-provider')
-    return new Provider(issuer, configuration(secret, options))
+    // A daemon that was killed breaks its connection: nothing to print.
+    return Object.assign(new Provider(issuer, configuration(secret, options)), { silent: true })
   })
   const state: { answer: AuthorizationServer['answer'] } = { answer: 'consent' }
   const tokenRequests: URLSearchParams[] = []
-  serve(server, provider, state, tokenRequests)
+  const answered = new EventEmitter()
+  serve(
+    server,
+    provider,
+    state,
+    (request) => {
+      tokenRequests.push(request)
+      answered.emit('token-request')
+    },
+    options.onStep,
+  )
   return {
     issuer,
     secret,
@@ -60,6 +84,28 @@ export const startAuthorizationServer = async (
     },
     isRefreshTokenAlive: async (token) => (await provider.RefreshToken.find(token)) !== undefined,
     isAccessTokenAlive: async (token) => (await provider.AccessToken.find(token)) !== undefined,
+    revokeGrantOf: async (refreshToken) => {
+      await fetch(`${issuer}/token/revocation`, {
+        method: 'POST',
+        body: new URLSearchParams({ token: refreshToken, client_id: 'public' }),
+      })
+    },
+    mint: async () => {
+      const grant = new provider.Grant({ accountId, clientId: 'public' })
+      grant.addOIDCScope('openid email')
+      const grantId = await grant.save()
+      const client = await provider.Client.find('public')
+      const token = { accountId, client, grantId, gty: 'authorization_code', scope: 'openid email' }
+      return new provider.RefreshToken(token).save()
+    },
+    stateOf: async (refreshToken) => {
+      const token = await provider.RefreshToken.find(refreshToken)
+      if (!token) return 'gone'
+      return token.consumed ? 'used' : 'alive'
+    },
+    untilTokenRequests: async (count) => {
+      while (tokenRequests.length < count) await once(answered, 'token-request')
+    },
     close: async () => {
       server.close()
       server.closeAllConnections()
@@ -123,12 +169,13 @@ const serve = (
   server: Server,
   provider: Provider,
   state: { readonly answer: AuthorizationServer['answer'] },
-  tokenRequests: URLSearchParams[],
+  onTokenRequest: (request: URLSearchParams) => void,
+  onStep: AuthorizationServerOptions['onStep'],
 ): void => {
   const handle = provider.callback()
   const record = (ctx: unknown): void => {
     const { body } = (ctx as { oidc: { body?: Record<string, string> } }).oidc
-    tokenRequests.push(new URLSearchParams(body))
+    onTokenRequest(new URLSearchParams(body))
   }
   provider.on('grant.success', record)
   provider.on('grant.error', record)
@@ -138,8 +185,31 @@ const serve = (
       void meetPerson(provider, state.answer, request, response)
       return
     }
-    handle(request, response)
+    if (onStep && path === '/token') void inSteps(request, response, onStep, handle)
+    else handle(request, response)
   })
+}
+
+/** Lets a token request go on step by step. */
+const inSteps = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  onStep: NonNullable<AuthorizationServerOptions['onStep']>,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<void> => {
+  const end = response.end.bind(response)
+  const answer = async (body: string): Promise<void> => {
+    await onStep('processed')
+    response.write(body.slice(0, body.length / 2))
+    await onStep('half-answered')
+    end(body.slice(body.length / 2), () => void onStep('answered'))
+  }
+  response.end = ((body: string) => {
+    void answer(body)
+    return response
+  }) as typeof response.end
+  await onStep('received')
+  if (!request.destroyed) handle(request, response)
 }
 
 /** Plays the person at the login and the consent prompt, or shows a real page with two buttons. */

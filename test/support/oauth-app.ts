@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
@@ -31,6 +31,8 @@ export type OAuthApp = {
   readonly start: (body: object) => Promise<StartedLogin>
   /** The login once it has ended. */
   readonly ended: (loginId: string) => Promise<Login>
+  /** The first event that fits, told already or to come. */
+  readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
   readonly close: () => Promise<void>
 }
 
@@ -42,6 +44,7 @@ export const startOAuthApp = async (options: {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
   const events: OAuthEvent[] = []
+  const announced = new EventEmitter()
   const logLines: string[] = []
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
@@ -51,7 +54,10 @@ export const startOAuthApp = async (options: {
     gateway: gatewayOf(options.gateway),
     env: options.env ?? {},
     log: { info: write, warn: write, error: write },
-    announce: (event) => events.push(event),
+    announce: (event) => {
+      events.push(event)
+      announced.emit('event')
+    },
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -85,6 +91,13 @@ export const startOAuthApp = async (options: {
       return answer.body
     },
     ended: async (loginId) => (await send<Login>('GET', `/oauth/logins/${loginId}?wait=10`)).body,
+    untilEvent: async (fits) => {
+      for (;;) {
+        const found = events.find(fits)
+        if (found) return found
+        await once(announced, 'event')
+      }
+    },
     close: async () => {
       await oauth.close()
       server.close()

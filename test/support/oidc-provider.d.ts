@@ -20,7 +20,11 @@ declare module 'oidc-provider' {
   export class Provider {
     constructor(issuer: string, configuration: object)
     readonly Grant: typeof Grant
-    readonly RefreshToken: { find(value: string): Promise<object | undefined> }
+    readonly RefreshToken: {
+      new (properties: object): { save(): Promise<string> }
+      find(value: string): Promise<{ readonly consumed?: number } | undefined>
+    }
+    readonly Client: { find(id: string): Promise<object | undefined> }
     readonly AccessToken: { find(value: string): Promise<object | undefined> }
     callback(): (request: IncomingMessage, response: ServerResponse) => void
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>

@@ -39,6 +39,7 @@ export const createLogins = (
   { home, gateway, env, log, announce }: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  changed: (provider: string) => void,
 ): Logins => {
   const closing = new AbortController()
   const leases = new Map<string, Lease>()
@@ -129,6 +130,7 @@ export const createLogins = (
       pending.beginSaving(attempt)
       await rememberClient(home, provider.name, client)
       await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
+      changed(provider.name)
     })
     savings.add(saving)
     await saving.finally(() => savings.delete(saving))

@@ -20,6 +20,7 @@ export const createLogOut = (
   { home, gateway, env, log, announce }: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  changed: (provider: string) => void,
   signal: AbortSignal,
 ): LogOut => {
   const revoke = async (record: TokenRecord): Promise<Revocation> => {
@@ -53,6 +54,7 @@ export const createLogOut = (
       }
       const revocation = await revoke(record)
       await removeToken(home, provider)
+      changed(provider)
       if (forget) await forgetClient(home, provider)
       const { revokedAtProvider, detail } = revocation
       log.info({ provider, revokedAtProvider }, 'logged out')

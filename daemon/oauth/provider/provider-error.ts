@@ -15,10 +15,17 @@ import { safeErrorCode } from '../login/read-callback.ts'
 export const providerError = (error: unknown, what: string): DoorwardError => {
   if (error instanceof DoorwardError) return error
   const code = oauthErrorOf(error)
+  if (code && passingErrors.has(code))
+    return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
+      hint: 'try again later',
+    })
   return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
     hint: hintOf(error, code),
   })
 }
+
+/** RFC 6749 section 4.1.2.1; some send them from the token endpoint too. */
+const passingErrors = new Set(['server_error', 'temporarily_unavailable'])
 
 /** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
 export const refusalError = (
@@ -29,7 +36,7 @@ export const refusalError = (
     return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
       hint: `doorward oauth login ${name}`,
     })
-  const isPassing = ['server_error', 'temporarily_unavailable'].includes(error)
+  const isPassing = passingErrors.has(error)
   return new DoorwardError(
     isPassing ? 'provider-unavailable' : 'provider-refused',
     `${title} refused the login: ${error}`,

@@ -1,6 +1,6 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { createByteCollector } from '../../byte-collector.ts'
 
 const timeoutMs = 30_000
@@ -29,16 +29,42 @@ const fetchFromProvider = async (url: string, init: RequestInit): Promise<Respon
   } catch (error) {
     throw new DoorwardError('provider-unavailable', `${host} ${failureOf(error)}`, {
       hint: 'check the network, then try again',
+      // A system error: an address and a code, nothing of what was sent.
+      cause: error instanceof Error ? error.cause : undefined,
     })
   }
   if (status >= 500 || status === 429)
     throw new DoorwardError('provider-unavailable', `${host} answered ${status}`, {
       hint: 'try again later',
+      retryAfterMs: retryAfterIn(headers),
     })
   const empty = [101, 204, 205, 304].includes(status)
   // Status 0 is how fetch shows some refused redirects; a Response cannot be made with it.
   return new Response(empty ? null : new Uint8Array(body), { status: status || 502, headers })
 }
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+const retryAfterIn = (headers: Headers): number | undefined => {
+  const text = headers.get('retry-after') ?? ''
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
+  const waitMs = Date.parse(text) - Date.now()
+  return waitMs > 0 ? waitMs : undefined
+}
+
+/** Codes of failures before a connection stood: nothing can have been sent. */
+const beforeConnected = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** True for an error of a request that certainly never reached the provider. */
+export const neverArrived = (error: unknown): boolean =>
+  error instanceof DoorwardError && beforeConnected.has(systemCode(error.cause) ?? '')
 
 const readCapped = async (response: Response): Promise<Buffer> => {
   const collected = createByteCollector()

@@ -9,7 +9,7 @@ import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 /** Writes `tokens/<provider>.json`, 0600, whole or not at all, and on the disk when this returns. */
 export const writeToken = async (home: Home, record: TokenRecord): Promise<void> => {
   try {
-    await writeWhole(pathOf(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
+    await writeWhole(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',
@@ -25,7 +25,7 @@ export const writeToken = async (home: Home, record: TokenRecord): Promise<void>
  * kept beside, and the provider answers so until the next login.
  */
 export const readToken = async (home: Home, provider: string): Promise<TokenRecord | undefined> => {
-  const path = pathOf(home, provider)
+  const path = tokenPath(home, provider)
   const text = await readGuarded(path, provider)
   if (text === undefined) {
     if ((await damagedFiles(home, provider)).length > 0) throw damaged(home, provider)
@@ -69,7 +69,8 @@ export const tokenProviders = async (home: Home): Promise<string[]> => {
     .sort()
 }
 
-const pathOf = (home: Home, provider: string): string => {
+/** Where the record of a provider lies. Throws `provider-unknown` for what is no name of one. */
+export const tokenPath = (home: Home, provider: string): string => {
   if (!isProviderName(provider))
     throw new DoorwardError('provider-unknown', 'not the name of a provider')
   return join(home.tokens, `${provider}.json`)
@@ -93,7 +94,8 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
   }
 }
 
-const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
+/** The record in the text of a token file, or undefined when it is none of this provider. */
+export const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
   try {
     const record = tokenRecordSchema.parse(JSON.parse(text))
     return record.provider === provider ? record : undefined

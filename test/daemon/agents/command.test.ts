@@ -27,7 +27,11 @@ const run = (
   const { prompt = 'a prompt', signal = new AbortController().signal, ...rest } = more
   const env = { ...process.env, HOOK_SECRET: 'canary-secret', KEY: 'key-value' }
   const noteRun = () => async () => undefined
-  return runCommand(agentOf(command, rest), prompt, { env, noteRun, signal })
+  const tokenOf = async (provider: string, minValidityMs: number) => {
+    if (provider !== 'github') throw new DoorwardError('not-logged-in', 'you are not logged in')
+    return `token-for-${minValidityMs}`
+  }
+  return runCommand(agentOf(command, rest), prompt, { env, noteRun, tokenOf, signal })
 }
 
 /** The error of a run that fails. */
@@ -223,5 +227,27 @@ describe('an agent of kind command', () => {
       run(fixtureAgent('sleeps-for-ever'), { signal: AbortSignal.abort() }),
     )
     assert.equal(error.code, 'agent-stopped')
+  })
+
+  describe('with a token in its environment', () => {
+    const printing = (code: string) => [process.execPath, '-e', code]
+    const env = { GITHUB_TOKEN: 'oauth:github', COPY: 'oauth:github' }
+
+    it('gets one that lasts as long as it may run', async () => {
+      const code = 'process.stdout.write(process.env.GITHUB_TOKEN + " " + process.env.COPY)'
+      const { text } = await run(printing(code), { env })
+      assert.equal(text, 'token-for-15000 token-for-15000')
+    })
+
+    it('is not started without it', async () => {
+      const error = await failureOf(run(printing(''), { env: { A: 'oauth:slack' } }))
+      assert.equal(error.code, 'not-logged-in')
+    })
+
+    it('brings it into no event when it fails and prints it', async () => {
+      const code = 'console.error("my token is " + process.env.GITHUB_TOKEN); process.exit(1)'
+      const error = await failureOf(run(printing(code), { env }))
+      assert.match(error.localDetail ?? '', /my token is <token of github>$/)
+    })
   })
 })

@@ -1,0 +1,39 @@
+/** So that a machine that slept, or a clock that was set, is noticed within half a minute. */
+const longestSleepMs = 30_000
+
+/** One alarm per name; a new time replaces the old one. */
+export type Alarms = {
+  /** `at` in milliseconds since 1970; undefined takes the alarm away. */
+  readonly set: (name: string, at: number | undefined) => void
+  readonly close: () => void
+}
+
+/**
+ * Calls `ring` for a name at its time by the clock of the wall. Timers alone stand still while a machine
+ * sleeps, so the clock is looked at from time to time. Keeps no process alive.
+ */
+export const createAlarms = (
+  ring: (name: string) => void,
+  now: () => number = Date.now,
+): Alarms => {
+  const timers = new Map<string, NodeJS.Timeout>()
+  const set = (name: string, at: number | undefined): void => {
+    clearTimeout(timers.get(name))
+    timers.delete(name)
+    if (at === undefined) return
+    const wait = Math.min(Math.max(0, at - now()), longestSleepMs)
+    const timer = setTimeout(() => {
+      timers.delete(name)
+      if (now() >= at) ring(name)
+      else set(name, at)
+    }, wait)
+    timers.set(name, timer.unref())
+  }
+  return {
+    set,
+    close: () => {
+      for (const timer of timers.values()) clearTimeout(timer)
+      timers.clear()
+    },
+  }
+}

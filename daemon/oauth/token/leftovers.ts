@@ -1,0 +1,49 @@
+import { readdir, rename, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { syncFolder } from '../../../shared/write-whole.ts'
+import { isProviderName } from '../provider/providers.ts'
+import { sentBefore } from './refresh-journal.ts'
+import { parseRecord, readToken, tokenPath } from './token-file.ts'
+import type { TokenRecord } from './token-record.ts'
+
+/**
+ * Clears up what a killed daemon left half done in the folders of tokens and clients. A new record that
+ * was written but not yet in its place is put there: the provider has used up the old one. Returns the
+ * providers for which that was so. Call it while holding the home's lock.
+ */
+export const takeUpLeftovers = async (home: Home): Promise<string[]> => {
+  const taken: string[] = []
+  for (const name of await temporaryFiles(home.tokens)) {
+    const [, provider] = /^(.+)\.json\.[0-9a-f]+\.tmp$/.exec(name) ?? []
+    if (provider === undefined || !isProviderName(provider)) continue
+    if (!(await isNewer(home, provider, join(home.tokens, name)))) continue
+    await rename(join(home.tokens, name), tokenPath(home, provider))
+    taken.push(provider)
+  }
+  for (const folder of [home.tokens, home.clients]) {
+    for (const name of await temporaryFiles(folder))
+      await unlink(join(folder, name)).catch(() => undefined)
+    await syncFolder(folder)
+  }
+  return taken
+}
+
+/** Only the whole answer to the very refresh token that is stored and was noted as sent. */
+const isNewer = async (home: Home, provider: string, path: string): Promise<boolean> => {
+  try {
+    const stored = await readToken(home, provider)
+    const found = parseRecord((await readSecretFile(path)) ?? '', provider)
+    if (!found || !stored?.refreshToken || found.refreshToken === stored.refreshToken) return false
+    const sentAt = await sentBefore(home, provider, stored.refreshToken)
+    return sentAt !== undefined && isAfter(found, sentAt)
+  } catch {
+    return false
+  }
+}
+
+const isAfter = ({ obtainedAt }: TokenRecord, time: string): boolean =>
+  Date.parse(obtainedAt) >= Date.parse(time)
+
+const temporaryFiles = async (folder: string): Promise<string[]> =>
+  (await readdir(folder).catch(() => [])).filter((name) => /\.[0-9a-f]+\.tmp$/.test(name))

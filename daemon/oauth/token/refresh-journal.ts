@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { writeWhole } from '../../../shared/write-whole.ts'
+
+/** That a refresh token was sent and no answer to it is saved yet: the provider may have used it up. */
+export type SentRefresh = {
+  readonly sentAt: string
+  readonly refreshTokenSha256: string
+}
+
+const journalSchema = z.object({ sentAt: z.iso.datetime(), refreshTokenSha256: z.string() })
+
+/**
+ * Notes beside the token file that this refresh token is about to be sent: its hash only. On the disk
+ * when this returns. Throws `home-unusable`: then it must not be sent.
+ */
+export const noteSent = async (
+  home: Home,
+  provider: string,
+  refreshToken: string,
+  sentAt: number,
+): Promise<void> => {
+  const entry: SentRefresh = {
+    sentAt: new Date(sentAt).toISOString(),
+    refreshTokenSha256: hashOf(refreshToken),
+  }
+  try {
+    await writeWhole(pathOf(home, provider), `${JSON.stringify(entry)}\n`)
+  } catch (error) {
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot write to ${home.tokens} (${systemCode(error)}), so the token of ${provider} is not renewed`,
+      { cause: error, hint: 'make the folder writable for you and see that the disk is not full' },
+    )
+  }
+}
+
+/** When this very refresh token was sent without an answer being saved, or undefined if it was not. */
+export const sentBefore = async (
+  home: Home,
+  provider: string,
+  refreshToken: string,
+): Promise<string | undefined> => {
+  try {
+    const text = await readSecretFile(pathOf(home, provider))
+    if (text === undefined) return undefined
+    const { sentAt, refreshTokenSha256 } = journalSchema.parse(JSON.parse(text))
+    return refreshTokenSha256 === hashOf(refreshToken) ? sentAt : undefined
+  } catch {
+    // It only explains; what cannot be read explains nothing.
+    return undefined
+  }
+}
+
+/** Takes the note away. One that stays does no harm: it is of a refresh token that is none any more. */
+export const forgetSent = async (home: Home, provider: string): Promise<void> => {
+  await unlink(pathOf(home, provider)).catch(() => undefined)
+}
+
+const pathOf = (home: Home, provider: string): string =>
+  join(home.tokens, `${provider}.json.refresh`)
+
+const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex')

@@ -1,0 +1,53 @@
+import type { TokenRecord } from './token-record.ts'
+
+type Lifetime = Pick<TokenRecord, 'obtainedAt' | 'expiresAt' | 'refreshToken' | 'ended'>
+
+/** True for a record whose access token can be renewed, as far as is known. */
+export const isRenewable = ({
+  refreshToken,
+  ended,
+}: Pick<TokenRecord, 'refreshToken' | 'ended'>): boolean => refreshToken !== undefined && !ended
+
+/**
+ * When to renew an access token in the background, in milliseconds since 1970: `aheadMs` before its end,
+ * or a third of its lifetime if that is less, and up to a tenth of that earlier by chance, so that many
+ * tokens are not renewed at once. Undefined where it never ends or nothing can renew it.
+ */
+export const refreshTime = (
+  record: Lifetime,
+  aheadMs: number,
+  random: number,
+): number | undefined => {
+  const { expiresAt } = record
+  if (expiresAt === null || !isRenewable(record)) return undefined
+  const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
+  return Date.parse(expiresAt) - ahead * (1 + random / 10)
+}
+
+/** How long an access token was good for when it came; endless for one that never ends. */
+export const lifetimeMs = ({
+  obtainedAt,
+  expiresAt,
+}: Pick<Lifetime, 'obtainedAt' | 'expiresAt'>): number =>
+  expiresAt === null
+    ? Number.POSITIVE_INFINITY
+    : Math.max(0, Date.parse(expiresAt) - Date.parse(obtainedAt))
+
+/** How long an access token is good for from now on, in milliseconds; less than 0 once it has ended. */
+export const validityMs = ({ expiresAt }: Pick<Lifetime, 'expiresAt'>, now: number): number =>
+  expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - now
+
+/**
+ * How long to wait after so many failures in a row before the provider is asked again by itself, in
+ * milliseconds: 2 s, doubled each time up to 5 minutes, half of it by chance; never less than the
+ * provider asked for, up to an hour.
+ */
+export const backoffMs = (
+  failures: number,
+  random: number,
+  retryAfterMs: number | undefined,
+): number => {
+  const longest = Math.min(2000 * 2 ** Math.max(0, failures - 1), 5 * 60_000)
+  const asked = Math.min(retryAfterMs ?? 0, 60 * 60_000)
+  return Math.max(longest * (0.5 + random / 2), asked)
+}

@@ -1,0 +1,272 @@
+import type { AccessToken } from '../../../shared/api.ts'
+import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import type { OneAtATime } from '../one-at-a-time.ts'
+import type { Discover } from '../provider/discovery.ts'
+import { providerNames } from '../provider/providers.ts'
+import { createAlarms } from './alarms.ts'
+import { createHandOuts } from './hand-outs.ts'
+import { takeUpLeftovers } from './leftovers.ts'
+import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
+import { sentBefore } from './refresh-journal.ts'
+import { backoffMs, isRenewable, lifetimeMs, refreshTime, validityMs } from './refresh-time.ts'
+import { createTokenCache } from './token-cache.ts'
+import { readToken, tokenProviders } from './token-file.ts'
+import type { TokenRecord } from './token-record.ts'
+
+export type TokenRequest = {
+  /** How long the token is to be good for, in milliseconds; by default a minute. */
+  readonly minValidityMs?: number | undefined
+  /** Who asks, as far as that is known, in one line of plain text. */
+  readonly asker: string
+}
+
+export type Tokens = {
+  /**
+   * A token that works. Throws `not-logged-in`, `needs-login`, `provider-unavailable` or what else keeps
+   * an expired one from being renewed.
+   */
+  readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
+  /** Tells that a login or logout has changed the file of a provider. */
+  readonly changed: (provider: string) => void
+  /** Takes up what a killed daemon left, and renews in the background from now on. */
+  readonly start: () => Promise<void>
+  /** Waits for refreshes on their way, 10 s at most, so that no new token is lost. */
+  readonly close: () => Promise<void>
+}
+
+const defaultValidityMs = 60_000
+/** A token renewed so shortly ago is as fresh as it can be: many readers at once make one refresh. */
+const justNowMs = 1000
+const closeLimitMs = 10_000
+
+/*
+ * One token for one asker: look at the record in memory -> good for long enough? -> else join the refresh
+ * that is on its way, or begin one -> note who got it -> hand it out. Refreshes ahead of time keep it so
+ * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
+ * token is good; only its own word ends a login.
+ */
+export const createTokens = (
+  dependencies: OAuthDependencies,
+  discover: Discover,
+  inTurn: OneAtATime,
+): Tokens => {
+  const { home, gateway, log, announce } = dependencies
+  const cutOff = new AbortController()
+  const cache = createTokenCache(home)
+  const handOuts = createHandOuts(announce)
+  const { refresh, isUnsaved, forgetUnsaved } = createRefresh(
+    dependencies,
+    discover,
+    inTurn,
+    cutOff.signal,
+  )
+  const flights = new Map<string, Promise<TokenRecord>>()
+  /** How the last refresh went: when, and what was thrown. */
+  const last = new Map<string, Ended>()
+  let isClosed = false
+
+  const access = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
+    // After a crash the stored token may be void: what the first try brings is waited for.
+    if (recovering.has(provider)) await flights.get(provider)?.catch(() => undefined)
+    const stored = isUnsaved(provider) ? undefined : await cache.get(provider)
+    if (!stored && !isUnsaved(provider)) throw unknownOrNotLoggedIn(provider)
+    const record =
+      stored && isFreshEnough(stored, request.minValidityMs, Date.now())
+        ? stored
+        : await renewed(provider, stored)
+    handOuts.note(provider, request.asker)
+    return accessTokenOf(record)
+  }
+
+  const renewed = async (
+    provider: string,
+    stored: TokenRecord | undefined,
+  ): Promise<TokenRecord> => {
+    const before = last.get(provider)
+    const isValid = stored !== undefined && validityMs(stored, Date.now()) > 0
+    if (stored && !isRenewable(stored)) throw needsLogin(stored)
+    if (stored && before?.renewedTo === stored.accessToken && isRecent(before)) return stored
+    try {
+      if (before?.error && Date.now() < before.askAgainAt) throw before.error
+      return await flight(provider)
+    } catch (error) {
+      if (stored && isValid && isPassing(error)) return stored
+      throw error
+    }
+  }
+
+  const isRecent = ({ at }: Ended): boolean => Date.now() - at < justNowMs
+
+  /** The refresh that is on its way for this provider, or a new one: one for all who wait. */
+  const flight = (provider: string): Promise<TokenRecord> => {
+    const known = flights.get(provider)
+    if (known) return known
+    if (isClosed) throw new DoorwardError('stopping', 'the daemon is stopping')
+    const started = refresh(provider)
+      .then(
+        (record) => landed(provider, record),
+        (error: unknown) => crashed(provider, error),
+      )
+      .finally(() => flights.delete(provider))
+    flights.set(provider, started)
+    return started
+  }
+
+  const landed = (provider: string, record: TokenRecord): TokenRecord => {
+    const failures = last.get(provider)?.failures ?? 0
+    last.set(provider, {
+      at: Date.now(),
+      failures: 0,
+      askAgainAt: 0,
+      renewedTo: record.accessToken,
+    })
+    log.info({ provider, expiresAt: record.expiresAt }, 'token renewed')
+    if (failures > 0) tell(provider, 'done', 'the token could be renewed again')
+    schedule(provider, record)
+    return record
+  }
+
+  const crashed = (provider: string, thrown: unknown): never => {
+    log.warn({ provider }, `token not renewed: ${nameOf(thrown)}`)
+    const error = knownError(thrown)
+    if (error.code === 'needs-login' || error.code === 'not-logged-in') {
+      last.delete(provider)
+      alarms.set(provider, undefined)
+      if (error.code === 'needs-login') tellFailure('needs-login', provider, error)
+      throw error
+    }
+    const failures = (last.get(provider)?.failures ?? 0) + 1
+    const now = Date.now()
+    // Readers may ask again in a second; by itself it is tried less and less often.
+    const askAgainAt = now + Math.min(Math.max(1000, error.retryAfterMs ?? 0), 10 * 60_000)
+    last.set(provider, { at: now, failures, askAgainAt, error, renewedTo: undefined })
+    const pause = backoffMs(failures, Math.random(), error.retryAfterMs)
+    if (!isClosed) alarms.set(provider, now + pause)
+    if (failures === 1) tellFailure('refresh-failed', provider, error)
+    throw error
+  }
+
+  const tell = (provider: string, state: 'done' | 'failed', detail: string): void =>
+    announce({ what: 'refresh', provider, state, detail })
+
+  const tellFailure = (
+    what: 'needs-login' | 'refresh-failed',
+    provider: string,
+    { code, message }: DoorwardError,
+  ): void => announce({ what, provider, state: 'failed', code, detail: message })
+
+  const schedule = (provider: string, record: TokenRecord): void => {
+    if (isClosed) return
+    alarms.set(provider, refreshTime(record, gateway.oauth.refresh_ahead, Math.random()))
+  }
+
+  const alarms = createAlarms((provider) => {
+    // What goes wrong has been told and is tried again.
+    flight(provider).catch(() => undefined)
+  })
+
+  const unknownOrNotLoggedIn = (provider: string): DoorwardError => {
+    if (providerNames(gateway).includes(provider)) return notLoggedIn(provider)
+    return new DoorwardError('not-logged-in', `there is no login to ${provider}`, {
+      hint: `known providers: ${providerNames(gateway).join(', ')}`,
+    })
+  }
+
+  /** Providers whose refresh token was sent by a daemon that was killed before it saved the answer. */
+  const recovering = new Set<string>()
+
+  const recover = async (provider: string, sentAt: string): Promise<void> => {
+    log.warn(
+      { provider, sentAt },
+      'a daemon was ended while it renewed the token: trying it once more',
+    )
+    recovering.add(provider)
+    try {
+      await flight(provider)
+      tell(provider, 'done', `the renewal at ${sentAt} was cut off; nothing is lost`)
+    } catch {
+      // Told by `crashed`, with the cause.
+    } finally {
+      recovering.delete(provider)
+    }
+  }
+
+  const takeUp = async (provider: string): Promise<void> => {
+    // A file that cannot be used is told of elsewhere, and stops nobody else.
+    const record = await readToken(home, provider).catch(() => undefined)
+    if (!record?.refreshToken || record.ended) return
+    const sentAt = await sentBefore(home, provider, record.refreshToken)
+    if (sentAt === undefined) schedule(provider, record)
+    else void recover(provider, sentAt)
+  }
+
+  return {
+    access,
+    changed: (provider) => {
+      forgetUnsaved(provider)
+      last.delete(provider)
+      alarms.set(provider, undefined)
+      void takeUp(provider)
+    },
+    start: async () => {
+      for (const provider of await takeUpLeftovers(home)) {
+        log.warn({ provider }, 'a daemon was ended while it saved the renewed token: saved now')
+        tell(provider, 'done', 'a renewal was cut off while it was saved; nothing is lost')
+      }
+      for (const provider of await tokenProviders(home)) await takeUp(provider)
+    },
+    close: async () => {
+      isClosed = true
+      alarms.close()
+      const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
+      await Promise.allSettled(flights.values())
+      clearTimeout(cut)
+      cutOff.abort()
+    },
+  }
+}
+
+type Ended = {
+  readonly at: number
+  /** In a row. */
+  readonly failures: number
+  /** Until then whoever asks gets the same error. */
+  readonly askAgainAt: number
+  readonly error?: DoorwardError
+  readonly renewedTo: string | undefined
+}
+
+/**
+ * Good for so long, or by default for a minute; of a token that lives shorter than three minutes a third
+ * of its life is enough then, or each reader would have it renewed.
+ */
+const isFreshEnough = (
+  record: TokenRecord,
+  minValidityMs: number | undefined,
+  now: number,
+): boolean => {
+  const wanted = minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
+  const left = validityMs(record, now)
+  return left > 0 && left >= wanted
+}
+
+/** What may be better the next time and says nothing of the token that is there. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof DoorwardError &&
+  !['needs-login', 'not-logged-in', 'home-unusable'].includes(error.code)
+
+const knownError = (error: unknown): DoorwardError =>
+  error instanceof DoorwardError
+    ? error
+    : new DoorwardError('internal', 'something went wrong inside the daemon', {
+        hint: 'doorward daemon logs',
+      })
+
+const accessTokenOf = (record: TokenRecord): AccessToken => ({
+  provider: record.provider,
+  accessToken: record.accessToken,
+  tokenType: record.tokenType,
+  expiresAt: record.expiresAt,
+  scopes: record.scopes,
+})

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { once, EventEmitter } from 'node:events'
+import { afterEach, describe, it } from 'mocha'
+import { type Alarms, createAlarms } from '../../../../daemon/oauth/token/alarms.ts'
+
+describe('alarms', () => {
+  const rung = new EventEmitter()
+  let alarms: Alarms
+  // An alarm keeps no process alive, so something else has to.
+  const keepAlive = setInterval(() => undefined, 1000)
+  afterEach(() => alarms.close())
+  after(() => clearInterval(keepAlive))
+
+  it('ring at their time, one per name', async () => {
+    const names: string[] = []
+    alarms = createAlarms((name) => {
+      names.push(name)
+      rung.emit('ring')
+    })
+    alarms.set('a', Date.now() + 3_600_000)
+    alarms.set('a', Date.now() + 20)
+    await once(rung, 'ring')
+    alarms.set('b', Date.now() - 1000)
+    await once(rung, 'ring')
+    assert.deepEqual(names, ['a', 'b'])
+  })
+
+  it('are taken away', async () => {
+    const names: string[] = []
+    alarms = createAlarms((name) => {
+      names.push(name)
+      rung.emit('ring')
+    })
+    alarms.set('a', Date.now())
+    alarms.set('a', undefined)
+    alarms.set('b', Date.now() + 5)
+    await once(rung, 'ring')
+    assert.deepEqual(names, ['b'])
+  })
+})

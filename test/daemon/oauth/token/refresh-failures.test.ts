@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, readdir, rename, unlink, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { afterEach, describe, it } from 'mocha'
+import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
+import type { AccessToken, ProblemDocument } from '../../../../shared/api.ts'
+import type { Home } from '../../../../shared/home.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { temporaryHome } from '../../../support/temporary.ts'
+
+type TokenEndpoint = (response: ServerResponse, body: string) => void
+const path = '/oauth/tokens/mine/access'
+const fresh = (accessToken: string) => ({
+  access_token: accessToken,
+  token_type: 'bearer',
+  expires_in: 3600,
+})
+
+describe('a refresh that fails', () => {
+  let provider: Awaited<ReturnType<typeof startScriptedProvider>>
+  let app: OAuthApp
+  let home: Home
+  let answer: TokenEndpoint
+
+  const startWith = async (secondsLeft: number, tokenEndpoint: TokenEndpoint) => {
+    answer = tokenEndpoint
+    provider = await startScriptedProvider(() => ({
+      '/token': (response, _, body) => answer(response, body),
+    }))
+    home = await temporaryHome()
+    await mkdir(home.tokens, { recursive: true, mode: 0o700 })
+    const now = Date.now()
+    const record: TokenRecord = {
+      version: 1,
+      provider: 'mine',
+      account: null,
+      scopes: ['a'],
+      tokenType: 'Bearer',
+      accessToken: 'stored-access-token',
+      refreshToken: 'stored-refresh-token',
+      expiresAt: new Date(now + secondsLeft * 1000).toISOString(),
+      obtainedAt: new Date(now - 3_600_000 + secondsLeft * 1000).toISOString(),
+      clientId: 'id',
+    }
+    await writeFile(join(home.tokens, 'mine.json'), JSON.stringify(record), { mode: 0o600 })
+    app = await startOAuthApp({
+      home,
+      gateway: {
+        providers: {
+          mine: {
+            authorization_endpoint: `${provider.origin}/authorize`,
+            token_endpoint: `${provider.origin}/token`,
+          },
+        },
+      },
+    })
+  }
+  const ask = <Body = AccessToken & ProblemDocument>(query = '') =>
+    app.send<Body>('GET', path + query)
+  const stored = async (): Promise<TokenRecord> =>
+    JSON.parse(await readFile(join(home.tokens, 'mine.json'), 'utf8')) as TokenRecord
+
+  afterEach(async () => {
+    await app.close()
+    provider.close()
+  })
+
+  const passing: Readonly<Record<string, TokenEndpoint>> = {
+    'a 500': (response) => sendJson(response, 500, { error: 'server_error' }),
+    'a 429': (response) => sendJson(response, 429, {}),
+    'a page': (response) => response.end('<h1>Welcome to the airport</h1>'),
+    'a broken connection': (response) => void response.destroy(),
+    invalid_client: (response) => sendJson(response, 401, { error: 'invalid_client' }),
+    temporarily_unavailable: (response) =>
+      sendJson(response, 400, { error: 'temporarily_unavailable' }),
+  }
+  for (const [what, tokenEndpoint] of Object.entries(passing)) {
+    it(`by ${what} leaves a token in service that is still good`, async () => {
+      await startWith(30, tokenEndpoint)
+      const { status, body } = await ask()
+      assert.deepEqual([status, body.accessToken], [200, 'stored-access-token'])
+      assert.equal((await app.oauth.tokens())[0]?.status, 'ok')
+    })
+
+    it(`by ${what} is an error for one that has ended, and never a need to log in`, async () => {
+      await startWith(-10, tokenEndpoint)
+      const { status, body } = await ask()
+      assert.equal(status, 502)
+      assert.match(body.code, /^provider-(unavailable|refused)$/)
+      assert.ok(body.hint)
+      assert.equal((await stored()).ended, undefined)
+    })
+  }
+
+  it('is asked again once the provider is back, and that is told', async () => {
+    await startWith(-10, (response) => sendJson(response, 503, {}))
+    assert.equal((await ask()).body.code, 'provider-unavailable')
+    answer = (response) => sendJson(response, 200, fresh('new-access-token'))
+    // What readers cause waits a second at least; what nobody causes comes by itself after two.
+    const back = await app.untilEvent(({ what }) => what === 'refresh')
+    assert.equal(back.detail, 'the token could be renewed again')
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+    assert.deepEqual(
+      app.events.filter(({ what }) => what === 'refresh-failed').map(({ code }) => code),
+      ['provider-unavailable'],
+    )
+  })
+
+  it('is not repeated for every reader, nor before the provider wants it', async () => {
+    await startWith(-10, (response) => {
+      response.setHeader('retry-after', '120')
+      sendJson(response, 429, {})
+    })
+    for (let count = 0; count < 5; count += 1)
+      assert.equal((await ask()).body.code, 'provider-unavailable')
+    assert.equal(provider.requests.length, 1)
+  })
+
+  it('by invalid_grant ends the login with its cause, after the file was read again', async () => {
+    await startWith(-10, (response) => sendJson(response, 400, { error: 'invalid_grant' }))
+    const { status, body } = await ask()
+    assert.deepEqual([status, body.code], [409, 'needs-login'])
+    assert.match((await stored()).ended?.cause ?? '', /revoked at mine/)
+    assert.deepEqual(await readdir(home.tokens), ['mine.json'])
+    const [problem] = await app.oauth.problems()
+    assert.deepEqual([problem?.code, problem?.hint], ['needs-login', 'doorward oauth login mine'])
+    assert.match(problem?.detail ?? '', /revoked at mine/)
+  })
+
+  it('by invalid_grant is none when another program has renewed the file meanwhile', async () => {
+    await startWith(-10, (response) => {
+      void (async () => {
+        const theirs = {
+          ...(await stored()),
+          accessToken: 'their-access-token',
+          refreshToken: 'their-refresh-token',
+          expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+        }
+        await writeFile(join(home.tokens, 'mine.json'), JSON.stringify(theirs))
+        sendJson(response, 400, { error: 'invalid_grant' })
+      })()
+    })
+    assert.equal((await ask()).body.accessToken, 'their-access-token')
+  })
+
+  it('by a refused answer after a lost one says that the answer was lost', async () => {
+    await startWith(-10, (response) => void response.destroy())
+    await ask()
+    answer = (response) => sendJson(response, 400, { error: 'invalid_grant' })
+    await app.untilEvent(({ what }) => what === 'needs-login')
+    assert.match((await stored()).ended?.cause ?? '', /never arrived/)
+  })
+
+  it('keeps the old refresh token and scopes where the answer names none', async () => {
+    await startWith(-10, (response) => sendJson(response, 200, fresh('new-access-token')))
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+    const { refreshToken, scopes } = await stored()
+    assert.deepEqual([refreshToken, scopes], ['stored-refresh-token', ['a']])
+  })
+
+  it('to save keeps the new tokens until the disk takes them', async () => {
+    const away = () => `${home.tokens}.away`
+    await startWith(-10, (response) => {
+      void (async () => {
+        // A file where the folder was stops anybody from writing, root too.
+        await rename(home.tokens, away())
+        await writeFile(home.tokens, '')
+        sendJson(response, 200, { ...fresh('new-access-token'), refresh_token: 'new' })
+      })()
+    })
+    const refused = await ask()
+    assert.deepEqual([refused.status, refused.body.code], [500, 'home-unusable'])
+    assert.equal(JSON.stringify(refused.body).includes('new-access-token'), false)
+    await unlink(home.tokens)
+    await rename(away(), home.tokens)
+    await app.untilEvent(({ what }) => what === 'refresh')
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+    assert.equal((await stored()).refreshToken, 'new')
+    assert.equal(provider.requests.length, 1)
+  })
+
+  it('writes nothing of the provider’s answer to log and events', async () => {
+    await startWith(-10, (response) =>
+      sendJson(response, 400, {
+        error: 'invalid_client',
+        error_description: 'leak-of-a-secret stored-refresh-token',
+      }),
+    )
+    await ask()
+    const texts = [...app.logLines, JSON.stringify(app.events), JSON.stringify((await ask()).body)]
+    for (const text of texts)
+      for (const secret of ['leak-of-a-secret', 'stored-refresh-token', 'stored-access-token'])
+        assert.equal(text.includes(secret), false, text)
+  })
+})
