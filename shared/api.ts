@@ -141,7 +141,9 @@ export const loginSchema = z.strictObject({
   loginId: z.string(),
   provider: z.string(),
   status: z.enum(['pending', 'authorized', 'failed', 'expired', 'cancelled']),
-  error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+  error: z
+    .strictObject({ code: z.string(), message: z.string(), hint: z.string().optional() })
+    .optional(),
   account: accountSchema.nullable().optional(),
   /** Whose login this one took the place of, where that is another account. */
   replaced: accountSchema.optional(),

@@ -1,45 +1,14 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { ServerResponse } from 'node:http'
 import type { Login, TokenSummary } from '../../shared/api.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { type Call, type ContractServer, startContractServer } from './support/contract-server.ts'
+import { type Call, startContractServer } from './support/contract-server.ts'
 import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from './support/cli.ts'
+import { authorized, pending, startLoginServer, started } from './support/login-server.ts'
 
-const authorizationUrl = 'https://login.example.com/authorize?client_id=c&state=s&x=$(id)'
-const started = {
-  loginId: 'login_1',
-  provider: 'github',
-  authorizationUrl,
-  redirectUri: 'http://127.0.0.1:53174/callback',
-  scopes: ['repo'],
-  expiresAt: '2026-06-07T10:00:00.000Z',
-}
-const pending: Login = { loginId: 'login_1', provider: 'github', status: 'pending' }
-const authorized: Login = {
-  ...pending,
-  status: 'authorized',
-  account: { id: '1', name: 'octocat' },
-}
-
-/** A daemon whose login answers this, one after the other, the last one for ever. */
-const loginServer = async (answers: (Login | 'open')[]): Promise<ContractServer> =>
-  startContractServer(({ method, path }, response: ServerResponse) => {
-    if (method === 'POST' && path === '/oauth/start') return [201, started]
-    if (method === 'DELETE') return [204, undefined]
-    if (path.endsWith('/redirect'))
-      return [
-        400,
-        { code: 'callback-invalid', detail: 'the state is not of this login', status: 400 },
-      ]
-    const answer = answers.length > 1 ? answers.shift() : answers[0]
-    if (answer === 'open') {
-      response.flushHeaders()
-      return undefined
-    }
-    return [200, answer]
-  })
+const { authorizationUrl } = started
+const loginServer = startLoginServer
 
 const startOf = (calls: readonly Call[]): unknown =>
   calls.find(({ path }) => path === '/oauth/start')?.body
@@ -179,6 +148,8 @@ describe('cli: oauth', () => {
     let settle: (() => void) | undefined
     const server = await startContractServer(({ path, body }, response) => {
       if (path === '/oauth/start') return [201, started]
+      if (path === '/oauth/tokens') return [200, { tokens: [] }]
+      if (path === '/oauth/logins/login_1') return [200, pending]
       if (!path.endsWith('/redirect')) {
         settle = () => response.end(JSON.stringify(authorized))
         response.writeHead(200, { 'content-type': 'application/json' })
