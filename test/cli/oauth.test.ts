@@ -226,13 +226,37 @@ describe('cli: oauth', () => {
     const confirmed = await run(['oauth', 'logout', 'slack'], { home: yes.home })
     await yes.close()
     assert.deepEqual([confirmed.code, confirmed.stderr], [0, ''])
-    assert.match(confirmed.stdout, /slack confirmed/)
+    assert.equal(confirmed.stdout, 'logged out of slack: slack confirmed the revocation\n')
     const no = await startContractServer(() => [200, answer(false)])
     const unconfirmed = await run(['oauth', 'logout', 'slack'], { home: no.home })
     await no.close()
     assert.equal(unconfirmed.code, 0)
     assert.match(unconfirmed.stdout, /on this machine/)
     assert.match(unconfirmed.stderr, /did not confirm a revocation: it has no revocation endpoint/)
+  })
+
+  it('says of each token what became of it', async () => {
+    const outcome = async (revokedAtProvider: boolean, detail: string) => {
+      const answer = { provider: 'github', removed: true, revokedAtProvider, detail }
+      const server = await startContractServer(() => [200, answer])
+      const result = await run(['oauth', 'logout', 'github'], { home: server.home })
+      await server.close()
+      return result
+    }
+    const taken = await outcome(true, 'refresh token revoked; access token left to expire')
+    assert.equal(
+      taken.stdout,
+      'logged out of github: github confirmed the revocation\n  refresh token revoked\n  access token left to expire\n',
+    )
+    const later = await outcome(
+      false,
+      'it does not answer; it is tried again until 2026-07-07, or you can revoke the access at https://example.com/\u001b[31mapps',
+    )
+    assert.deepEqual([later.code, later.stdout], [0, 'logged out of github on this machine\n'])
+    assert.equal(
+      later.stderr,
+      'warning: github did not confirm a revocation\n  it does not answer\n  it is tried again until 2026-07-07, or you can revoke the access at https://example.com/apps\n',
+    )
   })
 
   it('ends with 1 when not logged in, and asks to forget the client only with --forget', async () => {
