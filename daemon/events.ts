@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
-type Ring = 'ran' | 'passed' | 'refused'
+type Ring = 'ran' | 'passed' | 'refused' | 'own'
 
 type Stored = {
   record: EventRecord
@@ -65,7 +65,7 @@ const maxChanges = 2000
  */
 export const createEventStore = (keep: number): EventStore => {
   const events = new Map<string, Stored>()
-  const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [] }
+  const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [], own: [] }
   const changes: EventChange[] = []
   const listeners = new Set<(change: EventChange) => void>()
   let sequence = 0
@@ -119,7 +119,7 @@ export const createEventStore = (keep: number): EventStore => {
         id,
         receivedAt: receivedAt.toISOString(),
       }
-      const stored: Stored = { record, ring: ringOf(record.state) }
+      const stored: Stored = { record, ring: ringOf(record) }
       events.set(record.id, stored)
       if (isFinal(record.state)) finish(stored)
       publish(stored)
@@ -162,7 +162,9 @@ export const createEventStore = (keep: number): EventStore => {
   }
 }
 
-const ringOf = (state: EventState): Ring => {
+/** Of their own: logins, tokens that were given away, and what the daemon did. */
+const ringOf = ({ kind, state }: EventRecord): Ring => {
+  if (kind !== 'webhook') return 'own'
   if (state === 'rejected') return 'refused'
   return state === 'filtered' || state === 'duplicate' ? 'passed' : 'ran'
 }

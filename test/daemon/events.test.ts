@@ -39,6 +39,14 @@ describe('the event store', () => {
     assert.equal(events.list({ limit: 1000 }).length, 5)
   })
 
+  it('lets no flood of tokens that are given away push out what ran', () => {
+    const events = createEventStore(2)
+    const ran = events.add(at(0), done).id
+    for (let i = 0; i < 50; i += 1) events.add(at(1), { kind: 'oauth', state: 'done' })
+    assert.ok(events.get(ran))
+    assert.equal(events.list({ limit: 1000 }).length, 3)
+  })
+
   it('never lets go of an event that is not finished', () => {
     const events = createEventStore(1)
     const open = events.add(at(0), { state: 'accepted' }).id
