@@ -4,7 +4,7 @@ import { DoorwardError } from '../shared/errors.ts'
 
 /**
  * A fresh access token of a provider, valid for so many seconds more where that is asked for. Throws
- * what the daemon refuses it with, and a login that is needed always with the command for it.
+ * what the daemon refuses it with, and a login that is needed never without a hint.
  */
 export const accessTokenOf = async (
   client: Client,
@@ -32,6 +32,6 @@ const withLogin = (error: unknown, provider: string): unknown =>
   error instanceof DoorwardError && (error.code === 'not-logged-in' || error.code === 'needs-login')
     ? new DoorwardError(error.code, error.message, {
         cause: error,
-        hint: error.hint?.includes('oauth login') ? error.hint : `doorward oauth login ${provider}`,
+        hint: error.hint ?? `doorward oauth login ${provider}`,
       })
     : error

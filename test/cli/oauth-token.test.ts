@@ -70,7 +70,7 @@ describe('cli: oauth token', () => {
     assert.deepEqual(JSON.parse(dead.stderr), {
       code: 'needs-login',
       detail: 'dead was revoked',
-      hint: 'doorward oauth login dead',
+      hint: 'look there',
     })
   })
 
