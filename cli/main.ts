@@ -158,7 +158,8 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
 Example:
   doorward oauth exec github=GH_TOKEN -- gh api user
 
-The command's exit code is ours; 127 when it is not found, 126 when it cannot be run.`,
+It ends as the command ends; with 127 when there is no such command, and with
+126 when it cannot be run.`,
     )
     .action(
       run(async () => {
@@ -237,17 +238,21 @@ The command's exit code is ours; 127 when it is not found, 126 when it cannot be
 }
 
 const gitCredentialHelp = `
-To install it, for github.com and its gists:
-  git config --global credential.https://github.com.helper '!doorward oauth git-credential'
-  git config --global credential.https://gist.github.com.helper '!doorward oauth git-credential'
+To install it for github.com, and in the same way for gist.github.com:
 
-Other helpers that you have are asked first, and are given the token to store. To have this one alone
-for a host, put an empty one before it:
+  git config --global credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
+
+Helpers that you have already are asked before it, and are given the token to
+store. An empty one in front leaves them out:
+
   git config --global --replace-all credential.https://github.com.helper ''
-  git config --global --add credential.https://github.com.helper '!doorward oauth git-credential'
+  git config --global --add credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
 
-GitHub Enterprise: the host of providers.github.authorization_endpoint in gateway.yaml, or of another
-provider there with dialect: github. store and erase do nothing: doorward keeps the tokens.`
+GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
+of another provider there that has dialect: github. store and erase do nothing,
+for it is doorward that keeps the tokens.`
 
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */
 const usageError = (error: CommanderError): DoorwardError | undefined => {

@@ -151,7 +151,7 @@ const openPage = async (authorizationUrl: string, terminal: Terminal): Promise<v
 const wayBack = (redirectUri: string): string => {
   const { port } = new URL(redirectUri)
   const place = { user: userInfo().username, hostname: hostname() }
-  return `the browser is on another machine: run this there first, so that it finds its way back\n\n  ${tunnelCommand(port, process.env, place)}\n`
+  return `your browser is on another machine: run this there first, to find the way back\n\n  ${tunnelCommand(port, process.env, place)}\n`
 }
 
 /** Holds a request open until the login has an outcome; nothing is polled. */

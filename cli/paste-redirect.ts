@@ -75,7 +75,10 @@ const askOnTerminal = (provider: string): Asking => {
     lines.setPrompt(`waiting for you at ${provider} (${clock(Date.now() - startedAt)}), or paste> `)
     lines.prompt(true)
   }
-  const timer = setInterval(show, 1000)
+  // Not over something typed: the line may have grown to several rows, which would be left standing.
+  const timer = setInterval(() => {
+    if (lines.line === '') show()
+  }, 1000)
   const stop = (): void => clearInterval(timer)
   const clear = (): void => void process.stderr.write('\r\u001b[J')
   lines.on('line', show)

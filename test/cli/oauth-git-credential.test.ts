@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { version } from '../../shared/version.ts'
 import { cliMain } from '../support/daemon.ts'
@@ -172,9 +172,14 @@ describe('cli: oauth git-credential', () => {
     })
   })
 
-  it('shows in its help how to install it, with the quotes that a shell needs', async () => {
+  it('shows in its help how to install it, as a shell takes it', async () => {
     const { stdout } = await run(['oauth', 'git-credential', '--help'])
-    const line = `git config --global credential.https://github.com.helper '!doorward oauth git-credential'`
-    assert.ok(stdout.includes(line))
+    const [command] =
+      /git config --global credential\.https:\/\/github\.com\.helper[^']+'[^']+'/.exec(stdout) ?? []
+    const configuration = join(await temporaryFolder(), 'gitconfig')
+    const env = gitEnvironment(configuration)
+    assert.equal(spawnSync('sh', ['-c', command ?? 'false'], { env }).status, 0)
+    const text = await readFile(configuration, 'utf8')
+    assert.match(text, /helper = !doorward oauth git-credential$/m)
   })
 })
