@@ -20,6 +20,9 @@ export type OAuthEvent = {
     | 'refresh'
     | 'refresh-failed'
     | 'needs-login'
+    /** An earlier login's tokens, at last or never. */
+    | 'revoked'
+    | 'revocation-failed'
   readonly provider: string
   readonly state: 'done' | 'failed'
   readonly code?: string

@@ -235,7 +235,8 @@ const meetPerson = async (
   response: ServerResponse,
 ): Promise<void> => {
   const clicked = new URL(request.url ?? '', 'http://loopback').searchParams.get('answer')
-  const { prompt, params, session } = await provider.interactionDetails(request, response)
+  const interaction = await provider.interactionDetails(request, response)
+  const { prompt, params, session, grantId } = interaction
   if (answer === 'page' && clicked === null && prompt.name === 'consent') {
     response.setHeader('content-type', 'text/html; charset=utf-8')
     response.end(consentPage)
@@ -245,10 +246,14 @@ const meetPerson = async (
     provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true })
   if (answer === 'deny' || clicked === 'deny') return finish({ error: 'access_denied' })
   if (prompt.name === 'login') return finish({ login: { accountId } })
-  const grant = new provider.Grant({
-    accountId: session?.accountId ?? accountId,
-    clientId: params.client_id,
-  })
+  // A browser that was here before goes on with its grant, as with most servers.
+  const before = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+  const grant =
+    before ??
+    new provider.Grant({
+      accountId: session?.accountId ?? accountId,
+      clientId: params.client_id,
+    })
   const missing = prompt.details.missingOIDCScope ?? []
   if (missing.length > 0) grant.addOIDCScope(missing.join(' '))
   return finish({ consent: { grantId: await grant.save() } })

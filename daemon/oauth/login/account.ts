@@ -6,6 +6,9 @@ import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 import { textOf } from '../provider/shown-text.ts'
 
+/** For all that is asked: a name is not worth a longer wait of the person at the browser. */
+const timeoutMs = 20_000
+
 /**
  * Who has logged in: from the id token, else from the userinfo endpoint where there is one, else as the
  * provider's dialect asks. Not knowing it is null, never an error: the tokens are good all the same.
@@ -14,8 +17,9 @@ export const findAccount = async (
   grant: Grant,
   { server }: Endpoints,
   { identify, apiUrl }: { readonly identify: Dialect['identify']; readonly apiUrl?: string },
-  signal: AbortSignal,
+  ended: AbortSignal,
 ): Promise<Account | null> => {
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)])
   const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint

@@ -39,7 +39,7 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     // One a line, which the style keeps.
     missing: escapeHtml((page.missing ?? []).join('\n')),
     advice: escapeHtml(page.advice),
-    command: escapeHtml(page.command ?? ''),
+    command: commandHtml(page.command ?? ''),
   }
   const styleHash = createHash('sha256').update(style).digest('base64')
   return {
@@ -54,6 +54,13 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     ].join('; '),
   }
 }
+
+/** Options in one piece: a line would break behind their hyphens. */
+const commandHtml = (command: string): string =>
+  command
+    .split(' ')
+    .map((word) => (word.startsWith('--') ? `<span>${escapeHtml(word)}</span>` : escapeHtml(word)))
+    .join(' ')
 
 /** Makes text safe inside HTML and its quoted attributes. */
 export const escapeHtml = (text: string): string =>

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import { createAnswerCallback } from './answer-callback.ts'
@@ -5,13 +6,12 @@ import { authorizeUrl } from './authorize-url.ts'
 import { type Lease, createCallbackListener } from './callback-listener.ts'
 import { loadCallbackPage } from './callback-page.ts'
 import { findClient } from '../provider/client-file.ts'
-import type { OAuthDependencies } from '../dependencies.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { createDeviceLogins } from './device-login.ts'
 import { exchangeCode } from './exchange.ts'
-import type { OneAtATime } from '../one-at-a-time.ts'
 import {
   type Attempt,
+  type Authorized,
   type CodeAttempt,
   type Outcome,
   createPendingLogins,
@@ -21,7 +21,8 @@ import { refusalError } from '../provider/provider-error.ts'
 import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
-import { createSaveGrant } from './save-grant.ts'
+import { type SaveParts, createSaveGrant } from './save-grant.ts'
+import { createUnfinished } from '../unfinished.ts'
 import { wait as waitByClock } from './wait.ts'
 
 export type Logins = {
@@ -30,9 +31,11 @@ export type Logins = {
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
-  /** Cancels what waits; tokens that are being written are not lost. */
+  /** Cancels what waits, within seconds; tokens that come late are revoked or kept for that. */
   readonly close: () => Promise<void>
 }
+
+type Parts = SaveParts & { readonly discover: Discover }
 
 /*
  * One login. start: provider, client, endpoints, state and verifier, then the callback listener, and
@@ -40,14 +43,14 @@ export type Logins = {
  * first, then issuer, error and code. The code is exchanged, the tokens are written to the disk, and
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
  */
-export const createLogins = (
-  { home, gateway, env, log, announce, wait = waitByClock }: OAuthDependencies,
-  discover: Discover,
-  inTurn: OneAtATime,
-  changed: (provider: string) => void,
-): Logins => {
+export const createLogins = (parts: Parts): Logins => {
+  const { dependencies, discover, revocations } = parts
+  const { home, gateway, env, log, announce, wait = waitByClock } = dependencies
   const closing = new AbortController()
+  const breakingOff = new AbortController()
+  const unfinished = createUnfinished()
   const leases = new Map<string, Lease>()
+  const holds = new Map<string, () => void>()
 
   const start: Logins['start'] = async (request) => {
     const provider = findProvider(request.provider, gateway)
@@ -105,14 +108,21 @@ export const createLogins = (
       issuerRequired: server.authorization_response_iss_parameter_supported === true,
     })
     pending.consume(attempt)
-    let outcome: Outcome
-    try {
-      if (answer.kind === 'error') throw refusalError(attempt, answer.error)
-      outcome = await exchangeAndSave(attempt, parameters)
-    } catch (error) {
-      outcome = { status: 'failed', error: knownError(error) }
-    }
-    return pending.settle(attempt, outcome)
+    if (answer.kind === 'error')
+      return pending.settle(attempt, {
+        status: 'failed',
+        error: refusalError(attempt, answer.error),
+      })
+    // A code that is out is exchanged to the end, also when nobody waits for it any more: the tokens it
+    // brings must be revoked then, and not lost.
+    const work = unfinished.track(exchangeAndSave(attempt, parameters))
+    return Promise.race([work, untilCancelled(attempt)])
+  }
+
+  const untilCancelled = async (attempt: CodeAttempt): Promise<Outcome> => {
+    const { signal } = attempt.control
+    if (!signal.aborted) await once(signal, 'abort')
+    return pending.settle(attempt, cancelled)
   }
 
   const knownError = (error: unknown): DoorwardError => {
@@ -127,9 +137,13 @@ export const createLogins = (
     attempt: CodeAttempt,
     parameters: URLSearchParams,
   ): Promise<Outcome> => {
-    const signal = AbortSignal.any([attempt.control.signal, closing.signal])
-    const grant = await exchangeCode({ ...attempt, parameters }, signal)
-    return saveGrant.save(attempt, grant, signal)
+    const { signal } = breakingOff
+    try {
+      const grant = await exchangeCode({ ...attempt, parameters }, signal)
+      return pending.settle(attempt, await saveGrant(attempt, grant, signal))
+    } catch (error) {
+      return pending.settle(attempt, { status: 'failed', error: knownError(error) })
+    }
   }
 
   const finishInBrowser = async (parameters: URLSearchParams, host: string) => {
@@ -163,11 +177,13 @@ export const createLogins = (
   const onEnd = ({ loginId, provider }: Attempt, outcome: Outcome): void => {
     leases.get(loginId)?.release()
     leases.delete(loginId)
+    holds.get(loginId)?.()
+    holds.delete(loginId)
     const what = { provider: provider.name }
     if (outcome.status === 'authorized') {
       log.info(what, 'logged in')
-      const detail = outcome.account ? { detail: `logged in as ${outcome.account.name}` } : {}
-      return announce({ ...what, what: 'login', state: 'done', ...detail })
+      const detail = loginDetail(outcome)
+      return announce({ ...what, what: 'login', state: 'done', ...(detail && { detail }) })
     }
     const { code, message } = outcome.error
     log.warn({ ...what, code }, `login ${outcome.status}`)
@@ -176,13 +192,15 @@ export const createLogins = (
       announce({ ...what, what: 'login-failed', state: 'failed', code, detail: message })
   }
 
-  const pending = createPendingLogins(onEnd)
-  const saveGrant = createSaveGrant({ home }, inTurn, changed, (attempt) =>
-    pending.beginSaving(attempt),
-  )
+  // While somebody logs in, nothing is revoked there that could end the new login.
+  const onBegin = ({ loginId, provider }: Attempt): void =>
+    void holds.set(loginId, revocations.hold(provider.name))
+
+  const pending = createPendingLogins(onBegin, onEnd)
+  const saveGrant = createSaveGrant(parts, (attempt) => pending.beginSaving(attempt))
   const devices = createDeviceLogins({
     pending,
-    saveGrant: saveGrant.save,
+    saveGrant,
     stopping: closing.signal,
     loginTimeoutMs: gateway.oauth.login_timeout,
     knownError,
@@ -204,9 +222,27 @@ export const createLogins = (
     close: async () => {
       closing.abort()
       pending.close()
-      await devices.close()
-      await saveGrant.settled()
+      await Promise.all([unfinished.settled(exchangeLimitMs), devices.close()])
+      breakingOff.abort()
+      await unfinished.settled(saveLimitMs)
       listener.close()
     },
   }
+}
+
+/** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
+const exchangeLimitMs = 5000
+const saveLimitMs = 2000
+
+const cancelled: Outcome = {
+  status: 'cancelled',
+  error: new DoorwardError('login-cancelled', 'the login was cancelled'),
+}
+
+const loginDetail = ({ account, replaced }: Authorized): string | undefined => {
+  const parts = [
+    ...(account ? [`logged in as ${account.name}`] : []),
+    ...(replaced ? [`this replaces the login of ${replaced.name}`] : []),
+  ]
+  return parts.length > 0 ? parts.join('; ') : undefined
 }

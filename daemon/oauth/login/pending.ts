@@ -5,6 +5,7 @@ import { isSameText } from '../../../shared/identity.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
+import { registerHint } from '../provider/token-refusal.ts'
 
 /** What every login was started with, whichever way the person approves it. */
 type LoginStart = {
@@ -32,13 +33,18 @@ export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
 
 export type Attempt = CodeAttempt | DeviceAttempt
 
+export type Authorized = {
+  readonly status: 'authorized'
+  readonly account: Account | null
+  /** Whose login this one took the place of, where that is another account. */
+  readonly replaced?: Account
+  /** What was asked for and not granted; left out when nothing is missing. */
+  readonly missingScopes?: string[]
+}
+
 /** How a login ended. */
 export type Outcome =
-  | {
-      readonly status: 'authorized'
-      readonly account: Account | null
-      readonly missingScopes?: string[]
-    }
+  | Authorized
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
 /** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
@@ -62,10 +68,13 @@ const maxPending = 20
 export const randomText = (): string => randomBytes(32).toString('base64url')
 
 /**
- * The logins that wait for their callback, and for ten minutes those that ended. `onEnd` is called once
- * for each, however it ends.
+ * The logins that wait for their callback, and for ten minutes those that ended. `onBegin` and `onEnd` are
+ * called once for each, however it ends.
  */
-export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) => void) => {
+export const createPendingLogins = (
+  onBegin: (attempt: Attempt) => void,
+  onEnd: (attempt: Attempt, outcome: Outcome) => void,
+) => {
   const entries = new Map<string, Entry>()
 
   const entryOf = (loginId: string): Entry => {
@@ -112,7 +121,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
           error: new DoorwardError(
             'login-expired',
             `the login to ${attempt.provider.name} was not finished in time`,
-            { hint: `doorward oauth login ${attempt.provider.name}` },
+            { hint: expiredHint(attempt) },
           ),
         })
       const timer = setTimeout(expire, attempt.expiresAt - now).unref()
@@ -124,6 +133,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
         waiters: new Set(),
       }
       entries.set(attempt.loginId, entry)
+      onBegin(attempt)
     },
 
     /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
@@ -203,6 +213,14 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       }
     },
   }
+}
+
+/** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
+const expiredHint = (attempt: Attempt): string => {
+  const { name, title } = attempt.provider
+  if (attempt.kind !== 'code') return `doorward oauth login ${name}`
+  const register = registerHint(attempt.provider, attempt.redirectUri)
+  return `if ${title} showed an error about the redirect URI, ${register}; then: doorward oauth login ${name}`
 }
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'

@@ -1,3 +1,4 @@
+import type { Account } from '../../../shared/api.ts'
 import type { Page } from './callback-page.ts'
 import type { Outcome } from './pending.ts'
 
@@ -16,7 +17,7 @@ export const resultPage = (
       kind: 'done',
       title: `Logged in to ${title}`,
       account: outcome.account?.name,
-      message: 'Your tokens are kept on this machine.',
+      message: `${replacesWhom(outcome)}Your tokens are kept on this machine.`,
       ...closingWords(command, outcome.missingScopes ?? [], scopes),
     }
   const { message, hint, code } = outcome.error
@@ -35,6 +36,9 @@ export const resultPage = (
     command: next ?? command,
   }
 }
+
+const replacesWhom = ({ replaced }: { readonly replaced?: Account }): string =>
+  replaced ? `This replaces the login of ${replaced.name}. ` : ''
 
 /** A hint is a command, words, or words that end with one. */
 const stepsOf = (hint: string): { readonly first: string; readonly next?: string } => {
@@ -63,4 +67,6 @@ const closingWords = (
 const forShell = (text: string): string =>
   /^[\w:/.,@+-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+/** No full stop after an address, which would be copied with it. */
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/https?:\S+$/.test(text) ? '' : '.'}`

@@ -6,7 +6,12 @@ import {
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { safeErrorCode } from '../login/read-callback.ts'
-import { type RefusedClient, tokenRefusalError, tokenRefusalOf } from './token-refusal.ts'
+import {
+  type RefusedClient,
+  isPassing,
+  tokenRefusalError,
+  tokenRefusalOf,
+} from './token-refusal.ts'
 
 /**
  * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its
@@ -22,7 +27,7 @@ export const providerError = (
   const refusal = refused && tokenRefusalOf(error)
   if (refusal) return tokenRefusalError(refusal, refused)
   const code = oauthErrorOf(error)
-  if (code && passingErrors.has(code))
+  if (code && isPassing(code))
     return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
       hint: 'try again later',
     })
@@ -30,9 +35,6 @@ export const providerError = (
     hint: code ? undefined : hintOf(error),
   })
 }
-
-/** RFC 6749 section 4.1.2.1; some send them from the token endpoint too. */
-const passingErrors = new Set(['server_error', 'temporarily_unavailable'])
 
 /** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
 export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {

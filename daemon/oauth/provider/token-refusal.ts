@@ -20,6 +20,10 @@ export type RefusedClient = {
   readonly redirectUri?: string | undefined
 }
 
+/** True for a code that means a fault of the provider's own. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
+export const isPassing = (code: string): boolean =>
+  code === 'server_error' || code === 'temporarily_unavailable'
+
 /** What a token endpoint's error says, or undefined when it is none, or not one that is safe to show. */
 export const tokenRefusalOf = (error: unknown): TokenRefusal | undefined => {
   if (!(error instanceof ResponseBodyError)) return undefined
@@ -53,12 +57,11 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
     refusal.ownCode ?? `${refusal.code}${isSecretMissing ? ': client_secret is missing' : ''}`
   const error = (message: string, hint?: string) =>
     new DoorwardError('provider-refused', `${message} (${says})`, { hint })
+  if (isPassing(refusal.code))
+    return new DoorwardError('provider-unavailable', `${title} answered ${says}`, {
+      hint: 'try again later',
+    })
   switch (refusal.code) {
-    case 'server_error':
-    case 'temporarily_unavailable':
-      return new DoorwardError('provider-unavailable', `${title} answered ${says}`, {
-        hint: 'try again later',
-      })
     case 'redirect_uri_mismatch':
       return error(
         `${title} does not know the redirect URI of this login`,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { Logout, TokenSummary } from '../../../../shared/api.ts'
 import { loginSchema, tokenSummarySchema } from '../../../../shared/api.ts'
-import { browse } from '../../../support/browser.ts'
+import { browse, textOf } from '../../../support/browser.ts'
 import {
   type GoogleOptions,
   type GoogleProvider,
@@ -84,7 +84,7 @@ describe('login to a Google', () => {
     assert.match(page.text, /Logged in to Google/)
     assert.match(page.text, /One permission was not given/)
     const command = `doorward oauth login google --scopes ${mail},${calendar}`
-    assert.ok(page.text.includes(command))
+    assert.ok(textOf(page.text).includes(command))
     const { body } = await app.send<{ tokens: TokenSummary[] }>('GET', '/oauth/tokens')
     const token = tokenSummarySchema.parse(body.tokens[0])
     assert.deepEqual([token.scopes, token.missingScopes], [[mail], [calendar]])
@@ -127,7 +127,7 @@ describe('login to a Google', () => {
       hint: 'copy it from the settings of the app at https://console.cloud.google.com/apis/credentials, then: doorward oauth login google --client-secret-stdin',
     })
     assert.match(page.text, /console\.cloud\.google\.com/)
-    assert.match(page.text, /doorward oauth login google --client-secret-stdin<\/code>/)
+    assert.match(textOf(page.text), /doorward oauth login google --client-secret-stdin$/m)
   })
 
   it('names a client secret that is wrong', async () => {

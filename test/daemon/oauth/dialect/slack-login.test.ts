@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { Logout } from '../../../../shared/api.ts'
 import { loginSchema } from '../../../../shared/api.ts'
-import { browse } from '../../../support/browser.ts'
+import { browse, textOf } from '../../../support/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 import {
   type SlackOptions,
@@ -84,7 +84,7 @@ describe('login to a Slack', () => {
     await start({ notGranted: ['channels:read'] })
     const { login, page } = await logIn()
     assert.deepEqual(login.missingScopes, ['channels:read'])
-    assert.match(page.text, /oauth login slack --scopes chat:write,channels:read</)
+    assert.match(textOf(page.text), /oauth login slack --scopes chat:write,channels:read$/m)
   })
 
   it('revokes both tokens at a logout', async () => {

@@ -10,6 +10,7 @@ import {
 } from '../../../support/github-provider.ts'
 import { type ManualTime, createManualTime } from '../../../support/manual-time.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { filesIn } from '../../../support/temporary.ts'
 
 /** What GitHub answers with, with a page at this origin. */
 const codeAnswer = (origin: string) => ({
@@ -60,7 +61,7 @@ describe('device code at GitHub', () => {
   const says = (body: object, status = 200) =>
     github.fail({ path: '/login/oauth/access_token', status, body })
   const nothingIsKept = async () => {
-    assert.deepEqual(await readdir(app.home.tokens), [])
+    assert.deepEqual(await filesIn(app.home.tokens), [])
     assert.deepEqual(await readdir(app.home.clients), [])
   }
   /** Starts, lets the poll be answered with this, and gives how the login ended. */
@@ -187,7 +188,7 @@ describe('device code at GitHub', () => {
     assert.equal((await time.next()).ms, 2000)
   })
 
-  it('keeps no tokens that come after the login was cancelled', async () => {
+  it('revokes tokens that come after the login was cancelled, and keeps none', async () => {
     await startAt({ devicePolls: 0 })
     const { loginId } = await start()
     const held = github.hold('/login/oauth/access_token')
@@ -198,6 +199,8 @@ describe('device code at GitHub', () => {
     held.release()
     // Which waits for the answer.
     await app.oauth.close()
+    const last = github.requests.at(-1)
+    assert.match(`${last?.method} ${last?.path}`, /^DELETE \/applications\/.*\/token$|revoke$/)
     await nothingIsKept()
     assert.deepEqual(app.events, [])
     assert.equal((await app.ended(loginId)).status, 'cancelled')
