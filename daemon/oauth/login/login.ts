@@ -42,6 +42,7 @@ type Parts = SaveParts & { readonly discover: Discover }
  * only then the authorization URL. The person approves, and the browser comes to the callback: state
  * first, then issuer, error and code. The code is exchanged, the tokens are written to the disk, and
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
+ * A login by device code comes to its grant in another way (device-login.ts), and ends as this one.
  */
 export const createLogins = (parts: Parts): Logins => {
   const { dependencies, discover, revocations } = parts
