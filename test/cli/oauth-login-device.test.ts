@@ -28,6 +28,7 @@ const login = ['oauth', 'login', 'github', '--device']
 const deviceServer = (outcome: Login | 'open' = authorized): Promise<ContractServer> =>
   startContractServer(({ method, path }, response) => {
     if (path === '/oauth/start') return [201, started]
+    if (path === '/oauth/tokens') return [200, { tokens: [] }]
     if (method === 'DELETE') return [204, undefined]
     if (outcome !== 'open') return [200, outcome]
     response.flushHeaders()
@@ -100,9 +101,10 @@ describe('cli: oauth login --device', () => {
       verificationUrl: 'javascript:alert(1)//\u001b[2J',
       userCode: 'AB\u001b[2JCD\u202e',
     }
-    const server = await startContractServer(({ path }) =>
-      path === '/oauth/start' ? [201, hostile] : [200, authorized],
-    )
+    const server = await startContractServer(({ path }) => {
+      if (path === '/oauth/tokens') return [200, { tokens: [] }]
+      return path === '/oauth/start' ? [201, hostile] : [200, authorized]
+    })
     const { env, opened } = await recordingBrowser()
     const { code, stderr } = await run(login, { home: server.home, env })
     await server.close()
@@ -117,7 +119,7 @@ describe('cli: oauth login --device', () => {
     const server = await deviceServer('open')
     const child = startOnTerminal('oauth login github --device --no-browser', server)
     const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /waiting for you at github \(/)
+    await untilSaid(child, 'stdout', /waiting for you at github \(\d+:\d\d\)/)
     child.stdin?.write('\u0003')
     const { code } = await ended
     await server.close()

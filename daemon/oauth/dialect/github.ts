@@ -55,20 +55,12 @@ const revoke = async (request: RevocationRequest): Promise<Revocation> => {
   if (asOwner instanceof DoorwardError && asOwner.code === 'provider-unavailable')
     return revocationOf(all.map(([kind]) => [kind, asOwner]))
   // A secret that is no longer the right one, or an access token that has expired: what is left goes so.
-  const isAccessEnded = asOwner === 'revoked' || asOwner === 'ended'
-  const left = all.filter(([kind]) => kind === 'refresh token' || !isAccessEnded)
-  const asHolder =
-    left.length > 0
-      ? await revokeAsHolder(
-          request,
-          left.map(([, token]) => token),
-        )
-      : undefined
+  const access = asOwner === 'revoked' || asOwner === 'ended' ? asOwner : undefined
+  const left = all.filter(([kind]) => kind === 'refresh token' || access === undefined)
+  const credentials = left.map(([, token]) => token)
+  const rest = left.length === 0 ? undefined : await revokeAsHolder(request, credentials)
   return revocationOf(
-    all.map(([kind]) => {
-      const isLeft = left.some(([other]) => other === kind)
-      return [kind, (isLeft ? asHolder : asOwner) ?? 'ended']
-    }),
+    all.map(([kind]) => [kind, (kind === 'access token' ? access : undefined) ?? rest ?? 'ended']),
   )
 }
 

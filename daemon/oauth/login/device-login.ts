@@ -50,9 +50,14 @@ export const createDeviceLogins = ({
   const requests = new AbortController()
   const running = new Set<Promise<void>>()
 
-  const start: DeviceLogins['start'] = async (who, scopes) => {
-    const authorization = await requestDeviceCode(who, scopes, stopping)
+  const refuseWhenStopping = (): void => {
     if (stopping.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
+  }
+
+  const start: DeviceLogins['start'] = async (who, scopes) => {
+    refuseWhenStopping()
+    const authorization = await requestDeviceCode(who, scopes, stopping)
+    refuseWhenStopping()
     const now = Date.now()
     const lifetimeMs = (authorization.lifetimeSeconds ?? Infinity) * 1000
     const attempt: DeviceAttempt = {

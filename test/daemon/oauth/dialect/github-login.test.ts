@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
+import { dialectOf } from '../../../../daemon/oauth/dialect/dialects.ts'
 import type { Logout, TokenSummary } from '../../../../shared/api.ts'
 import { loginSchema } from '../../../../shared/api.ts'
 import { browse, visit } from '../../../support/browser.ts'
@@ -127,6 +128,36 @@ describe('login to a GitHub', () => {
       assert.equal(asHolder[0]?.headers.authorization, undefined)
       assert.deepEqual(await readdir(app.home.tokens), [])
     })
+
+  it('takes back single tokens while another login of the same person goes on', async () => {
+    await start({ accessTokenSeconds: 28_800 })
+    await logIn()
+    const old = await alive()
+    // Without a word to the provider, so that both live.
+    await rm(join(app.home.tokens, 'github.json'))
+    await logIn()
+    const current = await alive()
+    const { origin, client } = provider
+    const revocation = await dialectOf({ dialect: 'github' }).revoke({
+      tokens: { accessToken: old.access, refreshToken: old.refresh },
+      client: { clientId: client.id, clientSecret: client.secret },
+      endpoints: {
+        isIssuerKnown: false,
+        server: { issuer: origin, authorization_endpoint: origin, token_endpoint: origin },
+      },
+      apiUrl: origin,
+      extent: 'tokens',
+      signal: new AbortController().signal,
+    })
+    assert.deepEqual(revocation, {
+      revokedAtProvider: true,
+      detail: 'refresh token and access token revoked',
+    })
+    const live = [old.access, old.refresh, current.access, current.refresh].map((token) =>
+      provider.isAlive(token),
+    )
+    assert.deepEqual(live, [false, false, true, true])
+  })
 
   it('ends the refresh token although the access token has expired', async () => {
     await start({ accessTokenSeconds: 28_800 })

@@ -177,6 +177,11 @@ describe('login by device code', () => {
     await app.send('GET', `/oauth/logins/${loginId}`)
     await app.oauth.close()
     assert.equal((await waiting).status, 'cancelled')
+    const { status, body } = await app.send('POST', '/oauth/start', {
+      provider: 'mine',
+      device: true,
+    })
+    assert.deepEqual([status, body.code], [503, 'stopping'])
   })
 
   it('runs beside a login in the browser', async () => {
