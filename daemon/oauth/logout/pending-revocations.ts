@@ -81,11 +81,20 @@ export const createPendingRevocations = ({
   const waits = new Map<string, Wait>()
   const running = new Map<string, AbortController>()
   const holds = new Map<string, number>()
+  const putOffs = new Set<string>()
   let isClosing = false
   let timer: NodeJS.Timeout | undefined
 
   const wait = (name: string, attempts: number): void => {
     waits.set(name, { from: Date.now(), delayMs: retryDelayMs(attempts, Math.random()) })
+  }
+
+  /** It may be mended at any time, so it is looked at again and again, but told once. */
+  const putOff = (name: string, error: unknown): void => {
+    wait(name, 1)
+    if (putOffs.has(name)) return
+    putOffs.add(name)
+    log.warn({ provider: providerOfName(name), error: nameOf(error) }, 'a revocation is not tried')
   }
 
   /** Tries one; true when the provider was asked. */
@@ -118,11 +127,7 @@ export const createPendingRevocations = ({
         return await tryOne(name, current, signal, limitMs)
       } catch (error) {
         // Its file is not to be used, or cannot be removed: `problems` says so.
-        wait(name, 1)
-        log.warn(
-          { provider: providerOfName(name), error: nameOf(error) },
-          'a revocation is not tried',
-        )
+        putOff(name, error)
         return false
       }
     })
@@ -160,7 +165,7 @@ export const createPendingRevocations = ({
       broker.changed(provider)
       log.warn({ provider }, endedTogetherCause)
       const detail = `${endedTogetherCause}; log in once more`
-      announce({ what: 'login-failed', provider, state: 'failed', code: 'needs-login', detail })
+      announce({ what: 'needs-login', provider, state: 'failed', code: 'needs-login', detail })
     })
 
   const tryInBackground = async (name: string, provider: string): Promise<void> => {
@@ -174,8 +179,7 @@ export const createPendingRevocations = ({
         if (hasEnded && current) await markEnded(current)
       })
     } catch (error) {
-      wait(name, 1)
-      log.warn({ provider, error: nameOf(error) }, 'a revocation is not tried')
+      putOff(name, error)
     } finally {
       running.delete(name)
       arm()

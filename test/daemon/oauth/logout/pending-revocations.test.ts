@@ -200,7 +200,7 @@ describe('pending revocation', () => {
     }))
     await writeToken(home, record)
     const { untilEvent } = await startApp()
-    const event = await untilEvent(({ what }) => what === 'login-failed')
+    const event = await untilEvent(({ what }) => what === 'needs-login')
     assert.equal(event.code, 'needs-login')
     assert.match(event.detail ?? '', /log in once more/)
     const text = await readFile(join(home.tokens, 'mine.json'), 'utf8')
