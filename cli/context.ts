@@ -1,5 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
 import { type Home, homeAt } from '../shared/home.ts'
+import { userAgentOf } from '../shared/user-agent.ts'
 import { type Terminal, openTerminal } from './terminal.ts'
 
 /** The options that every command takes, as the argument parser gives them. */
@@ -17,15 +18,24 @@ export type Context = {
   readonly terminal: Terminal
   /** Whether a daemon that does not run is started. */
   readonly start: boolean
+  /** Who asks, as every request says it. */
+  readonly userAgent: string
 }
 
-/** Throws `home-unusable` when no home folder can be named, `usage` for an empty name. */
-export const createContext = (options: GlobalOptions): Context => {
+/** What it takes to ask the daemon. */
+export type Asker = Pick<Context, 'home' | 'userAgent'>
+
+/**
+ * The context of a command by its words (`oauth list`). Throws `home-unusable` when no home folder can
+ * be named, `usage` for an empty name.
+ */
+export const createContext = (options: GlobalOptions, command: string): Context => {
   // An empty name would mean the current folder: most likely a variable that is not set.
   if (options.home === '') throw new DoorwardError('usage', '--home names no folder')
   return {
     home: homeAt(options.home),
     start: options.start,
+    userAgent: userAgentOf('cli', command),
     terminal: openTerminal({
       json: options.json ?? false,
       quiet: options.quiet ?? false,

@@ -10,7 +10,7 @@ import { findRunningDaemon } from './find-daemon.ts'
  * one alone: throws `config-invalid` or `home-insecure`.
  */
 export const restartDaemon = async (context: Context): Promise<void> => {
-  const running = await findRunningDaemon(context.home)
+  const running = await findRunningDaemon(context)
   running?.close()
   // Without a daemon there may be no home yet; the start makes it.
   if (running) await loadConfig(context.home, await readEnvironment(context.home))

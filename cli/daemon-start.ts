@@ -14,14 +14,14 @@ export const startDaemon = async (
 ): Promise<void> => {
   const { home, terminal } = context
   if (options.foreground) return becomeDaemon(home.root)
-  const running = await findRunningDaemon(home)
+  const running = await findRunningDaemon(context)
   if (running) {
     running.close()
     printStarted(terminal, running.daemon, 'already running')
     return
   }
   try {
-    const client = await startAndConnect(home)
+    const client = await startAndConnect(context)
     client.close()
     printStarted(terminal, client.daemon, 'started')
   } catch (error) {

@@ -4,8 +4,9 @@ import { findRunningDaemon } from './find-daemon.ts'
 import { duration } from './show-time.ts'
 
 /** Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers. */
-export const showDaemonStatus = async ({ home, terminal }: Context): Promise<void> => {
-  const client = await findRunningDaemon(home)
+export const showDaemonStatus = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const client = await findRunningDaemon(context)
   client?.close()
   if (!client) {
     process.exitCode = exitUnreachable

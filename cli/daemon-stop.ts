@@ -13,15 +13,17 @@ export const stopDaemon = async (context: Context): Promise<void> => {
 }
 
 /** Stops the daemon and gives its pid, or undefined when none ran. */
-export const stopRunning = async ({ home, terminal }: Context): Promise<number | undefined> => {
-  const client = await findRunningDaemon(home)
+export const stopRunning = async (context: Context): Promise<number | undefined> => {
+  const client = await findRunningDaemon(context)
   if (!client) return undefined
   const { pid } = client.daemon
   try {
     const { queue } = await client.get<Status>('/status')
     await client.post('/daemon/shutdown')
     if (queue.running + queue.waiting > 0)
-      terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
+      context.terminal.say(
+        `waiting for ${queue.running} running and ${queue.waiting} waiting events`,
+      )
   } finally {
     client.close()
   }

@@ -18,7 +18,7 @@ const usualWidths = [22, 8, 12, 16, 8, 5]
  * the daemon, without starting one itself then. Ends by `interrupted`.
  */
 export const followEvents = async (context: Context, webhook?: string): Promise<void> => {
-  const { home, terminal } = context
+  const { terminal } = context
   const signal = interruptSignal()
   let lastId: string | undefined
   let pauseMs = firstPauseMs
@@ -42,7 +42,7 @@ export const followEvents = async (context: Context, webhook?: string): Promise<
     for (;;) {
       await pause(pauseMs, signal)
       pauseMs = Math.min(pauseMs * 2, longestPauseMs)
-      const found = await findDaemon(home).catch((error: unknown) => {
+      const found = await findDaemon(context).catch((error: unknown) => {
         if (isGone(error)) return undefined
         throw error
       })

@@ -7,6 +7,9 @@ export const exitUnreachable = 3
 export const exitLoginNeeded = 4
 /** A start that fails until a person mends the configuration (EX_CONFIG of sysexits.h). */
 export const exitUnusable = 78
+/** The two of a command that cannot be started, as a shell and env(1) have them (POSIX, 2.8.2). */
+export const exitNotRunnable = 126
+export const exitNotFound = 127
 export const exitInterrupted = 130
 
 /** The exit code of every error code; a new code does not compile without one. */
@@ -64,6 +67,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'tray-no-display': exitFailed,
   'tray-failed': exitFailed,
   usage: exitUsage,
+  'command-not-found': exitNotFound,
+  'command-not-runnable': exitNotRunnable,
   interrupted: exitInterrupted,
   internal: exitFailed,
 }

@@ -1,10 +1,13 @@
 #!/usr/bin/env node
 import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
 import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
+import type { TokenOptions } from './oauth-token.ts'
 import { reportError } from './report-error.ts'
+import { splitAtDashes } from './split-at-dashes.ts'
 
 /*
  * The command line: what there is, and which file does it. A command's file is loaded when it is used,
@@ -19,16 +22,33 @@ const run =
   async (...all: unknown[]): Promise<void> => {
     const command = all.at(-1) as Command
     const [{ createContext }, action] = await Promise.all([import('./context.ts'), load()])
-    const context = createContext(command.optsWithGlobals<GlobalOptions>())
+    const context = createContext(command.optsWithGlobals<GlobalOptions>(), wordsOf(command))
     await action(context, command.processedArgs.flat() as string[], command.opts<Options>())
   }
+
+/** `oauth list`: a command's own name after those of its groups, without the program's. */
+const wordsOf = (command: Command): string =>
+  command.parent ? `${wordsOf(command.parent)} ${command.name()}`.trim() : ''
 
 const wholeNumber = (text: string): number => {
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It is a number from 1 to 999999.')
 }
 
-const createProgram = (json: boolean): Command => {
+const seconds = (text: string): number => {
+  const ms = millisecondsOf(/^\d+$/.test(text) ? `${text}s` : text)
+  if (ms <= 30 * 86_400_000) return Math.ceil(ms / 1000)
+  throw new InvalidArgumentError('It is a duration such as 60s, 10m or 1h, of 30d at most.')
+}
+
+const minValidity = () =>
+  new Option(
+    '--min-validity <duration>',
+    "for how long the token must still be valid (default: 60s, the daemon's)",
+  ).argParser(seconds)
+
+/** `afterDashes` are the arguments after `--`, which may be those of another program. */
+const createProgram = (json: boolean, afterDashes: readonly string[] | undefined): Command => {
   const program = new Command('doorward')
     .description(
       'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
@@ -102,6 +122,12 @@ const createProgram = (json: boolean): Command => {
     .option('--scopes <a,b>', "what to ask for (default: the provider's)")
     .option('--no-browser', 'print the URL, open no browser')
     .option('--paste', 'take the redirected URL from standard input (no browser on this machine)')
+    .addOption(
+      new Option(
+        '--device',
+        'enter a code in any browser, on any machine (where the provider and your app allow it)',
+      ).conflicts('paste'),
+    )
     .action(run(async () => (await import('./oauth-login.ts')).login))
   oauth
     .command('list')
@@ -113,6 +139,43 @@ const createProgram = (json: boolean): Command => {
     .argument('<provider>')
     .option('--forget', 'forget the OAuth client too')
     .action(run(async () => (await import('./oauth-logout.ts')).logout))
+
+  oauth
+    .command('token')
+    .description('print a fresh access token, and nothing else')
+    .argument('<provider>')
+    .addOption(minValidity())
+    .action(run(async () => (await import('./oauth-token.ts')).printToken))
+  oauth
+    .command('exec')
+    .description('run a command with fresh access tokens in its environment')
+    .argument('<provider...>', 'github for GITHUB_TOKEN, or github=NAME; several are fine')
+    .addOption(minValidity())
+    .usage('[options] <provider>[=NAME]... -- command [args...]')
+    .addHelpText(
+      'after',
+      `
+Example:
+  doorward oauth exec github=GH_TOKEN -- gh api user
+
+It ends as the command ends; with 127 when there is no such command, and with
+126 when it cannot be run.`,
+    )
+    .action(
+      run(async () => {
+        const { exec } = await import('./oauth-exec.ts')
+        return (context, words, options: TokenOptions) => {
+          const providers = words.slice(0, words.length - (afterDashes?.length ?? 0))
+          return exec(context, providers, { ...options, command: afterDashes })
+        }
+      }),
+    )
+  oauth
+    .command('git-credential')
+    .description('be a credential helper of git for the hosts of github')
+    .argument('<operation>', 'get, store or erase: git adds it')
+    .addHelpText('after', gitCredentialHelp)
+    .action(run(async () => (await import('./oauth-git-credential.ts')).gitCredential))
 
   const webhook = program.command('webhook').description('look at webhooks and try them')
   webhook
@@ -174,6 +237,23 @@ const createProgram = (json: boolean): Command => {
   return program
 }
 
+const gitCredentialHelp = `
+To install it for github.com, and in the same way for gist.github.com:
+
+  git config --global credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
+
+Helpers that you have already are asked before it, and are given the token to
+store. An empty one in front leaves them out:
+
+  git config --global --replace-all credential.https://github.com.helper ''
+  git config --global --add credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
+
+GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
+of another provider there that has dialect: github. store and erase do nothing,
+for it is doorward that keeps the tokens.`
+
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */
 const usageError = (error: CommanderError): DoorwardError | undefined => {
   if (error.exitCode === 0) return undefined
@@ -196,15 +276,24 @@ const endQuietlyWhenClosed = (): void => {
   process.stderr.on('error', () => undefined)
 }
 
+/** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
+const isExec = (args: readonly string[]): boolean =>
+  / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
+
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()
-  const json = args.includes('--json')
-  const program = createProgram(json)
+  const { own, rest } = splitAtDashes(args)
+  const json = own.includes('--json')
+  const program = createProgram(json, rest)
   if (args.length === 0) {
     program.outputHelp()
     return
   }
   try {
+    if (rest === undefined && isExec(own)) {
+      const { missingDashes } = await import('./oauth-exec.ts')
+      throw missingDashes()
+    }
     await program.parseAsync(args, { from: 'user' })
   } catch (thrown) {
     const error = thrown instanceof CommanderError ? usageError(thrown) : thrown

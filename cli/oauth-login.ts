@@ -1,19 +1,31 @@
-import { createInterface } from 'node:readline'
-import type { Login, StartLogin, StartedLogin } from '../shared/api.ts'
+import { hostname, userInfo } from 'node:os'
+import type {
+  Login,
+  StartLogin,
+  StartedDeviceLogin,
+  StartedLogin,
+  TokenSummary,
+} from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
+import { helpToEnterCode } from './oauth-login-device.ts'
 import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
+import { canAsk, takePastedUrls } from './paste-redirect.ts'
+import { providerNameOf } from './provider-name.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
-import { reportError } from './report-error.ts'
+import { isRemoteShell, tunnelCommand } from './remote-shell.ts'
+import { loginCommand, shortScopes } from './show-scopes.ts'
+import { showWaiting } from './show-waiting.ts'
 import type { Terminal } from './terminal.ts'
 
 /*
- * A login, as this side sees it: start -> show the URL and open the browser -> wait -> say who is
- * logged in. The daemon does the rest. Ctrl-C cancels it there, so that no half login is left.
+ * A login, as this side sees it: start -> say whose place it takes -> show the URL, and open the browser
+ * or take what is pasted -> wait -> say who is logged in, and what was not granted. The daemon does the
+ * rest. Ctrl-C cancels it there, so that no half login is left.
  */
 
 export type LoginOptions = {
@@ -23,6 +35,7 @@ export type LoginOptions = {
   readonly scopes?: string
   readonly browser: boolean
   readonly paste?: boolean
+  readonly device?: boolean
 }
 
 /**
@@ -31,27 +44,30 @@ export type LoginOptions = {
  */
 export const login = async (
   context: Context,
-  [provider = '']: string[],
+  [typed = '']: string[],
   options: LoginOptions,
 ): Promise<void> => {
   const { terminal } = context
+  const provider = providerNameOf(typed)
   const request = await requestOf(provider, options, terminal)
-  const outcome = await withDaemon(context, async (client) => {
-    const started = await client.post<StartedLogin>('/oauth/start', request)
-    const stopPasting = new AbortController()
-    try {
-      const signal = interruptSignal()
-      showUrl(started, terminal)
-      if (options.paste) takePastedUrls(client, started, terminal, stopPasting.signal)
-      await openIfWanted(started, options, terminal)
-      return await untilSettled(client, started, terminal, signal)
-    } finally {
-      stopPasting.abort()
+  await withDaemon(context, async (client) => {
+    const before = await loginBefore(client, provider)
+    const started = await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
+    const signal = interruptSignal()
+    if (before) terminal.say(before)
+    const stopHelping =
+      'userCode' in started
+        ? await helpToEnterCode(started, options, terminal)
+        : await helpToBrowser(client, started, options, terminal)
+    const outcome = await untilSettled(client, started, signal).finally(stopHelping)
+    if (outcome === 'cancelled') {
+      terminal.say(`the login to ${provider} is cancelled`)
+      throw new DoorwardError('interrupted', 'interrupted')
     }
+    if (terminal.json) terminal.printJsonLine(outcome)
+    if (outcome.status !== 'authorized') throw failureOf(outcome)
+    if (!terminal.json) showSuccess(outcome, started.scopes, terminal)
   })
-  if (terminal.json) terminal.printJsonLine(outcome)
-  if (outcome.status !== 'authorized') throw failureOf(outcome)
-  if (!terminal.json) terminal.print(successOf(outcome))
 }
 
 const requestOf = async (
@@ -71,6 +87,48 @@ const requestOf = async (
     ...(options.clientId === undefined ? {} : { clientId: options.clientId }),
     ...(clientSecret === undefined ? {} : { clientSecret }),
     ...(scopes === undefined ? {} : { scopes }),
+    ...(options.device && { device: true }),
+  }
+}
+
+/** What to say of a login that this one takes the place of; the start itself tells what is wrong. */
+const loginBefore = async (client: Client, provider: string): Promise<string | undefined> => {
+  const { tokens } = await client
+    .get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+    .catch(() => ({ tokens: [] }))
+  const token = tokens.find((known) => known.provider === provider)
+  if (!token) return undefined
+  const whose = token.account ? ` as ${plainLine(token.account.name)}` : ''
+  return token.status === 'needs-login'
+    ? `the login to ${provider}${whose} is over; this one takes its place`
+    : `you are logged in to ${provider}${whose}; this login takes its place`
+}
+
+/** Brings the person to the provider's page, and the answer back, and shows that it waits for that. */
+const helpToBrowser = async (
+  client: Client,
+  started: StartedLogin,
+  options: LoginOptions,
+  terminal: Terminal,
+): Promise<() => void> => {
+  showUrl(started, terminal)
+  const isRemote = isRemoteShell(process.env)
+  const pastes = options.paste || (isRemote && canAsk(terminal))
+  if (isRemote) terminal.say(wayBack(started.redirectUri))
+  else if (options.browser) await openPage(started.authorizationUrl, terminal)
+  if (pastes)
+    terminal.say(
+      `${isRemote ? 'or ' : ''}afterwards paste the address that the browser was sent to, and press Enter`,
+    )
+  else if (isRemote) terminal.say('or use --paste')
+  const stopPasting = pastes ? takePastedUrls(client, started, terminal) : undefined
+  // A prompt shows by itself how long it has waited.
+  const asks = pastes && canAsk(terminal)
+  const label = `waiting for you at ${plainLine(started.provider)}`
+  const stopShowing = asks ? undefined : await showWaiting(label, terminal)
+  return () => {
+    stopPasting?.()
+    stopShowing?.()
   }
 }
 
@@ -82,27 +140,27 @@ const showUrl = (started: StartedLogin, terminal: Terminal): void => {
     )
 }
 
-const openIfWanted = async (
-  { authorizationUrl }: StartedLogin,
-  options: LoginOptions,
-  terminal: Terminal,
-): Promise<void> => {
-  if (!options.browser || !isSafeToOpen(authorizationUrl)) return
+const openPage = async (authorizationUrl: string, terminal: Terminal): Promise<void> => {
+  if (!isSafeToOpen(authorizationUrl)) return
   const tell = () => terminal.say('no browser could be opened here: open the page yourself')
   if (hasBrowser(process.platform, process.env)) await openBrowser(authorizationUrl, tell)
   else tell()
 }
 
+/** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
+const wayBack = (redirectUri: string): string => {
+  const { port } = new URL(redirectUri)
+  const place = { user: userInfo().username, hostname: hostname() }
+  return `your browser is on another machine: run this there first, to find the way back\n\n  ${tunnelCommand(port, process.env, place)}\n`
+}
+
 /** Holds a request open until the login has an outcome; nothing is polled. */
 const untilSettled = async (
   client: Client,
-  { loginId, provider }: StartedLogin,
-  terminal: Terminal,
+  { loginId }: Pick<StartedLogin, 'loginId'>,
   signal: AbortSignal,
-): Promise<Login> => {
+): Promise<Login | 'cancelled'> => {
   const path = `/oauth/logins/${encodeURIComponent(loginId)}`
-  let isCancelled = false
-  const stopSpinner = await spin(`waiting for you at ${plainLine(provider)}`, terminal)
   try {
     for (;;) {
       const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
@@ -110,63 +168,48 @@ const untilSettled = async (
     }
   } catch (error) {
     if (!signal.aborted) throw error
-    await client.delete(path, { timeoutMs: 3000 }).catch(() => undefined)
-    isCancelled = true
-    throw new DoorwardError('interrupted', 'interrupted')
-  } finally {
-    stopSpinner()
-    if (isCancelled) terminal.say(`the login to ${plainLine(provider)} is cancelled`)
+    return await cancel(client, path)
   }
 }
 
-const spin = async (label: string, terminal: Terminal): Promise<() => void> => {
-  if (!terminal.isInteractive) {
-    terminal.say(`${label} ...`)
-    return () => undefined
-  }
-  const { default: yoctoSpinner } = await import('yocto-spinner')
-  // Signals are ours: the spinner would end the process before the login is cancelled.
-  const spinner = yoctoSpinner({ text: `${label} (Ctrl-C to cancel)`, handleSignals: false })
-  spinner.start()
-  return () => void spinner.stop()
-}
-
-/** For a browser on another machine: each line of standard input is tried as the redirected URL. */
-const takePastedUrls = (
-  client: Client,
-  { loginId }: StartedLogin,
-  terminal: Terminal,
-  signal: AbortSignal,
-): void => {
-  terminal.say('afterwards paste the address that the browser was sent to, and press Enter')
-  const lines = createInterface({ input: process.stdin, terminal: false })
-  signal.addEventListener('abort', () => lines.close(), { once: true })
-  const send = async (url: string): Promise<void> => {
-    try {
-      await client.post(`/oauth/logins/${encodeURIComponent(loginId)}/redirect`, { url })
-    } catch (error) {
-      if (!signal.aborted) reportError(error, terminal.json)
+/** Too late is too late: a login whose tokens are being written is done, and said to be. */
+const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {
+  try {
+    await client.delete(path, { timeoutMs: 3000 })
+  } catch (error) {
+    if (error instanceof DoorwardError && error.code === 'login-not-pending') {
+      const now = await client.get<Login>(`${path}?wait=5`).catch(() => undefined)
+      if (now?.status === 'authorized') return now
     }
   }
-  // One after the other, so that what is said of each comes in their order.
-  let sending = Promise.resolve()
-  lines.on('line', (line) => {
-    const url = line.trim()
-    if (url !== '') sending = sending.then(async () => send(url))
-  })
+  return 'cancelled'
 }
 
 const failureOf = ({ provider, status, error }: Login): DoorwardError => {
+  const hint = error?.hint ?? `doorward oauth login ${provider}`
   if (error)
     return new DoorwardError(
       error.code as ErrorCode,
-      `login to ${provider} failed: ${error.message}`,
-      { hint: `doorward oauth login ${provider}` },
+      status === 'failed' ? `login to ${provider} failed: ${error.message}` : error.message,
+      { hint },
     )
   return status === 'expired'
-    ? new DoorwardError('login-expired', `nobody finished the login to ${provider} in time`)
-    : new DoorwardError('login-cancelled', `the login to ${provider} was cancelled`)
+    ? new DoorwardError('login-expired', `nobody finished the login to ${provider} in time`, {
+        hint,
+      })
+    : new DoorwardError('login-cancelled', `the login to ${provider} was cancelled`, { hint })
 }
 
-const successOf = ({ provider, account }: Login): string =>
-  `logged in to ${plainLine(provider)}${account ? ` as ${plainLine(account.name)}` : ''}`
+const showSuccess = (
+  { provider, account, replaced, missingScopes = [] }: Login,
+  asked: readonly string[],
+  terminal: Terminal,
+): void => {
+  const name = plainLine(provider)
+  terminal.print(`logged in to ${name}${account ? ` as ${plainLine(account.name)}` : ''}`)
+  if (replaced)
+    terminal.warn(`replaced: you were logged in to ${name} as ${plainLine(replaced.name)}`)
+  if (missingScopes.length === 0) return
+  terminal.warn(`not granted: ${plainLine(shortScopes(missingScopes).join(', '))}`)
+  terminal.say(`hint: ${plainLine(loginCommand(name, [...asked, ...missingScopes]))}`)
+}

@@ -3,6 +3,7 @@ import { DoorwardError } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
+import { providerNameOf } from './provider-name.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { reportError } from './report-error.ts'
 import type { Terminal } from './terminal.ts'
@@ -10,10 +11,11 @@ import type { Terminal } from './terminal.ts'
 /** Revokes and removes the tokens of a provider, and says whether the provider confirmed it. */
 export const logout = async (
   context: Context,
-  [provider = '']: string[],
+  [typed = '']: string[],
   { forget = false }: { readonly forget?: boolean },
 ): Promise<void> => {
   const { terminal } = context
+  const provider = providerNameOf(typed)
   const path = `/oauth/tokens/${encodeURIComponent(provider)}${forget ? '?forget=true' : ''}`
   try {
     const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
@@ -25,16 +27,22 @@ export const logout = async (
     reportError(error, terminal.json)
     process.exitCode = exitFailed
   }
-  if (forget) terminal.say(`the OAuth client of ${plainLine(provider)} is forgotten`)
+  if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
 }
 
+/** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */
 const printOutcome = (answer: Logout, terminal: Terminal): void => {
   const provider = plainLine(answer.provider)
+  const parts = plainLine(answer.detail ?? '')
+    .split('; ')
+    .filter((part) => part !== '')
   if (answer.revokedAtProvider) {
-    terminal.print(`logged out of ${provider}: ${provider} confirmed that the tokens are revoked`)
+    terminal.print(`logged out of ${provider}: ${provider} confirmed the revocation`)
+    for (const part of parts) terminal.print(`  ${part}`)
     return
   }
   terminal.print(`logged out of ${provider} on this machine`)
-  const detail = answer.detail ?? 'to be sure, remove the access in your account there'
-  terminal.warn(`warning: ${provider} did not confirm a revocation: ${plainLine(detail)}`)
+  const warning = `warning: ${provider} did not confirm a revocation`
+  if (parts.length > 1) terminal.warn([warning, ...parts].join('\n  '))
+  else terminal.warn(`${warning}: ${parts[0] ?? 'remove the access in your account there'}`)
 }

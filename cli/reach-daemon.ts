@@ -6,13 +6,13 @@ import { findDaemon, findRunningDaemon } from './find-daemon.ts'
  * The daemon for a command that needs it; one that does not run is started, unless `--no-start`.
  * Throws `daemon-unreachable`, `daemon-foreign`, or `StartError`.
  */
-export const reachDaemon = async ({ home, start, terminal }: Context): Promise<Client> => {
-  if (!start) return findDaemon(home)
-  const running = await findRunningDaemon(home)
+export const reachDaemon = async (context: Context): Promise<Client> => {
+  if (!context.start) return findDaemon(context)
+  const running = await findRunningDaemon(context)
   if (running) return running
   const { startAndConnect } = await import('./start-and-connect.ts')
-  const client = await startAndConnect(home)
-  terminal.say(`started the daemon (${client.daemon.url}, pid ${client.daemon.pid})`)
+  const client = await startAndConnect(context)
+  context.terminal.say(`started the daemon (${client.daemon.url}, pid ${client.daemon.pid})`)
   return client
 }
 

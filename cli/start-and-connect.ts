@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { type Home, prepareHome } from '../shared/home.ts'
+import { prepareHome } from '../shared/home.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { isAlive } from '../shared/process-state.ts'
+import type { Asker } from './context.ts'
 import { exitFailed, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
@@ -27,16 +28,17 @@ export class StartError extends DoorwardError {
  * Starts the daemon as a process of its own that outlives this one, and waits until it answers.
  * Throws `StartError` with the last lines of its standard error.
  */
-export const startAndConnect = async (home: Home): Promise<Client> => {
+export const startAndConnect = async (asker: Asker): Promise<Client> => {
+  const { home, userAgent } = asker
   await prepareHome(home)
   const child = spawnDaemon(home)
   const ended = await untilListening(child)
-  if (ended === 'listening') return connect(home)
+  if (ended === 'listening') return connect(home, { userAgent })
   if (ended === 'late') {
     const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
     throw new StartError(exitFailed, message, 'doorward daemon logs')
   }
-  const other = await anotherStarted(home)
+  const other = await anotherStarted(asker)
   if (other) return other
   const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
   throw startError(ended, said)
@@ -60,11 +62,11 @@ const untilListening = async (child: ChildProcess): Promise<'listening' | 'late'
 }
 
 /** When two commands start a daemon at once, one start loses; that command uses the other's daemon. */
-const anotherStarted = async (home: Home): Promise<Client | undefined> => {
+const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
   for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
-    const client = await findRunningDaemon(home).catch(() => undefined)
+    const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
-    const lock = await readFile(join(home.run, 'daemon.lock'), 'utf8').catch(() => '')
+    const lock = await readFile(join(asker.home.run, 'daemon.lock'), 'utf8').catch(() => '')
     const holder = Number.parseInt(lock, 10)
     if (!(holder > 0 && isAlive(holder))) return undefined
     await pause(100)

@@ -9,8 +9,9 @@ import type { Terminal } from './terminal.ts'
 import { webhookRow } from './webhook-list.ts'
 
 /** One screen of everything. Looks, and starts nothing: throws `daemon-unreachable` when none runs. */
-export const showStatus = async ({ home, terminal }: Context): Promise<void> => {
-  const client = await findDaemon(home)
+export const showStatus = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const client = await findDaemon(context)
   try {
     const status = await client.get<Status>('/status')
     if (terminal.json) terminal.printJson(status)

@@ -57,6 +57,8 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'tray-no-display': 500,
   'tray-failed': 500,
   usage: 400,
+  'command-not-found': 500,
+  'command-not-runnable': 500,
   interrupted: 499,
   internal: 500,
 }

@@ -124,6 +124,8 @@ export const startLoginSchema = z.strictObject({
     .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope'))
     .max(200)
     .optional(),
+  /** By a code that the person enters at the provider (RFC 8628), without a callback. */
+  device: z.boolean().optional(),
 })
 export type StartLogin = z.infer<typeof startLoginSchema>
 
@@ -137,11 +139,26 @@ export const startedLoginSchema = z.strictObject({
 })
 export type StartedLogin = z.infer<typeof startedLoginSchema>
 
+/** The answer to a start with `device`: the page to open, and the code to enter there. */
+export const startedDeviceLoginSchema = z.strictObject({
+  loginId: z.string(),
+  provider: z.string(),
+  verificationUrl: z.string(),
+  /** The page with the code in it: whoever sees it can approve the login as somebody else. */
+  verificationUrlComplete: z.string().optional(),
+  userCode: z.string(),
+  scopes: z.array(z.string()),
+  expiresAt: z.iso.datetime(),
+})
+export type StartedDeviceLogin = z.infer<typeof startedDeviceLoginSchema>
+
 export const loginSchema = z.strictObject({
   loginId: z.string(),
   provider: z.string(),
   status: z.enum(['pending', 'authorized', 'failed', 'expired', 'cancelled']),
-  error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+  error: z
+    .strictObject({ code: z.string(), message: z.string(), hint: z.string().optional() })
+    .optional(),
   account: accountSchema.nullable().optional(),
   /** Whose login this one took the place of, where that is another account. */
   replaced: accountSchema.optional(),

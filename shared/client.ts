@@ -21,11 +21,16 @@ export type Client = {
   readonly close: () => void
 }
 
+export type ConnectOptions = {
+  /** Who asks, for the daemon's record of what it gave out: see `userAgentOf`. */
+  readonly userAgent?: string
+}
+
 /**
  * Finds the running daemon of a home and makes sure that it is ours before the token is sent to it.
  * Throws `daemon-unreachable` (none runs) or `daemon-foreign` (something else answers there).
  */
-export const connect = async (home: Home): Promise<Client> => {
+export const connect = async (home: Home, { userAgent }: ConnectOptions = {}): Promise<Client> => {
   const daemon = await readDaemonFile(home)
   const apiToken = (await readSecretFile(home.apiToken))?.trim()
   if (!daemon || !apiToken)
@@ -36,7 +41,11 @@ export const connect = async (home: Home): Promise<Client> => {
   const send = async (method: string, path: string, body: unknown, options: RequestOptions = {}) =>
     connections.send(new URL(path, daemon.url), method, body, {
       ...options,
-      headers: { authorization: `Bearer ${apiToken}`, ...options.headers },
+      headers: {
+        authorization: `Bearer ${apiToken}`,
+        ...(userAgent === undefined ? {} : { 'user-agent': userAgent }),
+        ...options.headers,
+      },
     })
   return {
     daemon,

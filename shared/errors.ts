@@ -63,6 +63,8 @@ export type ErrorCode =
   | 'tray-failed'
   // the command line
   | 'usage'
+  | 'command-not-found'
+  | 'command-not-runnable'
   | 'interrupted'
   // a fault of ours
   | 'internal'

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import type { EventDetail } from '../shared/api.ts'
 import { type Client, connect } from '../shared/client.ts'
 import type { Home } from '../shared/home.ts'
+import { userAgentOf } from '../shared/user-agent.ts'
 import type { Action } from './menu.ts'
 import { type Note, bodyOf, resultNoteOf, titleOf } from './note.ts'
 import { openPath } from './open-path.ts'
@@ -36,7 +37,7 @@ export const act = async (action: Action, { home, show, quit }: Surroundings): P
 }
 
 const withDaemon = async (home: Home, use: (client: Client) => Promise<void>): Promise<void> => {
-  const client = await connect(home)
+  const client = await connect(home, { userAgent: userAgentOf('tray') })
   try {
     await use(client)
   } finally {

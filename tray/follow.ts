@@ -5,6 +5,7 @@ import { type EventRecord, type Status, eventSchema, statusSchema } from '../sha
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
+import { userAgentOf } from '../shared/user-agent.ts'
 
 export type Follower = {
   /** The daemon answers; called again after every change. */
@@ -60,7 +61,7 @@ const followOnce = async (
   last: Place | undefined,
   follower: Follower & { readonly onPlace: (place: Place) => void },
 ): Promise<void> => {
-  const client = await connect(home)
+  const client = await connect(home, { userAgent: userAgentOf('tray') })
   const ended = new AbortController()
   const connection = AbortSignal.any([signal, ended.signal])
   try {

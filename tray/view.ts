@@ -29,12 +29,13 @@ export type Need = { readonly text: string; readonly urgent: boolean }
 
 /**
  * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
- * is needed, the newest finished run failed; last, that a webhook takes unsigned deliveries.
+ * is needed, the newest finished run failed; last, what can wait: a webhook that takes unsigned
+ * deliveries, tokens that a provider has still to revoke.
  */
 export const needsOf = (status: Status): Need[] => {
   const problems = status.problems.map(({ code, detail }) => ({
     text: upperFirst(detail),
-    urgent: code !== 'webhook-unsigned',
+    urgent: !['webhook-unsigned', 'revocation-pending'].includes(code),
   }))
   const lastRun = newestFirst(status.events).find(({ state }) =>
     ['done', 'failed', 'dropped'].includes(state),

@@ -1,5 +1,6 @@
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { dialectOf } from './dialect/dialects.ts'
 import { findClient } from './provider/client-file.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './provider/providers.ts'
@@ -23,7 +24,7 @@ const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | Doo
 
 /** `GET /oauth/tokens`. A file that cannot be used is shown as needing a login. */
 export const listTokens = async (sources: Sources): Promise<TokenSummary[]> =>
-  [...(await readAll(sources))].map(([name, result]) => summaryOfResult(name, result))
+  [...(await readAll(sources))].map(([name, result]) => summaryOfResult(name, result, sources))
 
 /** All providers, logged in or not, with whether a login needs no client id any more. */
 export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
@@ -32,7 +33,7 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
   return Promise.all(
     names.map(async (name) => {
       const result = found.get(name)
-      const token = result && summaryOfResult(name, result)
+      const token = result && summaryOfResult(name, result, sources)
       return {
         provider: name,
         clientKnown: await isClientKnown(name, sources),
@@ -55,7 +56,11 @@ export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =
     return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
   })
 
-const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): TokenSummary =>
+const summaryOfResult = (
+  name: string,
+  result: TokenRecord | DoorwardError,
+  sources: Sources,
+): TokenSummary =>
   result instanceof DoorwardError
     ? {
         provider: name,
@@ -66,7 +71,16 @@ const summaryOfResult = (name: string, result: TokenRecord | DoorwardError): Tok
         refreshable: false,
         obtainedAt: new Date(0).toISOString(),
       }
-    : summaryOf(result, Date.now())
+    : summaryOf(result, Date.now(), impliedScopes(name, sources))
+
+/** A provider that has left the configuration grants by name only. */
+const impliedScopes = (name: string, { gateway }: Sources) => {
+  try {
+    return dialectOf(findProvider(name, gateway)).impliedScopes
+  } catch {
+    return {}
+  }
+}
 
 const isClientKnown = async (name: string, { home, gateway, env }: Sources): Promise<boolean> => {
   try {

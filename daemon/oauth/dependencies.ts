@@ -1,5 +1,6 @@
 import type { Gateway } from '../../shared/config.ts'
 import type { Home } from '../../shared/home.ts'
+import type { Wait } from './login/wait.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {
@@ -19,6 +20,9 @@ export type OAuthEvent = {
     | 'refresh'
     | 'refresh-failed'
     | 'needs-login'
+    /** An earlier login's tokens, at last or never. */
+    | 'revoked'
+    | 'revocation-failed'
   readonly provider: string
   readonly state: 'done' | 'failed'
   readonly code?: string
@@ -32,4 +36,6 @@ export type OAuthDependencies = {
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
   readonly announce: (event: OAuthEvent) => void
+  /** How time passes between two requests of a login by device code; left out: by the clock. */
+  readonly wait?: Wait
 }

@@ -4,10 +4,13 @@ import { listProblems, listProviders, listTokens } from './accounts.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { createDiscover } from './provider/discovery.ts'
 import { createLogOut } from './logout/logout.ts'
+import { createPendingRevocations } from './logout/pending-revocations.ts'
+import { createRevokeGrant } from './logout/revoke-grant.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
 import { type Tokens, createTokens } from './token/token.ts'
+import { createUnfinished } from './unfinished.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 
@@ -18,9 +21,12 @@ export type OAuth = {
   readonly access: Tokens['access']
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
-  /** Token files that stop a provider. */
+  /** Token files that stop a provider, and revocations that wait. */
   readonly problems: () => Promise<StatusProblem[]>
-  /** Takes up what a killed daemon left, and renews tokens in the background from now on. */
+  /**
+   * Takes up what a killed daemon left; renews tokens and tries revocations in the background from now
+   * on.
+   */
   readonly start: () => Promise<void>
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: () => Promise<void>
@@ -31,20 +37,44 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
   const inTurn = createOneAtATime()
+  const unfinished = createUnfinished()
   const broker = createTokens(dependencies, discover, inTurn)
-  const logins = createLogins(dependencies, discover, inTurn, broker.changed)
-  const logOut = createLogOut(dependencies, discover, inTurn, broker.changed, closing.signal)
+  const shared = {
+    dependencies,
+    discover,
+    inTurn,
+    broker,
+    revokeGrant: createRevokeGrant(discover),
+  }
+  const revocations = createPendingRevocations(shared)
+  const logins = createLogins({ ...shared, revocations })
+  const logOut = createLogOut({ ...shared, revocations }, closing.signal)
   const tokens = () => listTokens(dependencies)
   return {
-    routes: createRoutes(logins, logOut, broker.access, tokens),
+    routes: createRoutes(
+      logins,
+      (...request) => unfinished.track(logOut(...request)),
+      broker.access,
+      tokens,
+    ),
     access: broker.access,
     tokens,
     providers: () => listProviders(dependencies),
-    problems: () => listProblems(dependencies),
-    start: () => broker.start(),
+    problems: async () => [
+      ...(await listProblems(dependencies)),
+      ...(await revocations.problems()),
+    ],
+    start: async () => {
+      await revocations.start()
+      await broker.start()
+    },
     close: async () => {
       closing.abort()
-      await Promise.all([logins.close(), broker.close()])
+      await Promise.all([logins.close(), broker.close(), unfinished.settled(logoutLimitMs)])
+      await revocations.close()
     },
   }
 }
+
+/** How long a stop waits for logouts, whose requests it has broken off. */
+const logoutLimitMs = 2000

@@ -81,7 +81,7 @@ const readMinValidity = (ctx: RouterContext): number | undefined => {
 
 /** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
 const askerOf = (ctx: RouterContext): string =>
-  plainLine(ctx.get('user-agent')).trim().slice(0, 80) || 'a program without a name'
+  plainLine(ctx.get('user-agent')).trim().slice(0, 100) || 'a program without a name'
 
 /** `?wait=30`: seconds, 60 at most. */
 const readWait = (ctx: RouterContext): number => {

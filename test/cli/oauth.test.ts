@@ -1,45 +1,14 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { ServerResponse } from 'node:http'
 import type { Login, TokenSummary } from '../../shared/api.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { type Call, type ContractServer, startContractServer } from './support/contract-server.ts'
+import { type Call, startContractServer } from './support/contract-server.ts'
 import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from './support/cli.ts'
+import { authorized, pending, startLoginServer, started } from './support/login-server.ts'
 
-const authorizationUrl = 'https://login.example.com/authorize?client_id=c&state=s&x=$(id)'
-const started = {
-  loginId: 'login_1',
-  provider: 'github',
-  authorizationUrl,
-  redirectUri: 'http://127.0.0.1:53174/callback',
-  scopes: ['repo'],
-  expiresAt: '2026-06-07T10:00:00.000Z',
-}
-const pending: Login = { loginId: 'login_1', provider: 'github', status: 'pending' }
-const authorized: Login = {
-  ...pending,
-  status: 'authorized',
-  account: { id: '1', name: 'octocat' },
-}
-
-/** A daemon whose login answers this, one after the other, the last one for ever. */
-const loginServer = async (answers: (Login | 'open')[]): Promise<ContractServer> =>
-  startContractServer(({ method, path }, response: ServerResponse) => {
-    if (method === 'POST' && path === '/oauth/start') return [201, started]
-    if (method === 'DELETE') return [204, undefined]
-    if (path.endsWith('/redirect'))
-      return [
-        400,
-        { code: 'callback-invalid', detail: 'the state is not of this login', status: 400 },
-      ]
-    const answer = answers.length > 1 ? answers.shift() : answers[0]
-    if (answer === 'open') {
-      response.flushHeaders()
-      return undefined
-    }
-    return [200, answer]
-  })
+const { authorizationUrl } = started
+const loginServer = startLoginServer
 
 const startOf = (calls: readonly Call[]): unknown =>
   calls.find(({ path }) => path === '/oauth/start')?.body
@@ -179,6 +148,8 @@ describe('cli: oauth', () => {
     let settle: (() => void) | undefined
     const server = await startContractServer(({ path, body }, response) => {
       if (path === '/oauth/start') return [201, started]
+      if (path === '/oauth/tokens') return [200, { tokens: [] }]
+      if (path === '/oauth/logins/login_1') return [200, pending]
       if (!path.endsWith('/redirect')) {
         settle = () => response.end(JSON.stringify(authorized))
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -255,13 +226,37 @@ describe('cli: oauth', () => {
     const confirmed = await run(['oauth', 'logout', 'slack'], { home: yes.home })
     await yes.close()
     assert.deepEqual([confirmed.code, confirmed.stderr], [0, ''])
-    assert.match(confirmed.stdout, /slack confirmed/)
+    assert.equal(confirmed.stdout, 'logged out of slack: slack confirmed the revocation\n')
     const no = await startContractServer(() => [200, answer(false)])
     const unconfirmed = await run(['oauth', 'logout', 'slack'], { home: no.home })
     await no.close()
     assert.equal(unconfirmed.code, 0)
     assert.match(unconfirmed.stdout, /on this machine/)
     assert.match(unconfirmed.stderr, /did not confirm a revocation: it has no revocation endpoint/)
+  })
+
+  it('says of each token what became of it', async () => {
+    const outcome = async (revokedAtProvider: boolean, detail: string) => {
+      const answer = { provider: 'github', removed: true, revokedAtProvider, detail }
+      const server = await startContractServer(() => [200, answer])
+      const result = await run(['oauth', 'logout', 'github'], { home: server.home })
+      await server.close()
+      return result
+    }
+    const taken = await outcome(true, 'refresh token revoked; access token left to expire')
+    assert.equal(
+      taken.stdout,
+      'logged out of github: github confirmed the revocation\n  refresh token revoked\n  access token left to expire\n',
+    )
+    const later = await outcome(
+      false,
+      'it does not answer; it is tried again until 2026-07-07, or you can revoke the access at https://example.com/\u001b[31mapps',
+    )
+    assert.deepEqual([later.code, later.stdout], [0, 'logged out of github on this machine\n'])
+    assert.equal(
+      later.stderr,
+      'warning: github did not confirm a revocation\n  it does not answer\n  it is tried again until 2026-07-07, or you can revoke the access at https://example.com/apps\n',
+    )
   })
 
   it('ends with 1 when not logged in, and asks to forget the client only with --forget', async () => {

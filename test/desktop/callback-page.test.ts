@@ -8,6 +8,7 @@ import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../support/authorization-server.ts'
+import { startGoogleProvider } from '../support/google-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
 
 /** For looking at; kept after the run, until the next build. */
@@ -120,6 +121,60 @@ const describePage = (): void => {
       await page.screenshot({ path: join(pictures, `done-${look.colorScheme}-${look.width}.png`) })
       await close()
     })
+
+  const narrow = [
+    { width: 1024, colorScheme: 'light' },
+    { width: 1024, colorScheme: 'dark' },
+    { width: 360, colorScheme: 'light' },
+    { width: 360, colorScheme: 'dark' },
+  ] as const
+  for (const look of narrow)
+    it(`says what was not allowed, ${look.colorScheme}, ${look.width} pixels wide`, async () => {
+      const google = await startGoogleProvider()
+      const calendar = 'https://www.googleapis.com/auth/calendar'
+      google.notGranted = [calendar]
+      const ownApp = await startOAuthApp({
+        gateway: { providers: { google: google.gatewayEntry } },
+      })
+      const { page, complaints, close } = await openWindow(look)
+      const { authorizationUrl } = await ownApp.start({
+        provider: 'google',
+        clientSecret: google.client.secret,
+      })
+      await page.goto(authorizationUrl)
+      assert.equal(await page.getByRole('heading').innerText(), 'Logged in to Google')
+      assert.equal(await page.locator('.missing').innerText(), calendar)
+      const command = await page.locator('.command').innerText()
+      assert.ok(command.startsWith('doorward oauth login google --scopes https://'))
+      assert.ok(command.endsWith(`,${calendar}`))
+      const overflows = await page
+        .locator('html')
+        .evaluate((html) => html.scrollWidth > html.clientWidth)
+      assert.deepEqual([overflows, complaints], [false, []])
+      const picture = `missing-${look.colorScheme}-${look.width}.png`
+      await page.screenshot({ path: join(pictures, picture), fullPage: true })
+      await close()
+      await ownApp.close()
+      google.close()
+    })
+
+  it('says that a client secret is missing and which command brings it', async () => {
+    const google = await startGoogleProvider()
+    const ownApp = await startOAuthApp({ gateway: { providers: { google: google.gatewayEntry } } })
+    const { page, close } = await openWindow({ width: 360, colorScheme: 'light' })
+    const { authorizationUrl } = await ownApp.start({ provider: 'google' })
+    await page.goto(authorizationUrl)
+    assert.equal(await page.getByRole('heading').innerText(), 'Not logged in to Google')
+    assert.match(await page.locator('.message').innerText(), /client_secret is missing/)
+    assert.equal(
+      await page.locator('.command').innerText(),
+      'doorward oauth login google --client-secret-stdin',
+    )
+    await page.screenshot({ path: join(pictures, 'secret-missing.png'), fullPage: true })
+    await close()
+    await ownApp.close()
+    google.close()
+  })
 
   it('says that access was not allowed and what to do', async () => {
     const { page, close } = await openWindow({ width: 1024, colorScheme: 'light' })

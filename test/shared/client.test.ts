@@ -267,6 +267,25 @@ describe('a client of its daemon', () => {
     assert.equal(await client.delete('/a'), undefined)
   })
 
+  it('says who asks with every request of the owner, and not before the proof', async () => {
+    const heard: unknown[] = []
+    const server = createHttpServer((request, response) => {
+      heard.push([request.url, request.headers['user-agent']])
+      if (request.url === '/health') prove(request, response)
+      response.end('{}')
+    })
+    const home = await homeWith(await listening(server))
+    const client = await connect(home, { userAgent: 'doorward-cli/1 (status)' })
+    clients.push(client)
+    await client.get('/a')
+    await client.post('/b')
+    assert.deepEqual(heard, [
+      ['/health', undefined],
+      ['/a', 'doorward-cli/1 (status)'],
+      ['/b', 'doorward-cli/1 (status)'],
+    ])
+  })
+
   it('asks each new connection for a proof: a program that has the port by now gets no token', async () => {
     const server = createHttpServer((request, response) => {
       if (request.url === '/health') prove(request, response)

@@ -34,6 +34,8 @@ export type AuthorizationServerOptions = {
   /** Claims beside `sub`; default an email address. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly port?: number
+  /** Offers the device flow (RFC 8628) too; default false. */
+  readonly deviceFlow?: boolean
   /** Told where each token request stands; the next step waits for what it returns. */
   readonly onStep?: (step: TokenStep) => Promise<void> | void
 }
@@ -115,11 +117,11 @@ export const startAuthorizationServer = async (
 
 const configuration = (
   secret: string,
-  { accessTokenTtl = 3600, claims }: AuthorizationServerOptions,
+  { accessTokenTtl = 3600, claims, deviceFlow = false }: AuthorizationServerOptions,
 ) => {
   const client = {
     application_type: 'native',
-    grant_types: ['authorization_code', 'refresh_token'],
+    grant_types: ['authorization_code', 'refresh_token', ...(deviceFlow ? [deviceGrant] : [])],
     redirect_uris: ['http://127.0.0.1/callback', 'http://localhost/callback'],
   }
   return {
@@ -144,6 +146,7 @@ const configuration = (
       IdToken: 3600,
       Interaction: 3600,
       RefreshToken: 86_400,
+      DeviceCode: 600,
       Session: 3600,
       Grant: 86_400,
     },
@@ -155,12 +158,24 @@ const configuration = (
     features: {
       devInteractions: { enabled: false },
       userinfo: { enabled: true },
+      deviceFlow: deviceFlow ? { enabled: true, ...devicePages } : { enabled: false },
       revocation: {
         enabled: true,
         allowedPolicy: (_: unknown, { clientId }: Ids, token: Ids) => token.clientId === clientId,
       },
     },
   }
+}
+
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
+type PageContext = { body: string }
+
+/** The forms are the library's own; without these it warns that they are plain. */
+const devicePages = {
+  userCodeInputSource: (ctx: PageContext, form: string) => void (ctx.body = form),
+  userCodeConfirmSource: (ctx: PageContext, form: string) => void (ctx.body = form),
+  successSource: (ctx: PageContext) => void (ctx.body = 'you can close this page'),
 }
 
 type Ids = { readonly clientId: string }
@@ -220,7 +235,8 @@ const meetPerson = async (
   response: ServerResponse,
 ): Promise<void> => {
   const clicked = new URL(request.url ?? '', 'http://loopback').searchParams.get('answer')
-  const { prompt, params, session } = await provider.interactionDetails(request, response)
+  const interaction = await provider.interactionDetails(request, response)
+  const { prompt, params, session, grantId } = interaction
   if (answer === 'page' && clicked === null && prompt.name === 'consent') {
     response.setHeader('content-type', 'text/html; charset=utf-8')
     response.end(consentPage)
@@ -230,10 +246,14 @@ const meetPerson = async (
     provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true })
   if (answer === 'deny' || clicked === 'deny') return finish({ error: 'access_denied' })
   if (prompt.name === 'login') return finish({ login: { accountId } })
-  const grant = new provider.Grant({
-    accountId: session?.accountId ?? accountId,
-    clientId: params.client_id,
-  })
+  // A browser that was here before goes on with its grant, as with most servers.
+  const before = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+  const grant =
+    before ??
+    new provider.Grant({
+      accountId: session?.accountId ?? accountId,
+      clientId: params.client_id,
+    })
   const missing = prompt.details.missingOIDCScope ?? []
   if (missing.length > 0) grant.addOIDCScope(missing.join(' '))
   return finish({ consent: { grantId: await grant.save() } })

@@ -32,15 +32,19 @@ export const visit = (url: string, { method = 'GET', headers = {} }: VisitOption
     request.end()
   })
 
+/** The cookies of one browser; whoever keeps it is still logged in at the provider. */
+export type CookieJar = Map<string, string>
+
 /**
  * Follows redirects with a cookie jar as a browser would, until a page comes or `stopBefore` says that
- * the next address is far enough. Returns that address, or the last page.
+ * the next address is far enough. Returns that address, or the last page. Without a jar it is a browser
+ * that nobody has used.
  */
 export const browse = async (
   start: string,
   stopBefore: (url: string) => boolean = () => false,
+  jar: CookieJar = new Map(),
 ): Promise<Visit> => {
-  const jar = new Map<string, string>()
   let url = start
   for (let hops = 0; hops < 20; hops += 1) {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -65,3 +69,6 @@ export const approve = async (authorizationUrl: string): Promise<string> => {
 }
 
 const isCallback = (url: string): boolean => new URL(url).pathname === '/callback'
+
+/** The text of a page, without its tags. */
+export const textOf = (html: string): string => html.replaceAll(/<[^>]+>/g, '')

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { problemMediaType, problemOf } from '../../daemon/problem.ts'
+import type { Wait } from '../../daemon/oauth/login/wait.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from '../../daemon/oauth/oauth.ts'
 import type { Login, ProblemDocument, StartedLogin } from '../../shared/api.ts'
 import { type Gateway, gatewayFileSchema } from '../../shared/config.ts'
@@ -40,6 +41,7 @@ export const startOAuthApp = async (options: {
   readonly gateway: object
   readonly env?: NodeJS.ProcessEnv
   readonly home?: Home
+  readonly wait?: Wait
 }): Promise<OAuthApp> => {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
@@ -58,6 +60,7 @@ export const startOAuthApp = async (options: {
       events.push(event)
       announced.emit('event')
     },
+    ...(options.wait && { wait: options.wait }),
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
   await once(server, 'listening')

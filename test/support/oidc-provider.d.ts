@@ -6,11 +6,13 @@ declare module 'oidc-provider' {
     constructor(properties: { accountId: string; clientId: string })
     addOIDCScope(scope: string): void
     save(): Promise<string>
+    static find(grantId: string): Promise<Grant | undefined>
   }
 
   export type Interaction = {
     readonly params: { readonly client_id: string }
     readonly session?: { readonly accountId: string }
+    readonly grantId?: string
     readonly prompt: {
       readonly name: string
       readonly details: { readonly missingOIDCScope?: readonly string[] }

@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { type Home, homeAt } from '../../shared/home.ts'
 
 const made: string[] = []
@@ -30,6 +30,15 @@ export const temporaryHome = async (files: HomeFiles = {}): Promise<Home> => {
   await write('gateway', files.gateway ?? 'oauth: { callback_port: 0 }\n')
   await writeFile(home.env, files.env ?? '', { mode: 0o600 })
   return home
+}
+
+/** The files below a folder, by their path in it, sorted; folders alone do not count. */
+export const filesIn = async (folder: string): Promise<string[]> => {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort()
 }
 
 /** Removes every folder made here; called once by the root hook. */

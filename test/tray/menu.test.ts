@@ -155,7 +155,9 @@ describe('iconOf', () => {
     ['a login', connected({ providers: [provider('slack', 'needs-login')] }), 'needs-you'],
     [
       'a webhook without secret',
-      connected({ problems: [problem('webhook-unsigned', 'x')] }),
+      connected({
+        problems: [problem('webhook-unsigned', 'x'), problem('revocation-pending', 'y')],
+      }),
       'idle',
     ],
   ]

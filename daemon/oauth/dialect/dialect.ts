@@ -38,7 +38,7 @@ export type Revocation = {
 
 /** How a provider leaves the standard: data, and a few small functions. */
 export type Dialect = {
-  /** Says what RFC 6749 sections 5.1 and 5.2 would have said. */
+  /** Says what RFC 6749 sections 5.1 and 5.2 would have said; the provider's own word for an error is `provider_error`. */
   readonly normalise: (answer: TokenAnswer) => TokenAnswer
   /** Takes tokens back. Never throws. */
   readonly revoke: (request: RevocationRequest) => Promise<Revocation>
@@ -53,6 +53,8 @@ export type Dialect = {
    * that a replaced login of the same person must be left alone.
    */
   readonly endsAllLogins: boolean
+  /** True where the device flow takes no client secret, not even from an app that has one. */
+  readonly isDeviceFlowPublic?: true
   /** Scopes that are granted with another one, or under another name, and not named in an answer. */
   readonly impliedScopes: Readonly<Record<string, readonly string[]>>
 }

@@ -1,58 +1,69 @@
 import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
+import { DoorwardError } from '../../../shared/errors.ts'
 import { clientAuthentication } from '../provider/client-authentication.ts'
-import { oauthErrorOf, providerError } from '../provider/provider-error.ts'
+import { oauthErrorOf } from '../provider/provider-error.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 import type { Dialect, Revocation, RevocationRequest } from './dialect.ts'
+import {
+  type TokenEnd,
+  type TokenKind,
+  notEnded,
+  revocationOf,
+  tokensByKind,
+} from './revocation-detail.ts'
 
-/**
- * Takes the tokens back at the revocation endpoint, the refresh token first, since with it goes what
- * was made from it. RFC 7009.
- */
-export const revokeByStandard = async ({
-  tokens,
-  client,
-  endpoints,
-  signal,
-}: RevocationRequest): Promise<Revocation> => {
-  const endpoint = endpoints.server.revocation_endpoint
-  if (!endpoint)
+/** Takes the tokens back at the revocation endpoint, one by one. RFC 7009. */
+export const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {
+  if (!request.endpoints.server.revocation_endpoint)
     return { revokedAtProvider: false, detail: 'the provider has no standard way to revoke' }
-  const revoke = async (token: string, kind: 'refresh_token' | 'access_token') => {
+  const ends: [TokenKind, TokenEnd][] = []
+  for (const [kind, token] of tokensByKind(request.tokens)) {
+    const before = ends[0]?.[1]
+    // A provider that cannot be reached is not waited for twice.
+    if (isUnavailable(before)) ends.push([kind, before])
+    else ends.push([kind, endAfter(before, await revokeOne(request, kind, token))])
+  }
+  return revocationOf(ends)
+}
+
+const revokeOne = async (
+  { client, endpoints, signal }: RevocationRequest,
+  kind: TokenKind,
+  token: string,
+): Promise<TokenEnd> => {
+  try {
+    const { server } = endpoints
     const response = await revocationRequest(
-      endpoints.server,
+      server,
       { client_id: client.clientId },
       clientAuthentication(client, endpoints),
       token,
-      { ...requestOptions(endpoint, signal), additionalParameters: { token_type_hint: kind } },
+      {
+        ...requestOptions(server.revocation_endpoint ?? '', signal),
+        additionalParameters: { token_type_hint: kind.replace(' ', '_') },
+      },
     )
     await processRevocationResponse(response)
-  }
-  try {
-    if (tokens.refreshToken !== undefined) await revoke(tokens.refreshToken, 'refresh_token')
-    else await revoke(tokens.accessToken, 'access_token')
+    return 'revoked'
   } catch (error) {
-    if (oauthErrorOf(error) === 'invalid_token')
-      return { revokedAtProvider: true, detail: 'the provider had ended it before' }
-    return notRevoked(error)
+    // Not in RFC 7009, which has 200 for it, but Google and others say so of a token they do not know.
+    return oauthErrorOf(error) === 'invalid_token' ? 'ended' : notEnded(error)
   }
-  if (tokens.refreshToken === undefined) return { revokedAtProvider: true }
-  try {
-    await revoke(tokens.accessToken, 'access_token')
-  } catch {
-    // Most providers have ended it together with the refresh token and say that it is unknown.
-  }
-  return { revokedAtProvider: true }
 }
 
-/** What to say of a revocation that an error ended; one to try again where nobody answered. */
-export const notRevoked = (error: unknown): Revocation => {
-  const { code, message } = providerError(error, 'the provider did not revoke the tokens')
-  return {
-    revokedAtProvider: false,
-    detail: message,
-    ...(code === 'provider-unavailable' && { isWorthRetry: true }),
-  }
-}
+/**
+ * Once the refresh token is gone, an access token that is refused does not matter: the server has ended
+ * it with the refresh token, or never takes access tokens back (RFC 7009 sections 2.1 and 2.2.1).
+ */
+const endAfter = (before: TokenEnd | undefined, end: TokenEnd): TokenEnd =>
+  (before === 'revoked' || before === 'ended') &&
+  end instanceof DoorwardError &&
+  !isUnavailable(end)
+    ? 'left'
+    : end
+
+const isUnavailable = (end: TokenEnd | undefined): end is DoorwardError =>
+  end instanceof DoorwardError && end.code === 'provider-unavailable'
 
 /** OAuth as the RFCs have it. */
 export const standard: Dialect = {

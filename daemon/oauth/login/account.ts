@@ -4,6 +4,10 @@ import type { Endpoints } from '../provider/discovery.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
+import { textOf } from '../provider/shown-text.ts'
+
+/** For all that is asked: a name is not worth a longer wait of the person at the browser. */
+const timeoutMs = 20_000
 
 /**
  * Who has logged in: from the id token, else from the userinfo endpoint where there is one, else as the
@@ -13,8 +17,9 @@ export const findAccount = async (
   grant: Grant,
   { server }: Endpoints,
   { identify, apiUrl }: { readonly identify: Dialect['identify']; readonly apiUrl?: string },
-  signal: AbortSignal,
+  ended: AbortSignal,
 ): Promise<Account | null> => {
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)])
   const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint
@@ -58,15 +63,4 @@ const askUserinfo = async (
   } catch {
     return undefined
   }
-}
-
-/** One line of text as a person can read it: without characters that hide or reorder others. */
-export const textOf = (value: unknown): string | undefined => {
-  if (typeof value === 'number') return String(value)
-  if (typeof value !== 'string') return undefined
-  const text = value
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
-    .trim()
-    .slice(0, 200)
-  return text === '' ? undefined : text
 }

@@ -9,6 +9,9 @@ export type Page = {
   /** Who has logged in, where that is known. */
   readonly account?: string
   readonly message: string
+  /** What is to be known besides, and the permissions it speaks of. */
+  readonly note?: string
+  readonly missing?: readonly string[]
   /** What to do now. */
   readonly advice: string
   /** The command that does it. */
@@ -32,8 +35,11 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     title: escapeHtml(page.title),
     account: escapeHtml(page.account ?? ''),
     message: escapeHtml(page.message),
+    note: escapeHtml(page.note ?? ''),
+    // One a line, which the style keeps.
+    missing: escapeHtml((page.missing ?? []).join('\n')),
     advice: escapeHtml(page.advice),
-    command: escapeHtml(page.command ?? ''),
+    command: commandHtml(page.command ?? ''),
   }
   const styleHash = createHash('sha256').update(style).digest('base64')
   return {
@@ -48,6 +54,13 @@ export const renderPage = (template: string, style: string, page: Page): Rendere
     ].join('; '),
   }
 }
+
+/** Options in one piece: a line would break behind their hyphens. */
+const commandHtml = (command: string): string =>
+  command
+    .split(' ')
+    .map((word) => (word.startsWith('--') ? `<span>${escapeHtml(word)}</span>` : escapeHtml(word)))
+    .join(' ')
 
 /** Makes text safe inside HTML and its quoted attributes. */
 export const escapeHtml = (text: string): string =>

@@ -47,7 +47,8 @@ export const exchangeCode = async (
     const answer = await standardAnswer(response, dialectOf(provider), endpoints)
     return grantOf(await processAuthorizationCodeResponse(server, wireClient, answer))
   } catch (error) {
-    throw providerError(error, `${new URL(server.token_endpoint).host} refused the login`)
+    const { host } = new URL(server.token_endpoint)
+    throw providerError(error, `${host} refused the login`, { provider, client, redirectUri })
   }
 }
 

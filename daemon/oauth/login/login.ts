@@ -1,54 +1,68 @@
-import type { Login, StartLogin, StartedLogin } from '../../../shared/api.ts'
+import { once } from 'node:events'
+import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
-import { dialectOf } from '../dialect/dialects.ts'
-import { findAccount } from './account.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
 import { type Lease, createCallbackListener } from './callback-listener.ts'
 import { loadCallbackPage } from './callback-page.ts'
-import { findClient, rememberClient } from '../provider/client-file.ts'
-import type { OAuthDependencies } from '../dependencies.ts'
+import { findClient } from '../provider/client-file.ts'
 import type { Discover } from '../provider/discovery.ts'
+import { createDeviceLogins } from './device-login.ts'
 import { exchangeCode } from './exchange.ts'
-import type { OneAtATime } from '../one-at-a-time.ts'
-import { type Attempt, type Outcome, createPendingLogins, randomText } from './pending.ts'
+import {
+  type Attempt,
+  type Authorized,
+  type CodeAttempt,
+  type Outcome,
+  createPendingLogins,
+  randomText,
+} from './pending.ts'
 import { refusalError } from '../provider/provider-error.ts'
 import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
-import { writeToken } from '../token/token-file.ts'
-import { tokenRecordOf } from '../token/token-record.ts'
+import { type SaveParts, createSaveGrant } from './save-grant.ts'
+import { createUnfinished } from '../unfinished.ts'
+import { wait as waitByClock } from './wait.ts'
 
 export type Logins = {
-  readonly start: (request: StartLogin) => Promise<StartedLogin>
+  readonly start: (request: StartLogin) => Promise<StartedLogin | StartedDeviceLogin>
   readonly view: (loginId: string) => Login
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
-  /** Cancels what waits; tokens that are being written are not lost. */
+  /** Cancels what waits, within seconds; tokens that come late are revoked or kept for that. */
   readonly close: () => Promise<void>
 }
+
+type Parts = SaveParts & { readonly discover: Discover }
 
 /*
  * One login. start: provider, client, endpoints, state and verifier, then the callback listener, and
  * only then the authorization URL. The person approves, and the browser comes to the callback: state
  * first, then issuer, error and code. The code is exchanged, the tokens are written to the disk, and
  * only then the page says success. What does not fit is refused, and the login keeps waiting.
+ * A login by device code comes to its grant in another way (device-login.ts), and ends as this one.
  */
-export const createLogins = (
-  { home, gateway, env, log, announce }: OAuthDependencies,
-  discover: Discover,
-  inTurn: OneAtATime,
-  changed: (provider: string) => void,
-): Logins => {
+export const createLogins = (parts: Parts): Logins => {
+  const { dependencies, discover, revocations } = parts
+  const { home, gateway, env, log, announce, wait = waitByClock } = dependencies
   const closing = new AbortController()
+  const breakingOff = new AbortController()
+  const unfinished = createUnfinished()
   const leases = new Map<string, Lease>()
-  const savings = new Set<Promise<void>>()
+  const holds = new Map<string, () => void>()
 
-  const start = async (request: StartLogin): Promise<StartedLogin> => {
+  const start: Logins['start'] = async (request) => {
     const provider = findProvider(request.provider, gateway)
     const client = await findClient(home, provider, env, request)
     const endpoints = await discover(provider, closing.signal)
+    const scopes = request.scopes ?? provider.scopes
+    if (request.device) {
+      const started = await devices.start({ provider, client, endpoints }, scopes)
+      log.info({ provider: provider.name }, 'login by device code started')
+      return started
+    }
     const lease = await listener.open(
       provider.redirectHost,
       provider.callbackPort ?? gateway.oauth.callback_port,
@@ -58,12 +72,13 @@ export const createLogins = (
       throw new DoorwardError('stopping', 'the daemon is stopping')
     }
     const now = Date.now()
-    const attempt: Attempt = {
+    const attempt: CodeAttempt = {
+      kind: 'code',
       loginId: randomText(),
       provider,
       client,
       endpoints,
-      scopes: request.scopes ?? provider.scopes,
+      scopes,
       state: randomText(),
       codeVerifier: randomText(),
       redirectUri: lease.redirectUri,
@@ -87,21 +102,28 @@ export const createLogins = (
   }
 
   /** Finishes the login of a valid answer; throws, and lets it wait, when the answer is none. */
-  const complete = async (attempt: Attempt, parameters: URLSearchParams): Promise<Outcome> => {
+  const complete = async (attempt: CodeAttempt, parameters: URLSearchParams): Promise<Outcome> => {
     const { server, isIssuerKnown } = attempt.endpoints
     const answer = readCallback(parameters, {
       issuer: isIssuerKnown ? server.issuer : undefined,
       issuerRequired: server.authorization_response_iss_parameter_supported === true,
     })
     pending.consume(attempt)
-    let outcome: Outcome
-    try {
-      if (answer.kind === 'error') throw refusalError(attempt.provider, answer.error)
-      outcome = await exchangeAndSave(attempt, parameters)
-    } catch (error) {
-      outcome = { status: 'failed', error: knownError(error) }
-    }
-    return pending.settle(attempt, outcome)
+    if (answer.kind === 'error')
+      return pending.settle(attempt, {
+        status: 'failed',
+        error: refusalError(attempt, answer.error),
+      })
+    // A code that is out is exchanged to the end, also when nobody waits for it any more: the tokens it
+    // brings must be revoked then, and not lost.
+    const work = unfinished.track(exchangeAndSave(attempt, parameters))
+    return Promise.race([work, untilCancelled(attempt)])
+  }
+
+  const untilCancelled = async (attempt: CodeAttempt): Promise<Outcome> => {
+    const { signal } = attempt.control
+    if (!signal.aborted) await once(signal, 'abort')
+    return pending.settle(attempt, cancelled)
   }
 
   const knownError = (error: unknown): DoorwardError => {
@@ -113,40 +135,35 @@ export const createLogins = (
   }
 
   const exchangeAndSave = async (
-    attempt: Attempt,
+    attempt: CodeAttempt,
     parameters: URLSearchParams,
   ): Promise<Outcome> => {
-    const { provider, client, endpoints, control } = attempt
-    const signal = AbortSignal.any([control.signal, closing.signal])
-    const grant = await exchangeCode({ ...attempt, parameters }, signal)
-    const obtainedAt = Date.now()
-    const account = await findAccount(
-      grant,
-      endpoints,
-      { identify: dialectOf(provider).identify, apiUrl: provider.apiUrl },
-      signal,
-    )
-    const saving = inTurn(provider.name, async () => {
-      pending.beginSaving(attempt)
-      await rememberClient(home, provider.name, client)
-      await writeToken(home, tokenRecordOf(attempt, grant, account, obtainedAt))
-      changed(provider.name)
-    })
-    savings.add(saving)
-    await saving.finally(() => savings.delete(saving))
-    return { status: 'authorized', account }
+    const { signal } = breakingOff
+    try {
+      const grant = await exchangeCode({ ...attempt, parameters }, signal)
+      return pending.settle(attempt, await saveGrant(attempt, grant, signal))
+    } catch (error) {
+      return pending.settle(attempt, { status: 'failed', error: knownError(error) })
+    }
   }
 
   const finishInBrowser = async (parameters: URLSearchParams, host: string) => {
     const attempt = pending.findByState(readState(parameters))
     if (!attempt || new URL(attempt.redirectUri).host !== host)
       throw new DoorwardError('callback-invalid', 'no login waits for this answer')
-    const { title, name } = attempt.provider
-    return resultPage(title, `doorward oauth login ${name}`, await complete(attempt, parameters))
+    const { provider, scopes } = attempt
+    const outcome = await complete(attempt, parameters)
+    return resultPage(provider.title, `doorward oauth login ${provider.name}`, outcome, scopes)
   }
 
   const paste = async (loginId: string, text: string): Promise<Login> => {
     const attempt = pending.waitingAttempt(loginId)
+    if (attempt.kind === 'device')
+      throw new DoorwardError(
+        'callback-invalid',
+        'this login waits for its code to be entered at the provider, not for an address',
+        { hint: 'open the page that the login named and enter the code there' },
+      )
     const parameters = readPasted(text, attempt.redirectUri)
     if (pending.findByState(readState(parameters)) !== attempt)
       throw new DoorwardError(
@@ -161,11 +178,13 @@ export const createLogins = (
   const onEnd = ({ loginId, provider }: Attempt, outcome: Outcome): void => {
     leases.get(loginId)?.release()
     leases.delete(loginId)
+    holds.get(loginId)?.()
+    holds.delete(loginId)
     const what = { provider: provider.name }
     if (outcome.status === 'authorized') {
       log.info(what, 'logged in')
-      const detail = outcome.account ? { detail: `logged in as ${outcome.account.name}` } : {}
-      return announce({ ...what, what: 'login', state: 'done', ...detail })
+      const detail = loginDetail(outcome)
+      return announce({ ...what, what: 'login', state: 'done', ...(detail && { detail }) })
     }
     const { code, message } = outcome.error
     log.warn({ ...what, code }, `login ${outcome.status}`)
@@ -174,7 +193,20 @@ export const createLogins = (
       announce({ ...what, what: 'login-failed', state: 'failed', code, detail: message })
   }
 
-  const pending = createPendingLogins(onEnd)
+  // While somebody logs in, nothing is revoked there that could end the new login.
+  const onBegin = ({ loginId, provider }: Attempt): void =>
+    void holds.set(loginId, revocations.hold(provider.name))
+
+  const pending = createPendingLogins(onBegin, onEnd)
+  const saveGrant = createSaveGrant(parts, (attempt) => pending.beginSaving(attempt))
+  const devices = createDeviceLogins({
+    pending,
+    saveGrant,
+    stopping: closing.signal,
+    loginTimeoutMs: gateway.oauth.login_timeout,
+    knownError,
+    wait,
+  })
   const listener = createCallbackListener(
     createAnswerCallback({
       listener: () => listener,
@@ -191,8 +223,27 @@ export const createLogins = (
     close: async () => {
       closing.abort()
       pending.close()
-      await Promise.allSettled(savings)
+      await Promise.all([unfinished.settled(exchangeLimitMs), devices.close()])
+      breakingOff.abort()
+      await unfinished.settled(saveLimitMs)
       listener.close()
     },
   }
+}
+
+/** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
+const exchangeLimitMs = 5000
+const saveLimitMs = 2000
+
+const cancelled: Outcome = {
+  status: 'cancelled',
+  error: new DoorwardError('login-cancelled', 'the login was cancelled'),
+}
+
+const loginDetail = ({ account, replaced }: Authorized): string | undefined => {
+  const parts = [
+    ...(account ? [`logged in as ${account.name}`] : []),
+    ...(replaced ? [`this replaces the login of ${replaced.name}`] : []),
+  ]
+  return parts.length > 0 ? parts.join('; ') : undefined
 }

@@ -5,26 +5,46 @@ import { isSameText } from '../../../shared/identity.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
+import { registerHint } from '../provider/token-refusal.ts'
 
-/** Everything one login was started with. Its state finds it; its id reveals nothing of the state. */
-export type Attempt = {
+/** What every login was started with, whichever way the person approves it. */
+type LoginStart = {
   readonly loginId: string
   readonly provider: Provider
   readonly client: Client
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number
+  /** Aborted when the login has ended, however it did: ends what is still asked for it. */
+  readonly control: AbortController
+}
+
+/** A login that waits for a browser. Its state finds it; its id reveals nothing of the state. */
+export type CodeAttempt = LoginStart & {
+  readonly kind: 'code'
   readonly state: string
   readonly codeVerifier: string
   readonly redirectUri: string
-  /** Milliseconds since 1970. */
-  readonly expiresAt: number
-  /** Ends the requests of this login when it is cancelled. */
-  readonly control: AbortController
+}
+
+/** A login that waits for its code to be entered at the provider (RFC 8628). */
+export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
+
+export type Attempt = CodeAttempt | DeviceAttempt
+
+export type Authorized = {
+  readonly status: 'authorized'
+  readonly account: Account | null
+  /** Whose login this one took the place of, where that is another account. */
+  readonly replaced?: Account
+  /** What was asked for and not granted; left out when nothing is missing. */
+  readonly missingScopes?: string[]
 }
 
 /** How a login ended. */
 export type Outcome =
-  | { readonly status: 'authorized'; readonly account: Account | null }
+  | Authorized
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
 /** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
@@ -48,10 +68,13 @@ const maxPending = 20
 export const randomText = (): string => randomBytes(32).toString('base64url')
 
 /**
- * The logins that wait for their callback, and for ten minutes those that ended. `onEnd` is called once
- * for each, however it ends.
+ * The logins that wait for their callback, and for ten minutes those that ended. `onBegin` and `onEnd` are
+ * called once for each, however it ends.
  */
-export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) => void) => {
+export const createPendingLogins = (
+  onBegin: (attempt: Attempt) => void,
+  onEnd: (attempt: Attempt, outcome: Outcome) => void,
+) => {
   const entries = new Map<string, Entry>()
 
   const entryOf = (loginId: string): Entry => {
@@ -66,6 +89,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
     const entry = entryOf(attempt.loginId)
     if (entry.outcome) return entry.outcome
     entry.outcome = outcome
+    attempt.control.abort()
     clearTimeout(entry.timer)
     entry.timer = setTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
     for (const wake of entry.waiters) wake()
@@ -83,7 +107,6 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
   }
 
   const cancelEntry = (entry: Entry, why: string): void => {
-    entry.attempt.control.abort()
     settle(entry.attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
   }
 
@@ -98,7 +121,7 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
           error: new DoorwardError(
             'login-expired',
             `the login to ${attempt.provider.name} was not finished in time`,
-            { hint: `doorward oauth login ${attempt.provider.name}` },
+            { hint: expiredHint(attempt) },
           ),
         })
       const timer = setTimeout(expire, attempt.expiresAt - now).unref()
@@ -110,15 +133,17 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
         waiters: new Set(),
       }
       entries.set(attempt.loginId, entry)
+      onBegin(attempt)
     },
 
     /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
-    findByState(state: string): Attempt | undefined {
-      const waiting = [...entries.values()].filter(isWaiting)
-      return waiting.filter(({ attempt }) => isSameText(attempt.state, state))[0]?.attempt
+    findByState(state: string): CodeAttempt | undefined {
+      const waiting = [...entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
+      const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
+      return forBrowser.filter((attempt) => isSameText(attempt.state, state))[0]
     },
 
-    /** The login of this id if it still waits for its callback, else throws `login-not-pending`. */
+    /** The login of this id if it still waits for its person, else throws `login-not-pending`. */
     waitingAttempt(loginId: string): Attempt {
       const entry = entryOf(loginId)
       if (isWaiting(entry)) return entry.attempt
@@ -158,8 +183,9 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       const view = { loginId, provider: attempt.provider.name }
       if (!outcome) return { ...view, status: 'pending' }
       if (outcome.status === 'authorized') return { ...view, ...outcome }
-      const { code, message } = outcome.error
-      return { ...view, status: outcome.status, error: { code, message } }
+      const { code, message, hint } = outcome.error
+      const error = { code, message, ...(hint !== undefined && { hint }) }
+      return { ...view, status: outcome.status, error }
     },
 
     /** Resolves when the login ends, the time is over or the signal says that nobody waits any more. */
@@ -187,6 +213,14 @@ export const createPendingLogins = (onEnd: (attempt: Attempt, outcome: Outcome) 
       }
     },
   }
+}
+
+/** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
+const expiredHint = (attempt: Attempt): string => {
+  const { name, title } = attempt.provider
+  if (attempt.kind !== 'code') return `doorward oauth login ${name}`
+  const register = registerHint(attempt.provider, attempt.redirectUri)
+  return `if ${title} showed an error about the redirect URI, ${register}; then: doorward oauth login ${name}`
 }
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'

@@ -1,72 +1,148 @@
 import type { Logout } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { findClient, forgetClient } from '../provider/client-file.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
-import type { Discover } from '../provider/discovery.ts'
-import type { OneAtATime } from '../one-at-a-time.ts'
-import { type Provider, findProvider } from '../provider/providers.ts'
 import type { Revocation } from '../dialect/dialect.ts'
-import { dialectOf } from '../dialect/dialects.ts'
+import type { OneAtATime } from '../one-at-a-time.ts'
+import { type Client, findClient, forgetClient } from '../provider/client-file.ts'
+import { findProvider } from '../provider/providers.ts'
+import { withTimeLimit } from '../time-limit.ts'
 import { readToken, removeToken } from '../token/token-file.ts'
 import type { TokenRecord } from '../token/token-record.ts'
+import type { Tokens } from '../token/token.ts'
+import { type PendingRevocation, giveUpDate } from './pending-revocation.ts'
+import type { PendingRevocations } from './pending-revocations.ts'
+import { type RevokeGrant, byHand, notAsked } from './revoke-grant.ts'
 
 export type LogOut = (provider: string, forget: boolean) => Promise<Logout>
 
-/**
- * Logs out: takes the tokens back at the provider, then removes the file, whatever the provider said.
- * With `forget` the remembered client goes too. Throws `not-logged-in`.
+type Parts = {
+  readonly dependencies: OAuthDependencies
+  readonly revokeGrant: RevokeGrant
+  readonly revocations: PendingRevocations
+  readonly inTurn: OneAtATime
+  readonly broker: Pick<Tokens, 'changed' | 'unsaved'>
+}
+
+/** Somebody waits for the answer; a provider that takes longer is asked again in the background. */
+const limitMs = 10_000
+
+/*
+ * One logout. The tokens are taken back at the provider; where it cannot be reached, they are put beside
+ * for later tries. Then the token file goes, whatever the provider said, and only then the answer says
+ * `removed`. With `forget` the remembered client goes too. A daemon that is killed in between leaves the
+ * tokens in one of the two files, or in both.
  */
 export const createLogOut = (
-  { home, gateway, env, log, announce }: OAuthDependencies,
-  discover: Discover,
-  inTurn: OneAtATime,
-  changed: (provider: string) => void,
+  { dependencies, revokeGrant, revocations, inTurn, broker }: Parts,
   signal: AbortSignal,
 ): LogOut => {
-  const revoke = async (record: TokenRecord): Promise<Revocation> => {
-    let provider: Provider | undefined
+  const { home, gateway, env, log, announce } = dependencies
+
+  const logOut = async (provider: string): Promise<Logout> => {
+    const record = await readRecord(provider)
+    const { revokedAtProvider, detail } = record
+      ? await revokeAndRemove(record)
+      : await removeDamaged(provider)
+    broker.changed(provider)
+    log.info({ provider, revokedAtProvider }, 'logged out')
+    announce({ what: 'logout', provider, state: 'done', ...(detail ? { detail } : {}) })
+    return { provider, removed: true, revokedAtProvider, ...(detail && { detail }) }
+  }
+
+  /** Undefined for a file that is damaged. Throws `not-logged-in`, or `token-file-insecure` with what mends it. */
+  const readRecord = async (provider: string): Promise<TokenRecord | undefined> => {
     try {
-      provider = findProvider(record.provider, gateway)
+      const record = broker.unsaved(provider) ?? (await readToken(home, provider))
+      if (record) return record
+    } catch (error) {
+      if (error instanceof DoorwardError && error.code === 'token-file-damaged') return undefined
+      throw error
+    }
+    throw new DoorwardError('not-logged-in', `you are not logged in to ${provider}`)
+  }
+
+  const revokeAndRemove = async (record: TokenRecord): Promise<Revocation> => {
+    const { revocation, client } = await revoke(record)
+    if (revocation.revokedAtProvider) {
+      await removeToken(home, record.provider)
+      return revocation
+    }
+    const why = revocation.detail ?? 'not revoked'
+    const page = byHand(record.provider, gateway)
+    if (!revocation.isWorthRetry || !client) {
+      await removeToken(home, record.provider)
+      return { revokedAtProvider: false, detail: `${why}; you can revoke the access ${page}` }
+    }
+    const now = Date.now()
+    const name = await revocations.keep(triedInVain(record, client, why, now))
+    try {
+      await removeToken(home, record.provider)
+    } catch (error) {
+      // A login that goes on keeps its tokens; where the file is gone, they are still to be revoked.
+      if (await readToken(home, record.provider).catch(() => record)) await revocations.forget(name)
+      throw error
+    }
+    const until = revocations.isOnDisk(name)
+      ? `it is tried again until ${giveUpDate(now)}`
+      : 'it is tried again while this daemon runs, since nothing can be written to the disk'
+    return {
+      revokedAtProvider: false,
+      detail: `${why}; ${until}, or you can revoke the access ${page}`,
+    }
+  }
+
+  const revoke = async (record: TokenRecord) => {
+    try {
+      const provider = findProvider(record.provider, gateway)
       // Only the client that the tokens were given to can take them back.
       const client = await findClient(home, provider, env, { clientId: record.clientId })
-      const endpoints = await discover(provider, signal)
-      const revocation = await dialectOf(provider).revoke({
-        tokens: record,
-        client,
-        endpoints,
-        apiUrl: provider.apiUrl,
-        extent: 'grant',
-        signal,
-      })
-      return withPage(revocation, provider)
+      const { accessToken, refreshToken } = record
+      const what = { tokens: { accessToken, refreshToken }, extent: 'grant' } as const
+      const revocation = await withTimeLimit(limitMs, signal, (limited) =>
+        revokeGrant(provider, client, what, limited),
+      )
+      return { revocation, client }
     } catch (error) {
-      const detail = error instanceof DoorwardError ? error.message : 'the provider was not asked'
-      return withPage({ revokedAtProvider: false, detail }, provider)
+      return { revocation: notAsked(error), client: undefined }
+    }
+  }
+
+  const removeDamaged = async (provider: string): Promise<Revocation> => {
+    await removeToken(home, provider)
+    const page = byHand(provider, gateway)
+    return {
+      revokedAtProvider: false,
+      detail: `the token file was damaged, so that nothing could be revoked; you can revoke the access ${page}`,
     }
   }
 
   return (provider, forget) =>
     inTurn(provider, async () => {
-      const record = await readToken(home, provider)
-      if (!record) {
+      try {
+        const answer = await logOut(provider)
         if (forget) await forgetClient(home, provider)
-        throw new DoorwardError('not-logged-in', `you are not logged in to ${provider}`)
+        return answer
+      } catch (error) {
+        const isLoggedOut = error instanceof DoorwardError && error.code === 'not-logged-in'
+        if (isLoggedOut && forget) await forgetClient(home, provider)
+        throw error
       }
-      const revocation = await revoke(record)
-      await removeToken(home, provider)
-      changed(provider)
-      if (forget) await forgetClient(home, provider)
-      const { revokedAtProvider, detail } = revocation
-      log.info({ provider, revokedAtProvider }, 'logged out')
-      announce({ what: 'logout', provider, state: 'done', ...(detail ? { detail } : {}) })
-      return { provider, removed: true, revokedAtProvider, ...(detail && { detail }) }
     })
 }
 
-const withPage = (revocation: Revocation, provider: Provider | undefined): Revocation => {
-  if (revocation.revokedAtProvider) return revocation
-  const where = provider?.permissionsPage
-    ? `; you can revoke the access at ${provider.permissionsPage}`
-    : '; you can revoke the access in your account settings there'
-  return { ...revocation, detail: `${revocation.detail ?? 'not revoked'}${where}` }
-}
+const triedInVain = (
+  { provider, accessToken, refreshToken, account }: TokenRecord,
+  client: Client,
+  lastFailure: string,
+  now: number,
+): PendingRevocation => ({
+  version: 1,
+  provider,
+  tokens: { accessToken, refreshToken },
+  client,
+  account,
+  extent: 'grant',
+  since: new Date(now).toISOString(),
+  attempts: 1,
+  lastFailure,
+})

@@ -1,8 +1,9 @@
-import { type AuthorizationServer, discoveryRequest, processDiscoveryResponse } from 'oauth4webapi'
+import type { AuthorizationServer } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { type EndpointName, askIssuer } from './ask-issuer.ts'
 import type { Provider } from './providers.ts'
-import { requestOptions } from './request-provider.ts'
+import { createShared } from './shared-request.ts'
 
 /** Where to talk to a provider, with both endpoints known. */
 export type Endpoints = {
@@ -16,25 +17,50 @@ export type Endpoints = {
 
 export type Discover = (provider: Provider, signal: AbortSignal) => Promise<Endpoints>
 
+/** Metadata are asked for once in this time. */
 const keepMs = 60 * 60 * 1000
+/** Old ones are used for so long before an issuer that did not answer is asked again. */
+const keepOldMs = 60 * 1000
+type Entry = { readonly server: AuthorizationServer; readonly askAgainAt: number }
 
 /**
- * Makes the look-up of endpoints: those given win, the others come from the issuer's metadata (OpenID
- * Connect Discovery, then RFC 8414), which is asked for once an hour and only where one is missing.
- * Throws `provider-unavailable` or `provider-misconfigured`.
+ * Makes the look-up of endpoints: those given win, the others come from the issuer's metadata, which are
+ * asked for once an hour, by all who need them together, and only where an endpoint is missing. While the
+ * issuer does not answer, the old ones go on; a failure is not remembered. Throws `provider-unavailable`
+ * or `provider-misconfigured`. With old metadata in hand the issuer is waited for no longer than
+ * `patienceMs`.
  */
-export const createDiscover = (now: () => number = Date.now): Discover => {
-  const known = new Map<string, { readonly at: number; readonly server: AuthorizationServer }>()
+export const createDiscover = (now: () => number = Date.now, patienceMs = 5000): Discover => {
+  const known = new Map<string, Entry>()
+  const shared = createShared<AuthorizationServer>()
+
   return async (provider, signal) => {
-    if (provider.authorizationEndpoint && provider.tokenEndpoint)
-      return withEndpoints(provider, { issuer: provider.issuer ?? unknownIssuer })
-    const issuer = provider.issuer ?? unknownIssuer
-    const entry = known.get(issuer)
-    if (entry && now() - entry.at < keepMs) return withEndpoints(provider, entry.server)
-    const server = await askIssuer(issuer, signal)
-    checkEndpoints(issuer, server)
-    known.set(issuer, { at: now(), server })
-    return withEndpoints(provider, server)
+    const { issuer } = provider
+    if (issuer === undefined || (provider.authorizationEndpoint && provider.tokenEndpoint))
+      return withEndpoints(provider, { issuer: issuer ?? unknownIssuer })
+    const old = known.get(issuer)
+    if (old && now() < old.askAgainAt) return withEndpoints(provider, old.server)
+    try {
+      const server = await shared(issuer, signal, (ending) =>
+        askIssuer(
+          issuer,
+          old ? AbortSignal.any([ending, AbortSignal.timeout(patienceMs)]) : ending,
+        ),
+      )
+      const endpoints = withEndpoints(provider, server)
+      known.set(issuer, { server, askAgainAt: now() + keepMs })
+      return endpoints
+    } catch (error) {
+      if (signal.aborted)
+        throw new DoorwardError(
+          'provider-unavailable',
+          `${new URL(issuer).host} was not waited for`,
+        )
+      const isDown = error instanceof DoorwardError && error.code === 'provider-unavailable'
+      if (!old || !isDown) throw error
+      known.set(issuer, { server: old.server, askAgainAt: now() + keepOldMs })
+      return withEndpoints(provider, old.server)
+    }
   }
 }
 
@@ -42,9 +68,17 @@ export const createDiscover = (now: () => number = Date.now): Discover => {
 const unknownIssuer = 'https://issuer.invalid'
 
 const withEndpoints = (provider: Provider, discovered: AuthorizationServer): Endpoints => {
-  const { authorizationEndpoint, tokenEndpoint, revocationEndpoint, userinfoEndpoint } = provider
-  const authorization = authorizationEndpoint ?? discovered.authorization_endpoint
-  const token = tokenEndpoint ?? discovered.token_endpoint
+  const given: Readonly<Partial<Record<EndpointName, string | undefined>>> = {
+    authorization_endpoint: provider.authorizationEndpoint,
+    token_endpoint: provider.tokenEndpoint,
+    revocation_endpoint: provider.revocationEndpoint,
+    userinfo_endpoint: provider.userinfoEndpoint,
+    device_authorization_endpoint: provider.deviceAuthorizationEndpoint,
+  }
+  const endpoint = (name: EndpointName): string | undefined =>
+    given[name] ?? safeEndpoint(provider, name, discovered)
+  const authorization = endpoint('authorization_endpoint')
+  const token = endpoint('token_endpoint')
   if (!authorization || !token)
     throw new DoorwardError(
       'provider-misconfigured',
@@ -57,49 +91,33 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
       ...discovered,
       authorization_endpoint: authorization,
       token_endpoint: token,
-      ...(revocationEndpoint && { revocation_endpoint: revocationEndpoint }),
-      ...(userinfoEndpoint && { userinfo_endpoint: userinfoEndpoint }),
+      revocation_endpoint: endpoint('revocation_endpoint'),
+      userinfo_endpoint: endpoint('userinfo_endpoint'),
+      device_authorization_endpoint: endpoint('device_authorization_endpoint'),
     },
   }
 }
 
-const askIssuer = async (issuer: string, signal: AbortSignal): Promise<AuthorizationServer> => {
-  const url = new URL(issuer)
-  for (const algorithm of ['oidc', 'oauth2'] as const)
-    try {
-      const response = await discoveryRequest(url, { algorithm, ...requestOptions(issuer, signal) })
-      return await processDiscoveryResponse(url, response)
-    } catch (error) {
-      if (error instanceof DoorwardError) throw error
-      // No such document, or not one of this issuer: the other place may have it.
-    }
+/** An issuer on the internet must not send a browser or a token to an unsafe address or back to us. */
+const safeEndpoint = (
+  { name, issuer }: Provider,
+  endpointName: EndpointName,
+  discovered: AuthorizationServer,
+): string | undefined => {
+  const endpoint = discovered[endpointName]
+  if (endpoint === undefined) return undefined
+  if (isSafeEndpoint(endpoint, isLoopbackUrl(discovered.issuer))) return endpoint
   throw new DoorwardError(
     'provider-misconfigured',
-    `${url.host} has no metadata of the issuer ${issuer}`,
-    { hint: 'check the issuer in gateway.yaml, or set both endpoints instead' },
+    `the metadata of the issuer ${issuer} have a ${endpointName} that is not an https address`,
+    { hint: `set providers.${name}.${endpointName} in gateway.yaml if you know the right one` },
   )
 }
 
-/** An issuer on the internet must not send a browser or a token to an unsafe address or back to us. */
-const checkEndpoints = (issuer: string, server: AuthorizationServer): void => {
-  const endpoints = [
-    server.authorization_endpoint,
-    server.token_endpoint,
-    server.revocation_endpoint,
-    server.userinfo_endpoint,
-  ]
-  for (const endpoint of endpoints)
-    if (endpoint !== undefined && !isSafeEndpoint(endpoint, isLoopbackUrl(issuer)))
-      throw new DoorwardError(
-        'provider-misconfigured',
-        `the metadata of the issuer ${issuer} has an endpoint that is not an https address`,
-        { hint: 'set the endpoints in gateway.yaml' },
-      )
-}
-
-const isSafeEndpoint = (endpoint: unknown, isLocalIssuer: boolean): boolean => {
-  if (typeof endpoint !== 'string' || !URL.canParse(endpoint)) return false
-  const { protocol } = new URL(endpoint)
+const isSafeEndpoint = (endpoint: string, isLocalIssuer: boolean): boolean => {
+  if (!URL.canParse(endpoint)) return false
+  const { protocol, username, password } = new URL(endpoint)
+  if (username !== '' || password !== '') return false
   if (protocol === 'https:') return true
   return protocol === 'http:' && isLocalIssuer && isLoopbackUrl(endpoint)
 }

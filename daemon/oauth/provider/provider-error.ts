@@ -5,43 +5,45 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Provider } from './providers.ts'
 import { safeErrorCode } from '../login/read-callback.ts'
+import {
+  type RefusedClient,
+  isPassing,
+  tokenRefusalError,
+  tokenRefusalOf,
+} from './token-refusal.ts'
 
 /**
  * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its
- * `cause` holds the provider's whole answer, tokens included. Only an error code of RFC 6749 survives.
+ * `cause` holds the provider's whole answer, tokens included. Only an error code of RFC 6749 survives,
+ * and with the client that was refused by a token endpoint, what that code means for it.
  */
-export const providerError = (error: unknown, what: string): DoorwardError => {
+export const providerError = (
+  error: unknown,
+  what: string,
+  refused?: RefusedClient,
+): DoorwardError => {
   if (error instanceof DoorwardError) return error
+  const refusal = refused && tokenRefusalOf(error)
+  if (refusal) return tokenRefusalError(refusal, refused)
   const code = oauthErrorOf(error)
-  if (code && passingErrors.has(code))
+  if (code && isPassing(code))
     return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
       hint: 'try again later',
     })
   return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
-    hint: hintOf(error, code),
+    hint: code ? undefined : hintOf(error),
   })
 }
 
-/** RFC 6749 section 4.1.2.1; some send them from the token endpoint too. */
-const passingErrors = new Set(['server_error', 'temporarily_unavailable'])
-
 /** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
-export const refusalError = (
-  { name, title }: Pick<Provider, 'name' | 'title'>,
-  error: string,
-): DoorwardError => {
+export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {
+  const { name, title } = refused.provider
   if (error === 'access_denied')
     return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
       hint: `doorward oauth login ${name}`,
     })
-  const isPassing = passingErrors.has(error)
-  return new DoorwardError(
-    isPassing ? 'provider-unavailable' : 'provider-refused',
-    `${title} refused the login: ${error}`,
-    { hint: isPassing ? 'try again later' : 'check the client, its redirect URI and the scopes' },
-  )
+  return tokenRefusalError({ code: error }, refused)
 }
 
 /** The RFC 6749 error code a provider answered with, where it is safe to show. */
@@ -50,21 +52,9 @@ export const oauthErrorOf = (error: unknown): string | undefined =>
     ? safeErrorCode(error.error)
     : undefined
 
-const hintOf = (error: unknown, code: string | undefined): string | undefined => {
-  if (code) return hints[code]
-  if (error instanceof OperationProcessingError)
-    return error.code === JWT_TIMESTAMP_CHECK
-      ? 'the clock of this machine differs from the provider’s: set it, then log in again'
-      : 'the answer was not what the OAuth standard asks for: check the endpoints in gateway.yaml'
-  return undefined
-}
-
-const hints: Readonly<Record<string, string>> = {
-  invalid_client: 'check the client id and the client secret of your app',
-  unauthorized_client: 'check what kind of app the client id belongs to: it must be a desktop app',
-  invalid_grant: 'the approval was used or is too old: log in again',
-  invalid_scope:
-    'check the scopes: the provider does not know them or your app may not ask for them',
-  invalid_request: 'check the client secret and the redirect URI of your app',
-  redirect_uri_mismatch: 'register the redirect URI of doorward at the provider',
+const hintOf = (error: unknown): string | undefined => {
+  if (!(error instanceof OperationProcessingError)) return undefined
+  return error.code === JWT_TIMESTAMP_CHECK
+    ? 'the clock of this machine differs from the provider’s: set it, then log in again'
+    : 'the answer was not what the OAuth standard asks for: check the endpoints in gateway.yaml'
 }

@@ -62,7 +62,8 @@ export const findProvider = (name: string, gateway: Gateway): Provider => {
 /**
  * Lays an entry of gateway.yaml over a template. With an issuer of its own no endpoint of the template
  * stays. Another authorization endpoint means another issuer; and the tokens of another token endpoint
- * must not travel to the template's other endpoints.
+ * must not travel to the template's other endpoints. How a dialect asks for scopes goes with it, under
+ * whatever name: a second Slack workspace wants `user_scope` too.
  */
 export const mergeProvider = (
   name: string,
@@ -71,6 +72,8 @@ export const mergeProvider = (
 ): Provider => {
   const main = entry.issuer === undefined ? template : undefined
   const beside = entry.token_endpoint === undefined ? main : undefined
+  const dialect = entry.dialect ?? template?.dialect ?? 'standard'
+  const asking = dialect === 'standard' ? template : providerTemplates[dialect]
   return {
     name,
     title: template?.title ?? name,
@@ -81,12 +84,12 @@ export const mergeProvider = (
     userinfoEndpoint: entry.userinfo_endpoint ?? beside?.userinfoEndpoint,
     deviceAuthorizationEndpoint:
       entry.device_authorization_endpoint ?? beside?.deviceAuthorizationEndpoint,
-    dialect: entry.dialect ?? template?.dialect ?? 'standard',
+    dialect,
     apiUrl: entry.api_url ?? beside?.apiUrl,
     scopes: entry.scopes ?? template?.scopes ?? [],
-    scopeParameter: template?.scopeParameter ?? 'scope',
-    scopeSeparator: template?.scopeSeparator ?? ' ',
-    authorizationParameters: template?.authorizationParameters ?? {},
+    scopeParameter: asking?.scopeParameter ?? 'scope',
+    scopeSeparator: asking?.scopeSeparator ?? ' ',
+    authorizationParameters: asking?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? '127.0.0.1',
     callbackPort: entry.callback_port,
     clientId: entry.client_id,

@@ -84,3 +84,54 @@ const failureOf = (error: unknown): string => {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
   return code === undefined ? 'cannot be reached' : `cannot be reached (${code})`
 }
+
+export type ProviderRequest = {
+  /** Default GET. */
+  readonly method?: 'GET' | 'POST' | 'DELETE'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly form?: Readonly<Record<string, string>>
+  readonly json?: unknown
+}
+
+/** The body is empty where the answer is no JSON object. */
+export type ProviderReply = {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Asks an API of a provider, under the same rules as every request to one. Throws `provider-unavailable`,
+ * or `provider-misconfigured` for an address that is neither https nor loopback.
+ */
+export const askProvider = async (
+  url: string,
+  { method = 'GET', headers, form, json }: ProviderRequest,
+  signal: AbortSignal,
+): Promise<ProviderReply> => {
+  const options = requestOptions(url, signal)
+  if (new URL(url).protocol !== 'https:' && !options[allowInsecureRequests])
+    throw new DoorwardError(
+      'provider-misconfigured',
+      `${new URL(url).host} is not asked in the clear`,
+    )
+  const response = await options[customFetch](url, {
+    method,
+    headers: {
+      accept: 'application/json',
+      ...(json !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: form ? new URLSearchParams(form) : json === undefined ? null : JSON.stringify(json),
+    signal: options.signal,
+  })
+  const body: unknown = await response.json().catch(() => undefined)
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body)
+  return {
+    status: response.status,
+    body: isObject ? (body as Readonly<Record<string, unknown>>) : {},
+  }
+}
+
+/** The error of an answer that is a refusal; `word` is the provider's own, where it is safe to show. */
+export const refusedBy = (url: string, { status }: ProviderReply, word?: string): DoorwardError =>
+  new DoorwardError('provider-refused', `${new URL(url).host} answered ${word ?? status}`)

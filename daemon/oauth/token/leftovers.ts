@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { type Home, readSecretFile } from '../../../shared/home.ts'
 import { syncFolder } from '../../../shared/write-whole.ts'
 import { isProviderName } from '../provider/providers.ts'
-import { sentBefore } from './refresh-journal.ts'
-import { parseRecord, readToken, tokenPath } from './token-file.ts'
+import { forgetSent, sentBefore } from './refresh-journal.ts'
+import { parseRecord, readToken, tokenPath, tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
 
 /**
@@ -26,7 +26,17 @@ export const takeUpLeftovers = async (home: Home): Promise<string[]> => {
       await unlink(join(folder, name)).catch(() => undefined)
     await syncFolder(folder)
   }
+  for (const provider of await tokenProviders(home)) await forgetStaleNote(home, provider)
   return taken
+}
+
+/** A note of a refresh token that is not the stored one has nothing to say any more. */
+const forgetStaleNote = async (home: Home, provider: string): Promise<void> => {
+  const stored = await readToken(home, provider).catch(() => undefined)
+  const refreshToken = stored?.refreshToken
+  if (refreshToken === undefined) return
+  if ((await sentBefore(home, provider, refreshToken)) === undefined)
+    await forgetSent(home, provider)
 }
 
 /** Only the whole answer to the very refresh token that is stored and was noted as sent. */

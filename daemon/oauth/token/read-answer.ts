@@ -11,11 +11,13 @@ export const standardAnswer = async (
   { isIssuerKnown }: Endpoints,
 ): Promise<Response> => {
   const text = await response.text()
-  const { headers } = response
+  const headers = new Headers(response.headers)
   const document = objectIn(text)
   if (!document) return new Response(text || null, { status: response.status, headers })
   const { status, body } = dialect.normalise({ status: response.status, body: document })
   const { id_token: _, ...rest } = body
+  // The library would take a challenge (RFC 6749 section 5.2 has one with 401) for all that was said.
+  if (typeof body['error'] === 'string') headers.delete('www-authenticate')
   return new Response(JSON.stringify(isIssuerKnown ? body : rest), { status, headers })
 }
 

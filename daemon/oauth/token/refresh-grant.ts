@@ -51,7 +51,8 @@ export const refreshGrant = async (
     if (error instanceof DoorwardError) throw error
     if (oauthErrorOf(error) === 'invalid_grant')
       return { kind: 'ended', providerTime: timeIn(error) }
-    throw providerError(error, `${new URL(server.token_endpoint).host} refused to renew the token`)
+    const { host } = new URL(server.token_endpoint)
+    throw providerError(error, `${host} refused to renew the token`, { provider, client })
   }
 }
 

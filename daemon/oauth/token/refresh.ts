@@ -95,6 +95,7 @@ export const createRefresh = (
     refresh,
     /** True while the newest tokens of a provider could not be written to the disk. */
     isUnsaved: (provider: string): boolean => unsaved.has(provider),
+    unsaved: (provider: string): TokenRecord | undefined => unsaved.get(provider),
     /** Lets go of them: a login or logout has made them void. */
     forgetUnsaved: (provider: string): void => void unsaved.delete(provider),
   }

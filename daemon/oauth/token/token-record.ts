@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Account, TokenSummary } from '../../../shared/api.ts'
 import type { Grant } from './grant.ts'
+import { missingScopes } from './missing-scopes.ts'
 import type { Attempt } from '../login/pending.ts'
 
 /** One file in `tokens/`. Fields that a newer version wrote are kept. */
@@ -24,6 +25,8 @@ export const tokenRecordSchema = z.looseObject({
   refreshExpiresAt: z.iso.datetime().optional(),
   /** Set once the provider has refused the refresh token: why, in words, and when. */
   ended: z.object({ at: z.iso.datetime(), cause: z.string() }).optional(),
+  /** True once the provider was seen to end a new login together with the tokens of an older one. */
+  endsTogether: z.boolean().optional(),
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
@@ -80,16 +83,34 @@ const timeAfter = (start: number, seconds: number | undefined): string | undefin
 /** In seconds; a longer lifetime would not fit a date. */
 const tenYears = 10 * 365 * 24 * 60 * 60
 
-/** What others may know of a token record: never a value. `now` in milliseconds since 1970. */
-export const summaryOf = (record: TokenRecord, now: number): TokenSummary => ({
+/**
+ * What others may know of a token record: never a value. `now` in milliseconds since 1970; `implied` are
+ * the scopes that the provider grants with others.
+ */
+export const summaryOf = (
+  record: TokenRecord,
+  now: number,
+  implied: Readonly<Record<string, readonly string[]>> = {},
+): TokenSummary => ({
   provider: record.provider,
   status: statusOf(record, now),
   account: record.account && { id: record.account.id, name: record.account.name },
   scopes: record.scopes,
+  ...missingIn(record, implied),
   expiresAt: record.expiresAt,
   refreshable: record.refreshToken !== undefined && !record.ended,
   obtainedAt: record.obtainedAt,
 })
+
+/** What the login asked for and was not given; nothing where nothing is missing. */
+export const missingIn = (
+  { requestedScopes, scopes, refreshToken }: TokenRecord,
+  implied: Readonly<Record<string, readonly string[]>>,
+): { readonly missingScopes?: string[] } => {
+  const granted = { scopes, hasRefreshToken: refreshToken !== undefined }
+  const missing = missingScopes(requestedScopes ?? [], granted, implied)
+  return missing.length === 0 ? {} : { missingScopes: missing }
+}
 
 const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {
   if (record.ended) return 'needs-login'

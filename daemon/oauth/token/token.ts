@@ -27,6 +27,8 @@ export type Tokens = {
    * an expired one from being renewed.
    */
   readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
+  /** The newest tokens of a provider, where they could not be written to the disk. */
+  readonly unsaved: (provider: string) => TokenRecord | undefined
   /** Tells that a login or logout has changed the file of a provider. */
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
@@ -55,7 +57,7 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
-  const { refresh, isUnsaved, forgetUnsaved } = createRefresh(
+  const { refresh, isUnsaved, unsaved, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
     inTurn,
@@ -203,6 +205,7 @@ export const createTokens = (
 
   return {
     access,
+    unsaved,
     changed: (provider) => {
       forgetUnsaved(provider)
       last.delete(provider)

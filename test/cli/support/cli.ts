@@ -8,6 +8,8 @@ export type CliOptions = {
   readonly home?: Home
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly stdin?: string
+  /** Leaves standard input open, for the test to write to. */
+  readonly keepStdin?: boolean
 }
 
 export type CliResult = {
@@ -31,7 +33,7 @@ export const start = (args: readonly string[], options: CliOptions = {}): ChildP
   })
   child.stdin?.on('error', () => undefined)
   if (options.stdin !== undefined) child.stdin?.end(options.stdin)
-  else child.stdin?.end()
+  else if (!options.keepStdin) child.stdin?.end()
   return child
 }
 

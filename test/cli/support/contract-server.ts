@@ -7,7 +7,12 @@ import type { Home } from '../../../shared/home.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../../../shared/identity.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
-export type Call = { readonly method: string; readonly path: string; readonly body: unknown }
+export type Call = {
+  readonly method: string
+  readonly path: string
+  readonly body: unknown
+  readonly userAgent: string | undefined
+}
 
 export type ContractServer = {
   readonly home: Home
@@ -44,6 +49,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
       method: request.method ?? '',
       path: request.url ?? '',
       body: body === '' ? undefined : (JSON.parse(body) as unknown),
+      userAgent: request.headers['user-agent'],
     }
     calls.push(call)
     const given = answer(call, response)

@@ -9,7 +9,7 @@ import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../../../support/authorization-server.ts'
-import { approve, browse, visit } from '../../../support/browser.ts'
+import { approve, browse, visit, textOf } from '../../../support/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 
 describe('end of a login', () => {
@@ -160,7 +160,8 @@ describe('end of a login', () => {
     })
     const page = await browse(authorizationUrl)
     assert.equal(page.status, 400)
-    assert.match(page.text, /Check the client id and the client secret/)
+    assert.match(page.text, /Compare both with the settings of the app/)
+    assert.match(textOf(page.text), /oauth login mine --client-secret-stdin/)
     const { error } = await app.ended(loginId)
     assert.equal(error?.code, 'provider-refused')
     assert.match(error?.message ?? '', /invalid_client/)

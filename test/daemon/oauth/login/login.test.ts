@@ -106,6 +106,7 @@ describe('login', () => {
       provider: 'mine',
       removed: true,
       revokedAtProvider: true,
+      detail: 'refresh token and access token revoked',
     })
     assert.deepEqual(await readdir(app.home.tokens), [])
     assert.equal(await server.isRefreshTokenAlive(record['refreshToken'] ?? ''), false)

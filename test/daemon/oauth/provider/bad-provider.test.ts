@@ -6,6 +6,7 @@ import { afterEach, describe, it } from 'mocha'
 import type { Login, Logout } from '../../../../shared/api.ts'
 import { visit } from '../../../support/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { filesIn } from '../../../support/temporary.ts'
 import { type Script, sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
 
 describe('provider that misbehaves', () => {
@@ -148,7 +149,8 @@ describe('provider that misbehaves', () => {
     sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' })
     assert.equal((await page).status, 303)
     assert.equal((await app.ended(loginId)).status, 'cancelled')
-    assert.deepEqual(await readdir(app.home.tokens), [])
+    await app.oauth.close()
+    assert.deepEqual(await filesIn(app.home.tokens), [])
     assert.deepEqual(app.events, [])
   })
 
@@ -164,8 +166,8 @@ describe('provider that misbehaves', () => {
     await logIn()
     const { status, body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine?forget=true')
     assert.deepEqual([status, body.revokedAtProvider], [200, false])
-    assert.match(body.detail ?? '', /answered 500/)
-    assert.deepEqual(await readdir(app.home.tokens), [])
+    assert.match(body.detail ?? '', /answered 500; it is tried again until 20/)
+    assert.match((await filesIn(app.home.tokens)).join(' '), /^revoke\/mine-[0-9a-f]{16}\.json$/)
     assert.deepEqual(await readdir(app.home.clients), [])
   })
 

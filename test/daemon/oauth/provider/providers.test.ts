@@ -78,6 +78,18 @@ describe('providers', () => {
     assert.equal(provider.tokenEndpoint, at('token'))
   })
 
+  it('asks a second workspace as its dialect does', () => {
+    const { scopeParameter, scopeSeparator, title, issuer } = find('slack-work', {
+      dialect: 'slack',
+      authorization_endpoint: at('authorize'),
+      token_endpoint: at('token'),
+    })
+    assert.deepEqual(
+      [scopeParameter, scopeSeparator, title, issuer],
+      ['user_scope', ',', 'slack-work', undefined],
+    )
+  })
+
   it('refuses a provider that does not say where to log in', () => {
     for (const entry of [{ client_id: 'x' }, { token_endpoint: at('token') }])
       assert.throws(() => find('mine', entry), { code: 'provider-misconfigured' })

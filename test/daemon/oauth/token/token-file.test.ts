@@ -178,13 +178,10 @@ describe('token file', () => {
   })
 
   it('answers the same over HTTP', async () => {
-    await writeFile(join(home.tokens, 'google.json'), '{', { mode: 0o600 })
     await writeFile(path, JSON.stringify(record))
     await chmod(path, 0o640)
     const app = await startOAuthApp({ gateway: {}, home })
     try {
-      const damaged = await app.send('DELETE', '/oauth/tokens/google')
-      assert.deepEqual([damaged.status, damaged.body.code], [409, 'token-file-damaged'])
       const insecure = await app.send('DELETE', '/oauth/tokens/github')
       assert.deepEqual([insecure.status, insecure.body.code], [409, 'token-file-insecure'])
       assert.equal(insecure.body.hint, `chmod 600 ${path}`)

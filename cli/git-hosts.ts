@@ -1,0 +1,85 @@
+import { DoorwardError } from '../shared/errors.ts'
+
+/** A place that git may send a provider's token to: exactly this protocol, host and port. */
+export type GitHost = { readonly provider: string; readonly origin: string }
+
+/** What git wants a password for, as it writes it (git-credential(1), "input/output format"). */
+export type GitQuestion = {
+  readonly protocol: string
+  readonly host: string
+  readonly username: string | undefined
+}
+
+const builtIn = 'https://github.com/login/oauth/authorize'
+
+/**
+ * Where the tokens of github, and of other providers that speak its dialect, belong: the host that a
+ * login goes to, by the value of gateway.yaml. Plain http counts on loopback alone.
+ */
+export const gitHosts = (gateway: unknown): GitHost[] => {
+  const providers = valueOf(gateway, 'providers')
+  const names = typeof providers === 'object' ? Object.keys(providers ?? {}) : []
+  const textOf = (name: string, key: string): string | undefined => {
+    const text = valueOf(valueOf(providers, name), key)
+    return typeof text === 'string' && text !== '' ? text : undefined
+  }
+  const speakers = names.filter((name) => textOf(name, 'dialect') === 'github')
+  return [...new Set(['github', ...speakers])].flatMap((provider) => {
+    const address =
+      textOf(provider, 'authorization_endpoint') ??
+      textOf(provider, 'issuer') ??
+      (provider === 'github' ? builtIn : '')
+    if (!URL.canParse(address)) return []
+    const { origin, protocol, hostname } = new URL(address)
+    if (!(protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))) return []
+    // Gists are repositories of the same account at a host of their own.
+    const others = origin === 'https://github.com' ? ['https://gist.github.com'] : []
+    return [origin, ...others].map((one) => ({ provider, origin: one }))
+  })
+}
+
+/** The provider whose token belongs to what git asks for, if any does. */
+export const providerAt = (
+  { protocol, host }: GitQuestion,
+  hosts: readonly GitHost[],
+): string | undefined => {
+  // Only a plain host: a URL would also take the name and path that it may be given as.
+  if (!/^(https?)$/.test(protocol) || !/^([\w.-]+|\[[\da-f:]+\])(:\d{1,5})?$/i.test(host))
+    return undefined
+  const address = `${protocol}://${host}`
+  if (!URL.canParse(address)) return undefined
+  const { origin } = new URL(address)
+  return hosts.find((known) => known.origin === origin)?.provider
+}
+
+/**
+ * Reads what git writes: `key=value` lines up to an empty one; the last of a key counts. Throws `usage`
+ * for a line that is none, or for a control character in what counts here.
+ */
+export const readQuestion = (text: string): GitQuestion => {
+  const values = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    if (line === '') break
+    const at = line.indexOf('=')
+    const isOurs = /^(protocol|host|username)=/.test(line)
+    if (at < 1 || (isOurs && /[\u0000-\u001f\u007f]/.test(line)))
+      throw new DoorwardError('usage', 'standard input is not what git asks a credential helper', {
+        hint: 'lines such as protocol=https and host=github.com, then an empty one',
+      })
+    values.set(line.slice(0, at), line.slice(at + 1))
+  }
+  const username = values.get('username')
+  return {
+    protocol: values.get('protocol') ?? '',
+    host: values.get('host') ?? '',
+    username: username === '' ? undefined : username,
+  }
+}
+
+const isLoopback = (hostname: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+
+const valueOf = (map: unknown, key: string): unknown =>
+  typeof map === 'object' && map !== null && Object.hasOwn(map, key)
+    ? (map as Record<string, unknown>)[key]
+    : undefined

@@ -1,0 +1,27 @@
+import { accessTokenOf } from './access-token.ts'
+import type { Context } from './context.ts'
+import { providerNameOf } from './provider-name.ts'
+import { withDaemon } from './reach-daemon.ts'
+
+export type TokenOptions = {
+  /** Seconds. */
+  readonly minValidity?: number
+}
+
+/**
+ * Prints the fresh access token alone, or with `--json` the daemon's whole answer. Throws
+ * `not-logged-in` or `needs-login`, which end with 4, or `provider-unavailable`.
+ */
+export const printToken = async (
+  context: Context,
+  [typed = '']: string[],
+  { minValidity }: TokenOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const provider = providerNameOf(typed)
+  const answer = await withDaemon(context, async (client) =>
+    accessTokenOf(client, provider, minValidity),
+  )
+  if (terminal.json) terminal.printJson(answer)
+  else terminal.print(answer.accessToken)
+}

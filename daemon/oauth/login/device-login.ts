@@ -1,0 +1,132 @@
+import type { StartedDeviceLogin } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Grant } from '../token/grant.ts'
+import { type DeviceClient, askForGrant, requestDeviceCode } from './device-code.ts'
+import {
+  type Attempt,
+  type DeviceAttempt,
+  type Outcome,
+  type PendingLogins,
+  randomText,
+} from './pending.ts'
+import { nextPace, paceOf, waitMsOf } from './poll-pace.ts'
+import type { Wait } from './wait.ts'
+
+export type DeviceLogins = {
+  readonly start: (who: DeviceClient, scopes: readonly string[]) => Promise<StartedDeviceLogin>
+  /** Resolves when no provider is being asked any more; to be called when all logins have ended. */
+  readonly close: () => Promise<void>
+}
+
+type Dependencies = {
+  readonly pending: PendingLogins
+  readonly saveGrant: (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
+  /** Aborted when the daemon stops. */
+  readonly stopping: AbortSignal
+  /** How long a login may wait for its person, in milliseconds. */
+  readonly loginTimeoutMs: number
+  readonly knownError: (error: unknown) => DoorwardError
+  readonly wait: Wait
+}
+
+/** What an answer that is on its way when the daemon stops still gets. */
+const graceMs = 2000
+
+/*
+ * One login by device code (RFC 8628), for which no port is opened. start: the provider gives a code for
+ * the person and one for us. The person enters theirs in any browser. Meanwhile the token endpoint is
+ * asked, no faster than the provider wants it, until there is a grant or the login has ended: by the
+ * provider's word, by the clock, or cancelled. A request that is under way is not broken off by that,
+ * since its answer may be the tokens.
+ */
+export const createDeviceLogins = ({
+  pending,
+  saveGrant,
+  stopping,
+  loginTimeoutMs,
+  knownError,
+  wait,
+}: Dependencies): DeviceLogins => {
+  const requests = new AbortController()
+  const running = new Set<Promise<void>>()
+
+  const refuseWhenStopping = (): void => {
+    if (stopping.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
+  }
+
+  const start: DeviceLogins['start'] = async (who, scopes) => {
+    refuseWhenStopping()
+    const authorization = await requestDeviceCode(who, scopes, stopping)
+    refuseWhenStopping()
+    const now = Date.now()
+    const lifetimeMs = (authorization.lifetimeSeconds ?? Infinity) * 1000
+    const attempt: DeviceAttempt = {
+      kind: 'device',
+      loginId: randomText(),
+      ...who,
+      scopes,
+      expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs),
+      control: new AbortController(),
+    }
+    pending.add(attempt, now)
+    const run = finish(attempt, authorization.deviceCode, authorization.intervalSeconds)
+    running.add(run)
+    void run.finally(() => running.delete(run))
+    const { userCode, verificationUrl, verificationUrlComplete } = authorization
+    return {
+      loginId: attempt.loginId,
+      provider: who.provider.name,
+      verificationUrl,
+      ...(verificationUrlComplete !== undefined && { verificationUrlComplete }),
+      userCode,
+      scopes: [...scopes],
+      expiresAt: new Date(attempt.expiresAt).toISOString(),
+    }
+  }
+
+  /** Never throws. */
+  const finish = async (
+    attempt: DeviceAttempt,
+    deviceCode: string,
+    intervalSeconds: number | undefined,
+  ): Promise<void> => {
+    const { signal } = attempt.control
+    let outcome: Outcome
+    try {
+      const grant = await untilGranted(attempt, deviceCode, intervalSeconds)
+      if (!grant) return
+      if (!signal.aborted) pending.consume(attempt)
+      outcome = await saveGrant(attempt, grant, AbortSignal.any([signal, stopping]))
+    } catch (error) {
+      const known = knownError(error)
+      outcome = { status: known.code === 'login-expired' ? 'expired' : 'failed', error: known }
+    }
+    if (!signal.aborted) pending.settle(attempt, outcome)
+  }
+
+  /** The grant, or undefined when the login ended before there was one. */
+  const untilGranted = async (
+    attempt: DeviceAttempt,
+    deviceCode: string,
+    intervalSeconds: number | undefined,
+  ): Promise<Grant | undefined> => {
+    const { signal } = attempt.control
+    let pace = paceOf(intervalSeconds)
+    for (;;) {
+      await wait(waitMsOf(pace), signal)
+      if (signal.aborted) return undefined
+      const answer = await askForGrant(attempt, deviceCode, requests.signal)
+      if (typeof answer !== 'string') return answer
+      pace = nextPace(pace, answer)
+    }
+  }
+
+  return {
+    start,
+    close: async () => {
+      const timer = setTimeout(() => requests.abort(), graceMs)
+      await Promise.all(running)
+      clearTimeout(timer)
+    },
+  }
+}

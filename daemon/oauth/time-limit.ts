@@ -1,0 +1,22 @@
+/** Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one. */
+export const withTimeLimit = async <Result>(
+  limitMs: number,
+  signal: AbortSignal,
+  task: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> => {
+  const control = new AbortController()
+  const abort = (): void => control.abort(signal.reason)
+  // Named as `AbortSignal.timeout` names it: so a request says that nobody answered in time.
+  const timer = setTimeout(
+    () => control.abort(new DOMException('the time is over', 'TimeoutError')),
+    limitMs,
+  )
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await task(control.signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { chmod, stat, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import type { Login } from '../../shared/api.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import {
+  type CliOptions,
+  hasTerminal,
+  resultOf,
+  run,
+  start,
+  startOnTerminal,
+  untilSaid,
+} from './support/cli.ts'
+import { authorized, pending, startLoginServer } from './support/login-server.ts'
+
+const ada = { id: '2', name: 'ada' }
+const redirected = 'http://127.0.0.1:53174/callback?code=k&state=s'
+
+describe('cli: oauth login', () => {
+  const loggedIn = async (
+    answer: Login,
+    options: Parameters<typeof startLoginServer>[1] = {},
+    args: readonly string[] = [],
+  ) => {
+    const server = await startLoginServer([answer], options)
+    const { home } = server
+    const result = await run(['oauth', 'login', 'github', '--no-browser', ...args], { home })
+    await server.close()
+    return result
+  }
+
+  it('says whose login it takes the place of, before the page is opened', async () => {
+    const cases = [
+      [{ status: 'ok', account: ada }, /^you are logged in to github as ada; this login takes/],
+      [{ status: 'expired', account: null }, /^you are logged in to github; this login takes/],
+      [{ status: 'needs-login', account: ada }, /^the login to github as ada is over; this one/],
+    ] as const
+    for (const [token, expected] of cases) {
+      const tokens = [
+        { provider: 'slack', status: 'ok', account: ada } as const,
+        { provider: 'github', ...token },
+      ]
+      assert.match((await loggedIn(authorized, { tokens })).stderr, expected)
+    }
+    assert.match((await loggedIn(authorized)).stderr, /^open this page/)
+  })
+
+  it('says plainly that another account was replaced', async () => {
+    const { code, stdout, stderr } = await loggedIn({ ...authorized, replaced: ada })
+    assert.deepEqual([code, stdout], [0, 'logged in to github as octocat\n'])
+    assert.match(stderr, /^replaced: you were logged in to github as ada$/m)
+  })
+
+  it('shows what was not granted, with the command that asks for all of it', async () => {
+    const { code, stdout, stderr } = await loggedIn(
+      { ...authorized, missingScopes: ['https://www.googleapis.com/auth/calendar', 'x;id'] },
+      { start: { scopes: ['repo', 'https://www.googleapis.com/auth/calendar', 'x;id'] } },
+    )
+    assert.deepEqual([code, stdout], [0, 'logged in to github as octocat\n'])
+    assert.match(stderr, /^not granted: calendar, x;id$/m)
+    assert.match(
+      stderr,
+      /^hint: doorward oauth login github --scopes 'repo,https:\/\/www\.googleapis\.com\/auth\/calendar,x;id'$/m,
+    )
+  })
+
+  it('ends with the cause and the way out that the daemon gives', async () => {
+    const error = { code: 'provider-refused', message: 'no secret', hint: 'it is at example.com' }
+    const failed: Login = { ...pending, status: 'failed', error }
+    const { code, stderr } = await loggedIn(failed)
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /^doorward: login to github failed: no secret\nhint: it is at example\.com$/m,
+    )
+    const expired: Login = {
+      ...pending,
+      status: 'expired',
+      error: { code: 'login-expired', message: 'the login to github was not finished in time' },
+    }
+    assert.match(
+      (await loggedIn(expired)).stderr,
+      /^doorward: the login to github was not finished in time\nhint: doorward oauth login github$/m,
+    )
+  })
+
+  it('says that it is done when Ctrl-C comes too late', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const tooLate = { code: 'login-not-pending', detail: 'this login is saving' }
+    const server = await startLoginServer(['open', authorized], { cancel: [409, tooLate] })
+    const child = startOnTerminal('oauth login github --no-browser', server)
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /waiting for you/)
+    child.stdin?.write('\u0003')
+    assert.match((await ended).stdout, /logged in to github as octocat/)
+    await server.close()
+  })
+
+  it('shows how long it has waited', async function () {
+    if (!hasTerminal()) return this.skip()
+    const server = await startLoginServer(['open'])
+    const child = startOnTerminal('oauth login github --no-browser', server)
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /waiting for you at github \(0:01\), Ctrl-C cancels/)
+    child.stdin?.write('\u0003')
+    const { code, stdout } = await ended
+    await server.close()
+    assert.equal(code, 130)
+    assert.match(stdout, /the login to github is cancelled\r\n$/)
+  })
+
+  describe('over ssh', () => {
+    const ssh = { SSH_CONNECTION: '203.0.113.9 5000 203.0.113.5 22', SSH_TTY: '/dev/pts/9' }
+
+    it('opens no browser, and tells the ways without one', async function () {
+      if (process.platform === 'win32') return this.skip()
+      const folder = await temporaryFolder()
+      const opened = join(folder, 'opened')
+      await writeFile(join(folder, 'browser'), `#!/bin/sh\ntouch '${opened}'\n`)
+      await chmod(join(folder, 'browser'), 0o700)
+      const env = {
+        ...ssh,
+        BROWSER: 'browser',
+        DISPLAY: ':0',
+        PATH: `${folder}${delimiter}${process.env['PATH']}`,
+      }
+      const server = await startLoginServer([authorized])
+      const { stderr } = await run(['oauth', 'login', 'github'], { home: server.home, env })
+      await server.close()
+      await assert.rejects(stat(opened), { code: 'ENOENT' })
+      assert.match(stderr, /^ {2}ssh -N -L 53174:127\.0\.0\.1:53174 \S+@203\.0\.113\.5$/m)
+      assert.match(stderr, /--paste/)
+      assert.doesNotMatch(stderr, /paste the address/)
+    })
+
+    /** A login on a terminal that waits for the browser, until something is pasted. */
+    const asking = async (env: CliOptions['env'], args = '') => {
+      let browserWins: () => void = () => undefined
+      const finished = (response: ServerResponse) => response.end(JSON.stringify(authorized))
+      const server = await startLoginServer(['open'], {
+        redirect: ({ body }) => {
+          if (!(body as { url: string }).url.includes('state=s'))
+            return [400, { code: 'callback-invalid', detail: 'the state is not of this login' }]
+          browserWins()
+          return [200, authorized]
+        },
+        waiting: (response) => {
+          browserWins = () => finished(response)
+        },
+      })
+      const child = startOnTerminal(`oauth login github ${args}`, { home: server.home, env })
+      const ended = resultOf(child)
+      await untilSaid(child, 'stdout', /or paste> /)
+      return { server, child, ended, browserWins: () => browserWins() }
+    }
+
+    it('takes what is pasted on a terminal by itself, however long it is', async function () {
+      if (!hasTerminal()) return this.skip()
+      const { server, child, ended } = await asking(ssh)
+      const refused = untilSaid(child, 'stdout', /the state is not of this login/)
+      child.stdin?.write('http://127.0.0.1:53174/callback?state=wrong\r')
+      await refused
+      const long = `${redirected}&more=${'x'.repeat(6000)}`
+      child.stdin?.write(`${long}\r`)
+      const { code, stdout } = await ended
+      await server.close()
+      assert.equal(code, 0, stdout)
+      assert.match(stdout, /logged in to github as octocat/)
+      const pasted = server.calls.filter(({ path }) => path.endsWith('/redirect')).at(-1)
+      assert.deepEqual(pasted?.body, { url: long })
+    })
+
+    it('is as well finished by the browser, with something half typed', async function () {
+      if (!hasTerminal()) return this.skip()
+      const { server, child, ended, browserWins } = await asking({}, '--no-browser --paste')
+      const echoed = untilSaid(child, 'stdout', /http:\/\/127/)
+      child.stdin?.write('http://127')
+      await echoed
+      browserWins()
+      const { code, stdout } = await ended
+      await server.close()
+      assert.equal(code, 0)
+      assert.match(stdout, /logged in to github as octocat\r\n$/)
+      assert.ok(!server.calls.some(({ path }) => path.endsWith('/redirect')))
+    })
+
+    it('is cancelled by Ctrl-C at the prompt', async function () {
+      if (!hasTerminal()) return this.skip()
+      const { server, child, ended } = await asking(ssh)
+      child.stdin?.write('\u0003')
+      const { code, stdout } = await ended
+      await server.close()
+      assert.equal(code, 130)
+      assert.match(stdout, /the login to github is cancelled\r\n$/)
+      assert.ok(server.calls.some(({ method }) => method === 'DELETE'))
+    })
+  })
+
+  it('ends when the browser wins though standard input stays open', async () => {
+    const server = await startLoginServer([pending, authorized])
+    const child = start(['oauth', 'login', 'github', '--paste', '--no-browser'], {
+      home: server.home,
+      keepStdin: true,
+    })
+    assert.equal((await resultOf(child)).code, 0)
+    await server.close()
+  })
+
+  it('says nothing of a pasted address that came after the browser', async () => {
+    const server = await startLoginServer([pending, authorized], {
+      redirect: () => [409, { code: 'login-not-pending', detail: 'this login is authorized' }],
+    })
+    const { code, stderr } = await run(['oauth', 'login', 'github', '--paste', '--no-browser'], {
+      home: server.home,
+      stdin: `${redirected}\n`,
+    })
+    await server.close()
+    assert.equal(code, 0)
+    assert.doesNotMatch(stderr, /authorized|doorward:/)
+  })
+})

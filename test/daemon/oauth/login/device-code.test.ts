@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { Login, StartedDeviceLogin } from '../../../../shared/api.ts'
+import {
+  type GitHubOptions,
+  type GitHubProvider,
+  startGitHubProvider,
+} from '../../../support/github-provider.ts'
+import { type ManualTime, createManualTime } from '../../../support/manual-time.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { filesIn } from '../../../support/temporary.ts'
+
+/** What GitHub answers with, with a page at this origin. */
+const codeAnswer = (origin: string) => ({
+  device_code: '3584d83530557fdd1f46af8289938c8ef79f9dc5',
+  user_code: 'WDJB-MJHT',
+  verification_uri: `${origin}/login/device`,
+  expires_in: 900,
+  interval: 5,
+})
+
+describe('device code at GitHub', () => {
+  let github: GitHubProvider
+  let app: OAuthApp
+  let time: ManualTime
+  let stop = async (): Promise<void> => undefined
+
+  beforeEach(() => startAt())
+  afterEach(() => stop())
+
+  const startAt = async (options: GitHubOptions = {}, entry: object = {}) => {
+    await stop()
+    const [provider, clock] = [
+      await startGitHubProvider({ hasDeviceFlow: true, ...options }),
+      createManualTime(),
+    ]
+    const started = await startOAuthApp({
+      wait: clock.wait,
+      env: { SECRET: provider.client.secret },
+      gateway: {
+        providers: { github: { ...provider.gatewayEntry, scopes: ['repo', 'user'], ...entry } },
+      },
+    })
+    ;[github, time, app] = [provider, clock, started]
+    stop = async () => {
+      await started.close()
+      provider.close()
+    }
+  }
+  const start = async (): Promise<StartedDeviceLogin> => {
+    const { status, body } = await app.send<StartedDeviceLogin>('POST', '/oauth/start', {
+      provider: 'github',
+      device: true,
+    })
+    assert.equal(status, 201, JSON.stringify(body))
+    return body
+  }
+  const polls = () => github.requests.filter(({ path }) => path === '/login/oauth/access_token')
+  const says = (body: object, status = 200) =>
+    github.fail({ path: '/login/oauth/access_token', status, body })
+  const nothingIsKept = async () => {
+    assert.deepEqual(await filesIn(app.home.tokens), [])
+    assert.deepEqual(await readdir(app.home.clients), [])
+  }
+  /** Starts, lets the poll be answered with this, and gives how the login ended. */
+  const endWith = async (body: object, status = 200): Promise<Login> => {
+    const { loginId } = await start()
+    says(body, status)
+    ;(await time.next()).pass()
+    return app.ended(loginId)
+  }
+
+  it('waits as told, and ends in tokens and an account', async () => {
+    const started = await start()
+    assert.equal(started.verificationUrl, `${github.origin}/login/device`)
+    assert.equal(started.userCode, 'WDJB-MJHT')
+    const left = Date.parse(started.expiresAt) - Date.now()
+    assert.ok(left > 590_000 && left <= 600_000, String(left))
+    const first = await time.next()
+    assert.equal(first.ms, 1000)
+    first.pass()
+    ;(await time.next()).pass()
+    const login = await app.ended(started.loginId)
+    assert.deepEqual(login.account, { id: '583231', name: 'octocat' })
+    const text = await readFile(join(app.home.tokens, 'github.json'), 'utf8')
+    assert.deepEqual((JSON.parse(text) as { scopes: string[] }).scopes, ['repo', 'user'])
+    assert.equal(polls().length, 2)
+  })
+
+  it('sends no client secret, even where one is known', async () => {
+    await startAt({ devicePolls: 0 }, { client_secret_env: 'SECRET' })
+    const { loginId } = await start()
+    ;(await time.next()).pass()
+    assert.equal((await app.ended(loginId)).status, 'authorized')
+    const sent = github.requests.filter(({ method }) => method === 'POST')
+    assert.equal(sent.length, 2)
+    for (const { form, headers } of sent) {
+      assert.equal(form.get('client_id'), github.client.id)
+      assert.deepEqual([form.has('client_secret'), headers.authorization], [false, undefined])
+    }
+  })
+
+  it('slows down by 5 s each time it is asked to', async () => {
+    await start()
+    says({ error: 'slow_down', interval: 10 })
+    ;(await time.next()).pass()
+    const second = await time.next()
+    assert.equal(second.ms, 6000)
+    says({ error: 'slow_down' }, 400)
+    second.pass()
+    const third = await time.next()
+    assert.equal(third.ms, 11_000)
+    third.pass()
+    assert.equal((await time.next()).ms, 11_000)
+  })
+
+  it('backs off while GitHub cannot be reached, and goes on when it can', async () => {
+    const { loginId } = await start()
+    const path = '/login/oauth/access_token'
+    github.fail({ path, status: 503 })
+    github.fail({ path, status: 429 })
+    github.fail({ path, isAnswerLost: true })
+    const waits = []
+    for (let polled = 0; polled < 4; polled += 1) {
+      const wait = await time.next()
+      waits.push(wait.ms)
+      wait.pass()
+    }
+    assert.deepEqual(waits, [1000, 2000, 4000, 8000])
+    assert.equal((await app.ended(loginId)).status, 'authorized')
+  })
+
+  const ends: readonly (readonly [string, Login['status'], string, RegExp])[] = [
+    ['access_denied', 'failed', 'login-denied', /access was not allowed at GitHub/],
+    ['authorization_declined', 'failed', 'login-denied', /not allowed/],
+    ['expired_token', 'expired', 'login-expired', /not entered at GitHub in time/],
+    ['token_expired', 'expired', 'login-expired', /in time/],
+    [
+      'device_flow_disabled',
+      'failed',
+      'provider-refused',
+      /not enabled .* of your app at GitHub \(https:\/\/github\.com\/settings\/developers\)/,
+    ],
+    ['unsupported_grant_type', 'failed', 'provider-refused', /may not use the device flow/],
+    ['incorrect_device_code', 'failed', 'provider-refused', /does not know the device code/],
+    ['incorrect_client_credentials', 'failed', 'provider-refused', /does not know this client id/],
+    ['something_new', 'failed', 'provider-refused', /something_new/],
+  ]
+  for (const [error, status, code, message] of ends)
+    for (const http of [200, 400])
+      it(`ends as ${code} at ${error} with HTTP ${http}`, async () => {
+        const login = await endWith({ error, error_description: 'gho_secretsecret1' }, http)
+        assert.deepEqual([login.status, login.error?.code], [status, code])
+        assert.match(login.error?.message ?? '', message)
+        assert.deepEqual(
+          app.events.map(({ what, code: told }) => [what, told]),
+          [['login-failed', code]],
+        )
+        assert.equal(JSON.stringify([login, app.events, app.logLines]).includes('secret1'), false)
+        assert.equal(time.waiting(), 0)
+        await nothingIsKept()
+      })
+
+  const strange: readonly (readonly [string, unknown, number])[] = [
+    ['a page', '<p>gho_secretsecret1', 200],
+    ['no token', { token_type: 'bearer', refresh_token: 'gho_secretsecret1' }, 200],
+    ['an error that is no word', { error: 'gho_secretsecret1' }, 200],
+    ['a token of two lines', { access_token: 'gho_secretsecret1\nX', token_type: 'bearer' }, 200],
+    ['a redirect', 'gho_secretsecret1', 302],
+  ]
+  for (const [what, body, status] of strange)
+    it(`ends, and tells nothing of it, when the answer is ${what}`, async () => {
+      const { loginId } = await start()
+      github.fail({ path: '/login/oauth/access_token', status, body })
+      ;(await time.next()).pass()
+      const login = await app.ended(loginId)
+      assert.deepEqual([login.status, login.error?.code], ['failed', 'provider-refused'])
+      assert.equal(JSON.stringify([login, app.events, app.logLines]).includes('secret1'), false)
+      await nothingIsKept()
+    })
+
+  it('takes an answer that is too large for one that did not come', async () => {
+    await start()
+    github.fail({ path: '/login/oauth/access_token', status: 200, body: 'x'.repeat(2 ** 21) })
+    ;(await time.next()).pass()
+    assert.equal((await time.next()).ms, 2000)
+  })
+
+  it('revokes tokens that come after the login was cancelled, and keeps none', async () => {
+    await startAt({ devicePolls: 0 })
+    const { loginId } = await start()
+    const held = github.hold('/login/oauth/access_token')
+    ;(await time.next()).pass()
+    await held.arrived
+    assert.equal((await app.send('DELETE', `/oauth/logins/${loginId}`)).status, 204)
+    assert.equal((await app.ended(loginId)).status, 'cancelled')
+    held.release()
+    // Which waits for the answer.
+    await app.oauth.close()
+    const last = github.requests.at(-1)
+    assert.match(`${last?.method} ${last?.path}`, /^DELETE \/applications\/.*\/token$|revoke$/)
+    await nothingIsKept()
+    assert.deepEqual(app.events, [])
+    assert.equal((await app.ended(loginId)).status, 'cancelled')
+  })
+
+  it('expires with the code where that is before login_timeout', async () => {
+    github.fail({
+      path: '/login/device/code',
+      status: 200,
+      body: { ...codeAnswer(github.origin), expires_in: 0.05 },
+    })
+    const { loginId } = await start()
+    const login = await app.ended(loginId)
+    assert.deepEqual([login.status, login.error?.code], ['expired', 'login-expired'])
+    assert.equal(time.waiting(), 1)
+    assert.equal(polls().length, 0)
+  })
+
+  const intervals: readonly (readonly [unknown, number])[] = [
+    [undefined, 5000],
+    [0, 5000],
+    [-1, 5000],
+    ['never', 5000],
+    [0.01, 1000],
+    ['7', 7000],
+    [1e15, 60_000],
+  ]
+  for (const [interval, ms] of intervals)
+    it(`waits ${ms} ms when the interval is ${String(interval)}`, async () => {
+      const body = { ...codeAnswer(github.origin), interval }
+      github.fail({ path: '/login/device/code', status: 200, body })
+      await start()
+      assert.equal((await time.next()).ms, ms)
+    })
+
+  const refusals: readonly (readonly [string, number, unknown, string, RegExp])[] = [
+    [
+      'the device flow is switched off',
+      200,
+      { error: 'device_flow_disabled' },
+      'provider-refused',
+      /not enabled .*github\.com\/settings\/developers.* doorward oauth login github$/,
+    ],
+    [
+      'the app may not use it',
+      400,
+      { error: 'unauthorized_client' },
+      'provider-refused',
+      /may not use/,
+    ],
+    ['the client is unknown', 404, 'Not Found', 'provider-refused', /does not know this client id/],
+    ['GitHub is down', 503, {}, 'provider-unavailable', /answered 503/],
+    ['the answer is a page', 200, '<p>', 'provider-refused', /no device code that can be used/],
+    ['the answer is too large', 200, 'x'.repeat(2 ** 21), 'provider-unavailable', /more than/],
+    [
+      'the page is a script',
+      200,
+      { ...codeAnswer('http://127.0.0.1'), verification_uri: 'javascript:alert(1)' },
+      'provider-refused',
+      /no https page/,
+    ],
+    [
+      'the page is not secure',
+      200,
+      { ...codeAnswer('http://127.0.0.1'), verification_uri: 'http://github.example/login' },
+      'provider-refused',
+      /no https page/,
+    ],
+    [
+      'the code repaints the terminal',
+      200,
+      { ...codeAnswer('http://127.0.0.1'), user_code: '\u001b[2J' },
+      'provider-refused',
+      /no device code that can be used/,
+    ],
+  ]
+  for (const [what, status, answer, code, message] of refusals)
+    it(`starts no login when ${what}`, async () => {
+      github.fail({ path: '/login/device/code', status, body: answer })
+      const { body } = await app.send('POST', '/oauth/start', { provider: 'github', device: true })
+      assert.equal(body.code, code)
+      assert.match(`${body.detail} ${body.hint ?? ''}`, message)
+      assert.equal(time.waiting(), 0)
+      assert.deepEqual(app.events, [])
+    })
+
+  it('is known of GitHub alone among the providers that are built in', async () => {
+    for (const provider of ['google', 'slack']) {
+      const request = { provider, clientId: 'me', device: true }
+      const { status, body } = await app.send('POST', '/oauth/start', request)
+      assert.deepEqual([status, body.code], [422, 'provider-misconfigured'], provider)
+      assert.match(body.hint ?? '', /leave --device out.*device_authorization_endpoint/)
+    }
+  })
+})
