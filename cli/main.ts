@@ -125,6 +125,7 @@ const createProgram = (json: boolean): Command => {
     .argument('[path]', 'path of the webhook, for example /webhook/github')
     .argument('[file]', 'file with the payload, - for standard input')
     .option('--sample [name]', 'a built-in payload; without a name: list them')
+    .option('--event <name>', "kind of event, for the sender's header: push, pull_request, …")
     .option('--wait', "wait until the event is finished and print the agent's answer")
     .action(run(async () => (await import('./webhook-send.ts')).sendWebhook))
 
