@@ -188,6 +188,7 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('[path]', 'path of the webhook, for example /webhook/github')
     .argument('[file]', 'file with the payload, - for standard input')
     .option('--sample [name]', 'a built-in payload; without a name: list them')
+    .option('--event <name>', "kind of event, for the sender's header: push, pull_request, …")
     .option('--wait', "wait until the event is finished and print the agent's answer")
     .action(run(async () => (await import('./webhook-send.ts')).sendWebhook))
 

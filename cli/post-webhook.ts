@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { IncomingMessage } from 'node:http'
-import type { ProblemDocument } from '../shared/api.ts'
+import { type ProblemDocument, eventHeader } from '../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 
 /** What the daemon answers to a webhook that it takes. */
@@ -16,8 +16,15 @@ export const postWebhook = async (
   const response = await send(url, { ...headers, 'content-length': String(body.length) }, body)
   const text = (await buffer(response)).toString('utf8')
   const status = response.statusCode ?? 0
-  if (status >= 200 && status < 300) return JSON.parse(text) as PostedWebhook
+  if (status >= 200 && status < 300) return postedOf(response, text)
   throw refusal(status, text)
+}
+
+/** Where the body is for somebody else, as for Slack, id and status are in a header. */
+const postedOf = ({ headers }: IncomingMessage, text: string): PostedWebhook => {
+  const [, id, state] = /^(\S+) (\S+)$/.exec(String(headers[eventHeader] ?? '')) ?? []
+  if (id !== undefined && state !== undefined) return { id, status: state }
+  return JSON.parse(text) as PostedWebhook
 }
 
 const send = async (

@@ -3,29 +3,62 @@ import { DoorwardError } from '../shared/errors.ts'
 import { nearest } from '../shared/nearest.ts'
 import { packageFolder } from '../shared/version.ts'
 
-/** A built-in payload with the name of its event, as the sender's header says it. */
-export type Sample = { readonly event: string; readonly body: Buffer }
+export const sampleSenders = ['github', 'slack', 'stripe'] as const
+export type SampleSender = (typeof sampleSenders)[number]
 
-const folder = new URL('assets/samples/github/', packageFolder)
+/** A built-in payload with the name of its event, as the sender's header says it. */
+export type Sample = {
+  readonly sender: SampleSender
+  readonly event: string
+  readonly contentType: string
+  readonly body: Buffer
+}
+
+const folder = new URL('assets/samples/', packageFolder)
+
+/** Kinds of files by what they end with. */
+const contentTypes = {
+  '.json': 'application/json',
+  '.form': 'application/x-www-form-urlencoded',
+} as const
+type Ending = keyof typeof contentTypes
+const endings = Object.keys(contentTypes) as Ending[]
+
+type Known = { readonly sender: SampleSender; readonly name: string; readonly ending: Ending }
+
+const knownSamples = async (): Promise<Known[]> => {
+  const found = sampleSenders.map(async (sender) =>
+    (await readdir(new URL(`${sender}/`, folder))).toSorted().flatMap((file): Known[] => {
+      const ending = endings.find((candidate) => file.endsWith(candidate))
+      return ending ? [{ sender, name: file.slice(0, -ending.length), ending }] : []
+    }),
+  )
+  return (await Promise.all(found)).flat()
+}
+
+const fullName = ({ sender, name }: Known): string => `${sender}:${name}`
 
 /** The names of the built-in payloads, sorted: `github:pull_request.opened`. */
-export const sampleNames = async (): Promise<string[]> =>
-  (await readdir(folder))
-    .filter((file) => file.endsWith('.json'))
-    .map((file) => `github:${file.slice(0, -'.json'.length)}`)
-    .toSorted()
+export const sampleNames = async (): Promise<string[]> => (await knownSamples()).map(fullName)
 
 /** Reads a built-in payload. Throws `usage` with the nearest name for one that does not exist. */
-export const readSample = async (name: string): Promise<Sample> => {
-  const names = await sampleNames()
-  if (!names.includes(name))
-    throw new DoorwardError('usage', `there is no sample "${name}"`, {
+export const readSample = async (wanted: string): Promise<Sample> => {
+  const samples = await knownSamples()
+  const sample = samples.find((known) => fullName(known) === wanted)
+  if (!sample) {
+    const names = samples.map(fullName)
+    throw new DoorwardError('usage', `there is no sample "${wanted}"`, {
       hint:
-        nearest(name, names) ?? nearest(`github:${name}`, names) ?? `one of ${names.join(', ')}`,
+        nearest(wanted, names) ??
+        sampleSenders.map((from) => nearest(`${from}:${wanted}`, names)).find(Boolean) ??
+        `one of ${names.join(', ')}`,
     })
-  const file = name.slice('github:'.length)
+  }
+  const { sender, name, ending } = sample
   return {
-    event: file.split('.')[0] ?? file,
-    body: await readFile(new URL(`${file}.json`, folder)),
+    sender,
+    event: name.split('.')[0] ?? name,
+    contentType: contentTypes[ending],
+    body: await readFile(new URL(`${sender}/${name}${ending}`, folder)),
   }
 }

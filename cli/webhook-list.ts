@@ -20,7 +20,7 @@ export const listWebhooks = async (context: Context): Promise<void> => {
     return
   }
   const now = new Date()
-  const header = ['PATH', 'AGENT', 'SECRET', 'LAST EVENT', 'URL']
+  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'URL']
   const rows = answer.webhooks.map((webhook) => webhookRow(webhook, now, terminal))
   // The URL is there to be copied: it is never cut.
   for (const line of tableLines([header, ...rows])) terminal.print(line)
@@ -35,6 +35,7 @@ export const webhookRow = (
 ): Cell[] => [
   webhook.path,
   webhook.agent,
+  webhook.scheme,
   {
     text: `${secretLabel}${webhook.secret}`,
     paint: (text) => terminal.paint(webhook.secret === 'set' ? 'green' : 'red', text),

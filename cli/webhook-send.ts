@@ -13,12 +13,16 @@ import { exitFailed } from './exit-code.ts'
 import { interruptSignal } from './interrupt.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { readSample, sampleNames } from './samples.ts'
+import { type Sample, readSample, sampleNames } from './samples.ts'
 import { signPayload } from './sign-payload.ts'
 import type { Terminal } from './terminal.ts'
 import { untilFinished } from './until-finished.ts'
 
-export type SendOptions = { readonly sample?: string | true; readonly wait?: boolean }
+export type SendOptions = {
+  readonly sample?: string | true
+  readonly event?: string
+  readonly wait?: boolean
+}
 
 /**
  * Sends a payload as the sender of the webhook would: signed with the definition's own secret. With
@@ -37,8 +41,9 @@ export const sendWebhook = async (
     })
   const env = await readEnvironment(home)
   const webhook = webhookAt(path, (await loadConfig(home, env)).webhooks)
-  const payload = await payloadOf(file, options.sample)
-  const headers = { ...payload.headers, ...signatureOf(webhook, env, payload.body) }
+  const nowMs = Date.now()
+  const payload = await payloadOf(file, options, webhook, nowMs)
+  const headers = { ...payload.headers, ...signatureOf(webhook, env, payload, nowMs) }
   await withDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
     if (!options.wait) {
@@ -71,27 +76,107 @@ const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
   })
 }
 
-type Payload = { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> }
+type Payload = {
+  readonly body: Buffer
+  readonly deliveryId: string
+  readonly headers: Readonly<Record<string, string>>
+}
 
-const payloadOf = async (file?: string, sampleName?: string): Promise<Payload> => {
-  if (sampleName !== undefined) {
+const payloadOf = async (
+  file: string | undefined,
+  { sample: sampleName, event }: SendOptions,
+  webhook: Webhook,
+  nowMs: number,
+): Promise<Payload> => {
+  const { scheme } = webhook
+  if (typeof sampleName === 'string') {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
-    const { event, body } = await readSample(sampleName)
-    const headers = {
-      'content-type': 'application/json',
-      'user-agent': 'GitHub-Hookshot/doorward',
-      'x-github-event': event,
-      'x-github-delivery': randomUUID(),
-    }
-    return { body, headers }
+    return samplePayload(await readSample(sampleName))
   }
   if (file === undefined)
     throw new DoorwardError('usage', 'there is no payload to send', {
       hint: 'name a file, - for standard input, or --sample github:pull_request.opened',
     })
-  const body = file === '-' ? await buffer(process.stdin) : await readPayload(file)
-  return { body, headers: { 'content-type': 'application/json', 'user-agent': 'doorward' } }
+  if (event !== undefined && scheme.eventHeader === undefined)
+    throw new DoorwardError(
+      'usage',
+      `--event does not go with the scheme ${scheme.name}, which has no header for it`,
+    )
+  const given = file === '-' ? await buffer(process.stdin) : await readPayload(file)
+  const deliveryId = randomUUID()
+  return {
+    body: stamped(given, scheme.bodyTimestamp, nowMs),
+    deliveryId,
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'doorward',
+      ...(scheme.eventHeader !== undefined &&
+        event !== undefined && { [scheme.eventHeader]: event }),
+      ...idHeaderOf(webhook, deliveryId),
+    },
+  }
+}
+
+/** Where the sender does not sign the id, it is in a header of its own. */
+const idHeaderOf = ({ scheme }: Webhook, deliveryId: string): Record<string, string> => {
+  const [name] = scheme.deliveryId.headers
+  const isSigned = scheme.forms.every(({ idHeader }) => idHeader !== undefined)
+  return scheme.name === 'hmac' || name === undefined || isSigned ? {} : { [name]: deliveryId }
+}
+
+/** A body with the time of sending in it, where the sender puts one there (Linear). */
+const stamped = (body: Buffer, field: string | undefined, nowMs: number): Buffer => {
+  if (field === undefined) return body
+  try {
+    const payload: unknown = JSON.parse(body.toString('utf8'))
+    if (typeof payload === 'object' && payload !== null && !Array.isArray(payload))
+      return Buffer.from(JSON.stringify({ ...payload, [field]: nowMs }))
+  } catch {
+    // What is no JSON is sent as it is, and the daemon says so.
+  }
+  return body
+}
+
+const samplePayload = ({ sender, event, contentType, body }: Sample): Payload => {
+  const deliveryId = randomUUID()
+  const type = { 'content-type': contentType }
+  switch (sender) {
+    case 'github':
+      return {
+        body,
+        deliveryId,
+        headers: {
+          ...type,
+          'user-agent': 'GitHub-Hookshot/doorward',
+          'x-github-event': event,
+          'x-github-delivery': deliveryId,
+        },
+      }
+    case 'stripe':
+      return {
+        body: renamed(body, 'id', `evt_${shortId()}`),
+        deliveryId,
+        headers: { ...type, 'user-agent': 'Stripe/1.0 (doorward)' },
+      }
+    case 'slack':
+      return {
+        body:
+          contentType === 'application/json' ? renamed(body, 'event_id', `Ev${shortId()}`) : body,
+        deliveryId,
+        headers: { ...type, 'user-agent': 'Slackbot 1.0 (doorward)' },
+      }
+  }
+}
+
+const shortId = (): string => randomUUID().replaceAll('-', '').slice(0, 24)
+
+/** A sample under an id of its own, as each event has: else the second one would be a duplicate. */
+const renamed = (body: Buffer, field: string, id: string): Buffer => {
+  const payload = JSON.parse(body.toString('utf8')) as Record<string, unknown>
+  return Buffer.from(
+    JSON.stringify(Object.hasOwn(payload, field) ? { ...payload, [field]: id } : payload, null, 2),
+  )
 }
 
 const readPayload = async (file: string): Promise<Buffer> => {
@@ -103,17 +188,26 @@ const readPayload = async (file: string): Promise<Buffer> => {
 }
 
 const signatureOf = (
-  webhook: Webhook,
+  { path, scheme, secretNames }: Webhook,
   env: NodeJS.ProcessEnv,
-  body: Buffer,
+  { body, deliveryId }: Payload,
+  nowMs: number,
 ): Record<string, string> => {
-  if (webhook.secretNames.length === 0) return {}
-  const [secret] = secretsOf(webhook.secretNames, env)
-  if (secret !== undefined) return signPayload(webhook.signature, secret, body)
+  if (secretNames.length === 0) return {}
+  const secrets = secretsOf(secretNames, env)
+  const names = secretNames.join(', ')
+  if (secrets.length === 0)
+    throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
+      hint: 'set it in .env of the home folder, or in the environment',
+    })
+  for (const secret of secrets) {
+    const signature = signPayload(scheme, secret, body, { deliveryId, nowMs })
+    if (signature) return signature
+  }
   throw new DoorwardError(
     'unavailable',
-    `cannot sign for ${webhook.path}: ${webhook.secretNames.join(', ')} is unset or empty`,
-    { hint: 'set it in .env of the home folder, or in the environment' },
+    `cannot sign for ${path}: ${names} holds no secret of the scheme ${scheme.name}`,
+    { hint: 'doorward config check says what is wrong with it' },
   )
 }
 

@@ -23,6 +23,7 @@ import { type Log, openLog } from './log.ts'
 import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import { createQueue } from './queue.ts'
 import { apiRoutes } from './routes.ts'
+import { createExamine } from './webhook/doctor.ts'
 import { webhooksByPath } from './webhook/ready-webhook.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { createRunEvent } from './webhook/run-event.ts'
@@ -135,6 +136,7 @@ const serve = async (
         createDeliver(home.root),
         log,
       ),
+      examine: createExamine(),
       log,
     }),
     routers: [

@@ -56,6 +56,9 @@ const targetResultSchema = z.strictObject({
 })
 export type TargetResult = z.infer<typeof targetResultSchema>
 
+/** Header with id and status of an event, where the body of the answer is for somebody else (Slack). */
+export const eventHeader = 'doorward-event'
+
 /** One event as lists and the stream show it. */
 export const eventSchema = z.strictObject({
   id: z.string(),

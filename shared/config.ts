@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { schemeAliases, schemeNames } from './signature-schemes.ts'
 import { bytesOf, millisecondsOf } from './units.ts'
 
 /*
@@ -57,20 +58,26 @@ export const webhookSchema = z.strictObject({
     .union([environmentName, z.array(environmentName).min(1)])
     .optional()
     .describe('Environment variable with the secret; a list while secrets are rotated.'),
+  signature_scheme: z
+    .enum([...schemeNames, ...(Object.keys(schemeAliases) as (keyof typeof schemeAliases)[])])
+    .default('hmac')
+    .describe(
+      'How the sender signs: hmac with the three fields below, or the name of a sender. Default hmac.',
+    ),
   signature_header: z
     .string()
     .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
     .transform((name) => name.toLowerCase())
     .prefault('x-hub-signature-256')
-    .describe('Header with the signature. Default x-hub-signature-256.'),
+    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
   signature_algo: z
     .enum(['sha256', 'sha1'])
     .default('sha256')
-    .describe('HMAC algorithm. Default sha256.'),
+    .describe('With hmac: algorithm. Default sha256.'),
   signature_prefix: z
     .string()
     .default('sha256=')
-    .describe('What stands before the hex digits; may be empty. Default sha256=.'),
+    .describe('With hmac: what stands before the hex digits; may be empty. Default sha256=.'),
   filter: z
     .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
     .optional()

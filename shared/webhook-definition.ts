@@ -3,6 +3,7 @@ import { type DotPath, parseDotPath } from './dot-path.ts'
 import { DoorwardError } from './errors.ts'
 import { nearest } from './nearest.ts'
 import { valueUnder } from './schema-problems.ts'
+import { type SignatureScheme, schemeOf } from './signature-schemes.ts'
 import { type Target, parseTarget } from './target.ts'
 import { type Template, parseTemplate } from './template.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
@@ -17,11 +18,7 @@ export type Webhook = {
   readonly agent: Agent
   readonly prompt: Template
   readonly secretNames: readonly string[]
-  readonly signature: {
-    readonly header: string
-    readonly algorithm: 'sha256' | 'sha1'
-    readonly prefix: string
-  }
+  readonly scheme: SignatureScheme
   readonly filter: readonly FilterCondition[]
   readonly targets: readonly Target[]
 }
@@ -60,6 +57,9 @@ const readable = (value: unknown): Readable =>
     }),
   )
 
+/** What describes a signature of the owner's own making. */
+const hmacFields = ['signature_header', 'signature_algo', 'signature_prefix'] as const
+
 /** What was read out of one entry, as far as it is right. */
 export type Checked = Pick<Webhook, 'filter' | 'targets'> & {
   readonly prompt: Template | undefined
@@ -91,6 +91,15 @@ const checkEntry = (
       `unknown agent "${agent}"`,
       nearest(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
+  const { signature_scheme: scheme = 'hmac' } = entry
+  if (scheme !== 'hmac')
+    for (const field of hmacFields)
+      if (entry[field] !== undefined)
+        at(
+          [field],
+          `does not go with signature_scheme ${scheme}, which has its own`,
+          'remove it, or write signature_scheme: hmac',
+        )
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
   const conditions = Object.entries(filter).flatMap(([text, expected]) =>
@@ -128,11 +137,11 @@ export const readyWebhook = (
     agent,
     prompt: checked.prompt,
     secretNames: [entry.secret_env ?? []].flat(),
-    signature: {
+    scheme: schemeOf(entry.signature_scheme, {
       header: entry.signature_header,
       algorithm: entry.signature_algo,
       prefix: entry.signature_prefix,
-    },
+    }),
     filter: checked.filter,
     targets: checked.targets,
   }

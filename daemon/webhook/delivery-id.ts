@@ -1,22 +1,49 @@
-import type { SignatureHeaders } from './verify.ts'
+import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { Payload } from './parse.ts'
+import type { SignatureHeaders } from './read-signature.ts'
 
-/** Headers in which senders name a delivery: GitHub, Standard Webhooks, Svix, GitLab, Shopify, Linear, Sentry. */
-const idHeaders = [
-  'x-github-delivery',
-  'webhook-id',
-  'svix-id',
-  'x-gitlab-event-uuid',
-  'x-shopify-webhook-id',
-  'linear-delivery',
-  'request-id',
-]
+export type DeliveryId = {
+  readonly id: string
+  /** True when whoever made the signature chose the id too: nobody else can send the same under another. */
+  readonly signed: boolean
+}
 
-/** The sender's own name for this delivery, when it gives a plain one of at most 128 characters. */
-export const deliveryIdOf = (headers: SignatureHeaders): string | undefined => {
-  for (const name of idHeaders) {
+/** What was verified of a delivery. */
+export type VerifiedDelivery = {
+  readonly payload: Payload
+  /** The id in a header that the signature covers, if there is one. */
+  readonly signedId: string | undefined
+  /** False for a webhook without a secret. */
+  readonly isSigned: boolean
+}
+
+/**
+ * The sender's own name for a delivery: the signed one, else the field of the verified body that the
+ * scheme has it in, else the first of its headers with a plain value of at most 128 characters. Without
+ * `verified` the headers alone are looked at, and nothing of them is known to be true.
+ */
+export const deliveryIdOf = (
+  { deliveryId }: SignatureScheme,
+  headers: SignatureHeaders,
+  verified?: VerifiedDelivery,
+): DeliveryId | undefined => {
+  if (verified?.signedId !== undefined && isPlain(verified.signedId))
+    return { id: verified.signedId, signed: true }
+  if (verified && deliveryId.body !== undefined) {
+    const id = fieldOf(verified.payload, deliveryId.body)
+    if (typeof id === 'string' && isPlain(id)) return { id, signed: verified.isSigned }
+  }
+  for (const name of deliveryId.headers) {
     const [value, second] = headers[name] ?? []
-    if (value !== undefined && second === undefined && /^[\x21-\x7e]{1,128}$/.test(value))
-      return value
+    if (value !== undefined && second === undefined && isPlain(value))
+      return { id: value, signed: false }
   }
   return undefined
 }
+
+const isPlain = (id: string): boolean => /^[\x21-\x7e]{1,128}$/.test(id)
+
+const fieldOf = (payload: Payload, name: string): unknown =>
+  typeof payload === 'object' && payload !== null && Object.hasOwn(payload, name)
+    ? (payload as Readonly<Record<string, unknown>>)[name]
+    : undefined

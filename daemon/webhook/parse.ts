@@ -7,8 +7,16 @@ export type Payload = unknown
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** True for a body of form fields. */
+export const isForm = (contentType: string | undefined): boolean =>
+  mediaTypeOf(contentType) === 'application/x-www-form-urlencoded'
+
+const mediaTypeOf = (contentType: string | undefined): string =>
+  contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+
 /**
- * Third stage: JSON, or GitHub's form with a `payload` field that holds JSON. Throws
+ * Third stage: JSON, or a form with a `payload` field that holds JSON (GitHub, Slack's buttons). With
+ * `plainForms` a form without one is an object of its fields (Slack's commands). Throws
  * `media-type-unsupported` for anything else and for any content coding (a small gzip can be a huge
  * body), `payload-not-json` for bytes that are not valid UTF-8 or not
  * JSON (RFC 8259), and for JSON that is out of all proportion.
@@ -17,27 +25,30 @@ export const parse = (
   body: VerifiedBody,
   contentType: string | undefined,
   contentEncoding: string | undefined,
+  plainForms = false,
 ): Payload => {
   if (contentEncoding !== undefined && contentEncoding.trim().toLowerCase() !== 'identity')
     throw unsupported('send the body without a content encoding')
-  const mediaType = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const mediaType = mediaTypeOf(contentType)
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
-  if (mediaType === 'application/x-www-form-urlencoded')
-    return parseJson(Buffer.from(payloadOf(decode(body.bytes))))
+  if (isForm(contentType)) return parseForm(decode(body.bytes), plainForms)
   throw unsupported('send application/json')
 }
 
 const maxFormFields = 100
 
-const payloadOf = (form: string): string => {
+const parseForm = (form: string, plainForms: boolean): Payload => {
   // Counted before they are made: millions of empty fields fit into one body.
-  const fields = form.split('&', maxFormFields + 1)
-  if (fields.length <= maxFormFields) {
-    const [payload, second] = new URLSearchParams(form).getAll('payload')
-    if (payload !== undefined && second === undefined) return payload
-  }
+  const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
+  const fields = new URLSearchParams(isSmall ? form : '')
+  const [payload, second] = fields.getAll('payload')
+  if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
+  if (plainForms && payload === undefined && fields.size > 0) return fieldsOf(fields)
   throw unsupported('a form needs exactly one field named payload')
 }
+
+/** Own properties alone, whatever the fields are called; the last of two fields of one name counts. */
+const fieldsOf = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
 
 const decode = (bytes: Buffer): string => {
   try {

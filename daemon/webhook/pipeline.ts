@@ -5,16 +5,19 @@ import type { ByteBudget } from '../byte-budget.ts'
 import type { EventStore } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
-import { deliveryIdOf } from './delivery-id.ts'
+import { checkBodyTimestamp } from './body-timestamp.ts'
+import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
+import type { Examine } from './doctor.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
 import { firstMismatch } from './filter.ts'
-import { isPing } from './handshake.ts'
+import { type Handshake, handshakeOf, wantsEmptyAnswer } from './handshake.ts'
 import { parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import { receive } from './receive.ts'
 import type { RunEvent } from './run-event.ts'
-import { verify } from './verify.ts'
+import type { SignatureHeaders } from './read-signature.ts'
+import { type VerifiedBody, verify } from './verify.ts'
 
 /*
  * The story of one delivery:
@@ -32,20 +35,30 @@ export type PipelineParts = {
   readonly queue: Queue
   readonly events: EventStore
   readonly runEvent: RunEvent
+  readonly examine: Examine
   readonly log: Log
 }
 
-export type Accepted = { readonly id: string; readonly status: 'accepted' | 'filtered' | 'ping' }
+type Status = 'accepted' | 'filtered' | 'ping' | 'challenge'
+
+export type Accepted = {
+  readonly id: string
+  readonly status: Status
+  /** What a sender that wants a plain 200 is answered instead; may be empty. */
+  readonly text?: string
+}
 
 /** Takes one delivery as far as the queue. Throws what refuses it, after noting it as an event. */
 export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
-  { maxBodyBytes, budget, queue, events, runEvent, log }: PipelineParts,
+  { maxBodyBytes, budget, queue, events, runEvent, examine, log }: PipelineParts,
 ): Promise<Accepted> => {
   const receivedAt = new Date()
+  const now = receivedAt.getTime()
   const { headers, headersDistinct } = request
-  const deliveryId = deliveryIdOf(headersDistinct)
+  const { scheme } = webhook
+  let deliveryId: DeliveryId | undefined
   let stage: Stage = 'receive'
   // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
   let size = Math.min(Number(headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER)
@@ -53,12 +66,13 @@ export const acceptDelivery = async (
     webhook: webhook.path,
     agent: webhook.agentName,
     size,
-    ...(deliveryId === undefined ? {} : { deliveryId }),
+    ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
   })
 
-  const pass = (status: 'filtered' | 'ping', detail: string): Accepted => {
+  const answer = wantsEmptyAnswer(scheme, headers['content-type']) ? { text: '' } : {}
+  const pass = (status: Status, detail: string, how: { text?: string } = answer): Accepted => {
     const { id } = events.add(receivedAt, { ...known(), state: 'filtered', detail })
-    return { id, status }
+    return { id, status, ...how }
   }
 
   try {
@@ -66,11 +80,27 @@ export const acceptDelivery = async (
     try {
       size = body.bytes.length
       stage = 'verify'
-      const verified = verify(body.bytes, headersDistinct, webhook.signature, webhook.keys)
+      const verified = verifyOrExamine(body.bytes, headersDistinct, webhook, now, examine)
       stage = 'parse'
-      const payload = parse(verified, headers['content-type'], headers['content-encoding'])
+      const payload = parse(
+        verified,
+        headers['content-type'],
+        headers['content-encoding'],
+        scheme.name === 'slack',
+      )
+      const isSigned = webhook.verifier !== 'none'
+      if (isSigned && scheme.bodyTimestamp !== undefined) {
+        stage = 'verify'
+        checkBodyTimestamp(payload, scheme, now)
+      }
+      deliveryId = deliveryIdOf(scheme, headersDistinct, {
+        payload,
+        signedId: verified.signedId,
+        isSigned,
+      })
       stage = 'filter'
-      if (isPing(headersDistinct)) return pass('ping', 'the webhook is set up and its secret fits')
+      const handshake = handshakeOf(scheme, headersDistinct, payload)
+      if (handshake) return pass(handshake.status, handshake.detail, textOf(handshake))
       const mismatch = firstMismatch(payload, webhook.filter)
       // The path is the owner's own word; the value, which is the sender's, is not shown.
       if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
@@ -83,11 +113,14 @@ export const acceptDelivery = async (
       return {
         id: runEvent(queue, events, { webhook, receivedAt, known: known(), prompt, targets }),
         status: 'accepted',
+        ...answer,
       }
     } finally {
       body.release()
     }
   } catch (error) {
+    // Of a body that is not verified this is no more than what somebody says.
+    deliveryId ??= deliveryIdOf(scheme, headersDistinct)
     const refused = error instanceof DoorwardError ? error : undefined
     const detail = refused?.localDetail ?? refused?.message
     const why = {
@@ -101,3 +134,19 @@ export const acceptDelivery = async (
     throw error
   }
 }
+
+const verifyOrExamine = (
+  bytes: Buffer,
+  headers: SignatureHeaders,
+  webhook: ReadyWebhook,
+  now: number,
+  examine: Examine,
+): VerifiedBody => {
+  try {
+    return verify(bytes, headers, webhook.verifier, now)
+  } catch (error) {
+    throw examine(error, bytes, headers, webhook, now)
+  }
+}
+
+const textOf = ({ text }: Handshake) => (text === undefined ? {} : { text })

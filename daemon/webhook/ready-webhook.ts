@@ -1,12 +1,19 @@
-import { type KeyObject, createSecretKey } from 'node:crypto'
 import { secretsOf } from '../../shared/environment.ts'
 import type { Config } from '../../shared/load-config.ts'
 import type { Webhook } from '../../shared/webhook-definition.ts'
+import { type Verifier, prepareVerifier } from './verifier.ts'
 
 /** A definition with its secrets as keys: all that a request needs, prepared once. */
 export type ReadyWebhook = Webhook & {
-  /** Keys any of which may have signed; `unset` when named ones hold nothing; `none` when none is named. */
-  readonly keys: readonly KeyObject[] | 'unset' | 'none'
+  readonly verifier: Verifier
+  /** The secrets of this home as they are written, for finding out why a signature does not fit. */
+  readonly secrets: () => KnownSecrets
+}
+
+export type KnownSecrets = {
+  readonly own: readonly string[]
+  /** Those of the other webhooks, with the paths of these. */
+  readonly others: readonly { readonly path: string; readonly secret: string }[]
 }
 
 /** Prepares every enabled definition under each URL path it is served at. */
@@ -18,14 +25,28 @@ export const webhooksByPath = (
     config.webhooks
       .filter((webhook) => webhook.enabled)
       .flatMap((webhook) => {
-        const ready = { ...webhook, keys: keysOf(webhook, env) }
+        const ready: ReadyWebhook = {
+          ...webhook,
+          verifier: verifierOf(webhook, env),
+          secrets: () => knownSecrets(webhook, config, env),
+        }
         return webhook.urlPaths.map((path) => [path, ready] as const)
       }),
   )
 
-const keysOf = (webhook: Webhook, env: NodeJS.ProcessEnv): ReadyWebhook['keys'] => {
-  if (webhook.secretNames.length === 0) return 'none'
-  const secrets = secretsOf(webhook.secretNames, env)
-  if (secrets.length === 0) return 'unset'
-  return secrets.map((secret) => createSecretKey(secret, 'utf8'))
+const verifierOf = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
+  if (secretNames.length === 0) return 'none'
+  const secrets = secretsOf(secretNames, env)
+  return secrets.length === 0 ? 'unset' : prepareVerifier(scheme, secrets)
+}
+
+const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): KnownSecrets => {
+  const own = secretsOf(webhook.secretNames, env)
+  const others = config.webhooks
+    .filter(({ path }) => path !== webhook.path)
+    .flatMap(({ path, secretNames }) =>
+      secretsOf(secretNames, env).map((secret) => ({ path, secret })),
+    )
+    .filter(({ secret }) => !own.includes(secret))
+  return { own, others }
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Middleware } from 'koa'
+import type { Context, Middleware } from 'koa'
+import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { type PipelineParts, acceptDelivery } from './pipeline.ts'
+import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 
 /** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
@@ -21,8 +22,11 @@ export const serveWebhooks =
         ctx.set('Allow', 'POST')
         throw new DoorwardError('method-not-allowed', 'a webhook takes POST only')
       }
-      ctx.body = await acceptDelivery(ctx.req, webhook, parts)
-      ctx.status = 202
+      const { text, ...accepted } = await acceptDelivery(ctx.req, webhook, parts)
+      if (text === undefined) {
+        ctx.body = accepted
+        ctx.status = 202
+      } else answerText(ctx, text, accepted)
     } catch (error) {
       if (error instanceof DoorwardError && isTemporary(error))
         ctx.set('Retry-After', retryAfterSeconds)
@@ -31,6 +35,15 @@ export const serveWebhooks =
     }
     return undefined
   }
+
+/** A plain 200 with this text and nothing else; id and status are in a header. */
+const answerText = (ctx: Context, text: string, { id, status }: Omit<Accepted, 'text'>): void => {
+  ctx.status = 200
+  ctx.type = 'text/plain; charset=utf-8'
+  ctx.set('X-Content-Type-Options', 'nosniff')
+  ctx.set(eventHeader, `${id} ${status}`)
+  ctx.body = text
+}
 
 const isTemporary = ({ code }: DoorwardError): boolean =>
   code === 'unavailable' || code === 'queue-full' || code === 'stopping'

@@ -57,7 +57,7 @@ export const summarize = (
       url: `${base.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
       agent: webhook.agentName,
       enabled: webhook.enabled,
-      scheme: 'hmac',
+      scheme: webhook.scheme.name,
       secret: secretState(webhook, env),
       deliverTo: webhook.targets.map(({ text }) => text),
       counts: { ...counts },

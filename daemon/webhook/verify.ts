@@ -1,7 +1,11 @@
-import { type KeyObject, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Webhook } from '../../shared/webhook-definition.ts'
+import { signedHead } from '../../shared/signature-schemes.ts'
 import { isFromWebPage } from '../guard.ts'
+import { type SignatureHeaders, invalid, oneValue, readSignature } from './read-signature.ts'
+import { type ReadyForm, type Verifier, tokenDigest } from './verifier.ts'
+
+export type { SignatureHeaders }
 
 /**
  * Second stage. A body whose sender is known, or whose owner asked for no signature. Only `verify`
@@ -9,76 +13,89 @@ import { isFromWebPage } from '../guard.ts'
  */
 class VerifiedBody {
   readonly #bytes: Buffer
+  readonly #signedId: string | undefined
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, signedId?: string) {
     this.#bytes = bytes
+    this.#signedId = signedId
   }
 
   get bytes(): Buffer {
     return this.#bytes
   }
+
+  /** The id of the delivery that the signature covers, where the scheme signs one in a header. */
+  get signedId(): string | undefined {
+    return this.#signedId
+  }
 }
 export type { VerifiedBody }
 
-export type SignatureHeaders = Readonly<Record<string, readonly string[] | undefined>>
-
-const digestHexLength = { sha256: 64, sha1: 40 } as const
-
 /**
- * Checks the HMAC of the raw bytes in constant time (RFC 2104; GitHub's "Validating webhook
- * deliveries"). Throws `signature-invalid`, the same for every cause, whose `localDetail` says which
- * it was; `unavailable` when the secret is not set; `origin-forbidden` for what a web page sends to a
- * webhook without one.
+ * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header
+ * is there. What fails in that form is not tried in a weaker one. Throws `signature-invalid`, the same
+ * for every cause, whose `localDetail` says which it was; `unavailable` when there is no secret that
+ * can be used; `origin-forbidden` for what a web page sends to a webhook without one.
  */
 export const verify = (
   bytes: Buffer,
   headers: SignatureHeaders,
-  signature: Webhook['signature'],
-  keys: readonly KeyObject[] | 'unset' | 'none',
+  verifier: Verifier,
+  nowMs: number,
 ): VerifiedBody => {
-  if (keys === 'none') {
-    // A page that the owner opens could post a form to this machine, which no other stranger can.
-    if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.[0]))
-      throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
-        hint: 'a webhook with secret_env takes what is signed, from anywhere',
-      })
+  if (typeof verifier === 'string') return withoutSignature(bytes, headers, verifier)
+  const form =
+    verifier.find(({ header }) => headers[header] !== undefined) ?? verifier.at(-1) ?? verifier[0]
+  if (form.check === 'token') {
+    checkToken(oneValue(headers, form.header), form)
     return new VerifiedBody(bytes)
   }
-  if (keys === 'unset')
+  const { digests, timestamp, id } = readSignature(headers, form)
+  if (timestamp !== '') checkAge(Math.floor(nowMs / 1000) - Number(timestamp), form)
+  const head = signedHead(form.signs, timestamp, id)
+  // Every key and signature is tried whatever the others say, so the time tells nothing of which one fits.
+  let fits = false
+  for (const key of form.keys) {
+    const hmac = createHmac(form.algorithm, key)
+    if (head !== undefined) hmac.update(head, 'latin1')
+    const digest = hmac.update(bytes).digest()
+    for (const given of digests) if (timingSafeEqual(digest, given)) fits = true
+  }
+  if (!fits) throw invalid('the signature does not fit the body and the secret')
+  return new VerifiedBody(bytes, id === '' ? undefined : id)
+}
+
+const withoutSignature = (
+  bytes: Buffer,
+  headers: SignatureHeaders,
+  verifier: Extract<Verifier, string>,
+): VerifiedBody => {
+  if (verifier !== 'none')
     throw new DoorwardError('unavailable', 'this webhook cannot take deliveries now', {
-      localDetail: 'its secret_env names a variable that is unset or empty',
+      localDetail:
+        verifier === 'unset'
+          ? 'its secret_env names a variable that is unset or empty'
+          : 'the value of its secret_env is no secret of its signature_scheme: doorward config check says why',
     })
-  const given = digestOf(headers[signature.header], signature)
-  // Every key is tried whatever the others say, so the time tells nothing of which one fits.
-  const fits = keys.map((key) =>
-    timingSafeEqual(createHmac(signature.algorithm, key).update(bytes).digest(), given),
-  )
-  if (!fits.includes(true)) throw invalid('the signature does not fit the body and the secret')
+  // A page that the owner opens could post a form to this machine, which no other stranger can.
+  if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.[0]))
+    throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
+      hint: 'a webhook with secret_env takes what is signed, from anywhere',
+    })
   return new VerifiedBody(bytes)
 }
 
-const digestOf = (
-  values: readonly string[] | undefined,
-  { header, algorithm, prefix }: Webhook['signature'],
-): Buffer => {
-  const [value] = values ?? []
-  if (value === undefined) throw invalid(`there is no ${header} header`)
-  if (values?.length !== 1) throw invalid(`the ${header} header is there more than once`)
-  if (!value.startsWith(prefix)) throw invalid(`the signature does not begin with "${prefix}"`)
-  const hex = value.slice(prefix.length)
-  // Buffer.from stops at the first character that is no hex digit, so the text is checked first.
-  if (!/^[0-9a-f]*$/.test(hex))
-    throw invalid(
-      /^[0-9a-fA-F]*$/.test(hex)
-        ? 'the signature has upper-case hex digits'
-        : 'the signature has characters that are no hex digits',
-    )
-  if (hex.length !== digestHexLength[algorithm])
-    throw invalid(
-      `the signature has ${hex.length} hex digits, ${algorithm} has ${digestHexLength[algorithm]}`,
-    )
-  return Buffer.from(hex, 'hex')
+const checkToken = (value: string, { tokens }: ReadyForm): void => {
+  // Node reads headers as Latin-1; these are the bytes as they were sent.
+  const given = tokenDigest(Buffer.from(value, 'latin1'))
+  let fits = false
+  for (const token of tokens) if (timingSafeEqual(token, given)) fits = true
+  if (!fits) throw invalid('the token is not the secret')
 }
 
-const invalid = (localDetail: string) =>
-  new DoorwardError('signature-invalid', 'the signature is missing or not valid', { localDetail })
+const checkAge = (ageSeconds: number, { toleranceSeconds }: ReadyForm): void => {
+  if (ageSeconds > toleranceSeconds || ageSeconds < -toleranceSeconds)
+    throw invalid(
+      `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken`,
+    )
+}

@@ -53,12 +53,12 @@ describe('cli: webhook', () => {
   it('lists definitions with their URLs and whether the secret is set', async () => {
     const { code, stdout } = await cli(['webhook', 'list'])
     assert.equal(code, 0)
-    assert.match(stdout, /^PATH +AGENT +SECRET/)
+    assert.match(stdout, /^PATH +AGENT +SCHEME +SECRET/)
     assert.match(
       stdout,
-      /^\/webhook\/github +echo +set .*http:\/\/127\.0\.0\.1:\d+\/webhook\/github$/m,
+      /^\/webhook\/github +echo +hmac +set .*http:\/\/127\.0\.0\.1:\d+\/webhook\/github$/m,
     )
-    assert.match(stdout, /^\/unset +echo +unset/m)
+    assert.match(stdout, /^\/unset +echo +hmac +unset/m)
     assert.match(stdout, /^\/off .*disabled$/m)
     const json = JSON.parse((await cli(['webhook', 'list', '--json'])).stdout) as {
       webhooks: WebhookSummary[]
@@ -192,7 +192,10 @@ describe('cli: webhook', () => {
       'release.published',
     ])
       assert.ok(samples.includes(`github:${name}`))
-    for (const name of samples) {
+    const github = samples.filter((name) => name.startsWith('github:'))
+    for (const sender of ['stripe', 'slack'])
+      assert.ok(samples.filter((name) => name.startsWith(`${sender}:`)).length >= 5)
+    for (const name of github) {
       const file = `assets/samples/github/${name.slice('github:'.length)}.json`
       const payload: unknown = JSON.parse(await readFile(new URL(file, packageFolder), 'utf8'))
       assert.equal(typeof payload, 'object')

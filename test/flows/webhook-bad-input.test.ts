@@ -12,6 +12,7 @@ import {
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
 import { type Reply, send } from '../support/http.ts'
+import { randomFrom } from '../support/random.ts'
 import { openRaw, sendRaw } from '../support/raw.ts'
 import { githubHeaders } from '../support/sign.ts'
 
@@ -355,14 +356,6 @@ webhooks:
     assert.equal((await status()).queue.bytes, 0)
   })
 })
-
-/** The same row of numbers in [0, 1) for the same seed (mulberry32). */
-const randomFrom = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-  return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-}
 
 /** Changes, takes out, doubles or puts in one to three stretches of bytes. */
 const mutate = (bytes: Buffer, random: () => number): Buffer => {

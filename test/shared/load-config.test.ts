@@ -11,6 +11,7 @@ import {
   loadConfig,
   problemLine,
 } from '../../shared/load-config.ts'
+import { hmacScheme, schemeNames } from '../../shared/signature-schemes.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { readYaml } from '../../shared/yaml-file.ts'
 import { temporaryHome } from '../support/temporary.ts'
@@ -54,7 +55,7 @@ const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>)
 }
 
 const webhookKeys =
-  'known: path, agent, prompt_template, secret_env, signature_header, signature_algo, signature_prefix, filter, deliver_to, enabled'
+  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, enabled'
 const notAPath =
   'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot'
 const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
@@ -680,11 +681,46 @@ describe('a configuration', () => {
         agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
         prompt: { source: 'x', parts: ['x'] },
         secretNames: [],
-        signature: { header: 'x-hub-signature-256', algorithm: 'sha256', prefix: 'sha256=' },
+        scheme: hmacScheme({
+          header: 'x-hub-signature-256',
+          algorithm: 'sha256',
+          prefix: 'sha256=',
+        }),
         filter: [],
         targets: [],
       },
     ])
+  })
+
+  refuses({
+    'a signature_scheme that there is not': [
+      { webhooks: webhook('    signature_scheme: githib\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix',
+    ],
+    'fields of hmac beside another scheme': [
+      {
+        webhooks: webhook(
+          '    signature_scheme: stripe\n    signature_header: X-Signature\n    signature_algo: sha256\n    signature_prefix: ""\n',
+        ),
+      },
+      'webhooks.yaml:6:5 webhooks[0].signature_header: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:7:5 webhooks[0].signature_algo: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:8:5 webhooks[0].signature_prefix: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+    ],
+  })
+
+  it('knows every scheme by its name, and svix as standard-webhooks', () => {
+    for (const name of [...schemeNames, 'svix'] as const) {
+      const [given] = check({ webhooks: webhook(`    signature_scheme: ${name}\n`) }).webhooks
+      assert.equal(given?.scheme.name, name === 'svix' ? 'standard-webhooks' : name)
+    }
+  })
+
+  it('takes the fields of hmac beside signature_scheme: hmac', () => {
+    const [given] = check({
+      webhooks: webhook('    signature_scheme: hmac\n    signature_header: X-A\n'),
+    }).webhooks
+    assert.equal(given?.scheme.forms[0]?.header, 'x-a')
   })
 
   it('keeps every field of a webhook that is given', () => {
@@ -694,7 +730,11 @@ describe('a configuration', () => {
       ),
     }).webhooks
     assert.deepEqual(given?.secretNames, ['A', 'B'])
-    assert.deepEqual(given?.signature, { header: 'x-signature', algorithm: 'sha1', prefix: '' })
+    assert.equal(given?.scheme.name, 'hmac')
+    assert.deepEqual(
+      given?.scheme.forms.map(({ header, algorithm, prefix }) => [header, algorithm, prefix]),
+      [['x-signature', 'sha1', '']],
+    )
     assert.deepEqual(given?.filter, [
       { text: 'a.0.b', path: ['a', '0', 'b'], expected: ['1', 'true', 'x'] },
       { text: 'c', path: ['c'], expected: ['1.5'] },

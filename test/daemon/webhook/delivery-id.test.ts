@@ -1,20 +1,94 @@
 import assert from 'node:assert/strict'
 import { deliveryIdOf } from '../../../daemon/webhook/delivery-id.ts'
+import {
+  type SchemeName,
+  type SignatureScheme,
+  hmacScheme,
+  schemeOf,
+} from '../../../shared/signature-schemes.ts'
+
+const fields = { header: 'x', algorithm: 'sha256', prefix: '' } as const
+const hmac = hmacScheme(fields)
+const scheme = (name: SchemeName): SignatureScheme => schemeOf(name, fields)
+const verified = { payload: {}, signedId: undefined, isSigned: true }
 
 describe('deliveryIdOf', () => {
   for (const name of [
     'x-github-delivery',
     'webhook-id',
     'svix-id',
+    'idempotency-key',
     'x-gitlab-event-uuid',
     'x-shopify-webhook-id',
     'linear-delivery',
     'request-id',
   ])
-    it(`reads ${name}`, () => assert.equal(deliveryIdOf({ [name]: ['msg_1-a'] }), 'msg_1-a'))
+    it(`reads ${name} with hmac`, () => {
+      assert.deepEqual(deliveryIdOf(hmac, { [name]: ['msg_1-a'] }), {
+        id: 'msg_1-a',
+        signed: false,
+      })
+    })
+
+  const headerOf: readonly [SchemeName, string][] = [
+    ['github', 'x-github-delivery'],
+    ['gitlab', 'webhook-id'],
+    ['gitlab', 'idempotency-key'],
+    ['gitlab', 'x-gitlab-event-uuid'],
+    ['shopify', 'x-shopify-webhook-id'],
+    ['shopify', 'shopify-webhook-id'],
+    ['linear', 'linear-delivery'],
+    ['sentry', 'request-id'],
+  ]
+  for (const [name, header] of headerOf)
+    it(`reads ${header} with ${name}, which does not sign it`, () => {
+      const headers = { [header]: ['a'], 'x-other-delivery': ['b'] }
+      assert.deepEqual(deliveryIdOf(scheme(name), headers, verified), { id: 'a', signed: false })
+    })
+
+  it('reads no header that the scheme does not have', () => {
+    for (const name of ['stripe', 'slack', 'github', 'sentry'] as const)
+      assert.equal(
+        deliveryIdOf(scheme(name), { 'webhook-id': ['a'], id: ['b'] }, verified),
+        undefined,
+      )
+  })
+
+  for (const [name, field] of [
+    ['stripe', 'id'],
+    ['slack', 'event_id'],
+  ] as const)
+    it(`reads ${field} of the verified body with ${name}, which signs it`, () => {
+      const payload = { [field]: 'evt_1' }
+      assert.equal(deliveryIdOf(scheme(name), {}), undefined)
+      assert.deepEqual(deliveryIdOf(scheme(name), {}, { ...verified, payload }), {
+        id: 'evt_1',
+        signed: true,
+      })
+      assert.deepEqual(
+        deliveryIdOf(scheme(name), {}, { ...verified, payload, isSigned: false })?.signed,
+        false,
+      )
+      for (const id of [1, null, '', 'a b', 'x'.repeat(129), ['a'], { a: 1 }])
+        assert.equal(
+          deliveryIdOf(scheme(name), {}, { ...verified, payload: { [field]: id } }),
+          undefined,
+        )
+      for (const odd of [null, 'text', 3, [], JSON.parse('{"__proto__":{"id":"x"}}') as unknown])
+        assert.equal(deliveryIdOf(scheme(name), {}, { ...verified, payload: odd }), undefined)
+    })
+
+  it('prefers the id that the signature covers to any other', () => {
+    const headers = { 'webhook-id': ['unsigned'], 'svix-id': ['signed'] }
+    for (const name of ['standard-webhooks', 'gitlab'] as const)
+      assert.deepEqual(deliveryIdOf(scheme(name), headers, { ...verified, signedId: 'signed' }), {
+        id: 'signed',
+        signed: true,
+      })
+  })
 
   it('takes up to 128 visible characters', () => {
-    assert.equal(deliveryIdOf({ 'webhook-id': ['x'.repeat(128)] }), 'x'.repeat(128))
+    assert.equal(deliveryIdOf(hmac, { 'webhook-id': ['x'.repeat(128)] })?.id, 'x'.repeat(128))
   })
 
   const refused: readonly [string, readonly string[]][] = [
@@ -28,10 +102,10 @@ describe('deliveryIdOf', () => {
   ]
   for (const [name, values] of refused)
     it(`gives none for ${name}`, () =>
-      assert.equal(deliveryIdOf({ 'x-github-delivery': values }), undefined))
+      assert.equal(deliveryIdOf(hmac, { 'x-github-delivery': values }), undefined))
 
   it('gives none without a header that it knows', () => {
-    assert.equal(deliveryIdOf({}), undefined)
-    assert.equal(deliveryIdOf({ 'x-delivery': ['a'] }), undefined)
+    assert.equal(deliveryIdOf(hmac, {}), undefined)
+    assert.equal(deliveryIdOf(hmac, { 'x-delivery': ['a'] }), undefined)
   })
 })

@@ -3,12 +3,12 @@ import { parse } from '../../../daemon/webhook/parse.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
-const anyone = { header: 'x', algorithm: 'sha256', prefix: '' } as const
 const parsed = (
   body: string | Buffer,
   contentType: string | undefined = 'application/json',
   contentEncoding?: string,
-) => parse(verify(Buffer.from(body), {}, anyone, 'none'), contentType, contentEncoding)
+  plainForms?: boolean,
+) => parse(verify(Buffer.from(body), {}, 'none', 0), contentType, contentEncoding, plainForms)
 
 const form = 'application/x-www-form-urlencoded'
 
@@ -61,6 +61,18 @@ describe('parse', () => {
     it(`refuses ${name}`, () => {
       assert.throws(() => parsed(body, type, encoding), { code })
     })
+
+  it('reads a form without a payload as its fields where those are wanted', () => {
+    const fields = parsed('command=%2Fdo&text=a+b&text=c&__proto__=x', form, undefined, true)
+    assert.deepEqual(Object.entries(fields as object), [
+      ['command', '/do'],
+      ['text', 'c'],
+      ['__proto__', 'x'],
+    ])
+    assert.deepEqual(parsed('payload=%5B1%5D&x=2', form, undefined, true), [1])
+    for (const body of ['', 'payload=1&payload=2', 'a&'.repeat(101)])
+      assert.throws(() => parsed(body, form, undefined, true), { code: 'media-type-unsupported' })
+  })
 
   it('never quotes the payload in its error', () => {
     for (const [body, type] of [

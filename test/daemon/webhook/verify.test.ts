@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict'
-import { createHmac, createSecretKey } from 'node:crypto'
+import { type KeyObject, createHmac, createSecretKey } from 'node:crypto'
+import type { Verifier } from '../../../daemon/webhook/verifier.ts'
 import { type SignatureHeaders, verify } from '../../../daemon/webhook/verify.ts'
+import { hmacScheme } from '../../../shared/signature-schemes.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const header = 'x-hub-signature-256'
-const sha256 = { header, algorithm: 'sha256', prefix: 'sha256=' } as const
-const sha1 = { header: 'x-hub-signature', algorithm: 'sha1', prefix: 'sha1=' } as const
-const keyOf = (secret: string | Buffer) =>
-  createSecretKey(typeof secret === 'string' ? Buffer.from(secret) : secret)
+const sha256 = hmacScheme({ header, algorithm: 'sha256', prefix: 'sha256=' })
+const sha1 = hmacScheme({ header: 'x-hub-signature', algorithm: 'sha1', prefix: 'sha1=' })
+const keyOf = (secret: string | Buffer) => createSecretKey(Buffer.from(secret as string))
+/** With keys of any bytes; a secret in the configuration is text. */
+const verifierOf = (keys: readonly KeyObject[], scheme = sha256): Verifier => {
+  const [form] = scheme.forms
+  assert.ok(form)
+  return [{ ...form, keys, tokens: [], toleranceSeconds: 0 }]
+}
 const repeated = (byte: number, times: number) => Buffer.alloc(times, byte)
 
 const secret = "It's a Secret to Everybody"
@@ -18,11 +25,11 @@ const good = `sha256=${mac}`
 /** What a refusal says; fails when it is none. */
 const refusal = (
   values: readonly string[] | undefined,
-  keys: Parameters<typeof verify>[3] = [keyOf(secret)],
+  verifier: Verifier = verifierOf([keyOf(secret)]),
 ): DoorwardError => {
   const headers: SignatureHeaders = values === undefined ? {} : { [header]: values }
   try {
-    verify(body, headers, sha256, keys)
+    verify(body, headers, verifier, 0)
   } catch (error) {
     assert.ok(error instanceof DoorwardError)
     return error
@@ -32,7 +39,7 @@ const refusal = (
 
 describe('verify', () => {
   it("accepts GitHub's published example", () => {
-    assert.equal(verify(body, { [header]: [good] }, sha256, [keyOf(secret)]).bytes, body)
+    assert.equal(verify(body, { [header]: [good] }, verifierOf([keyOf(secret)]), 0).bytes, body)
   })
 
   // RFC 4231 sections 4.2 to 4.8 (4.6 is a truncated MAC, which we do not take).
@@ -78,7 +85,10 @@ describe('verify', () => {
   ]
   for (const [section, key, data, hex] of rfc4231)
     it(`accepts the SHA-256 vector of RFC 4231 section ${section}`, () => {
-      assert.equal(verify(data, { [header]: [`sha256=${hex}`] }, sha256, [keyOf(key)]).bytes, data)
+      assert.equal(
+        verify(data, { [header]: [`sha256=${hex}`] }, verifierOf([keyOf(key)]), 0).bytes,
+        data,
+      )
     })
 
   // RFC 2202 section 3.
@@ -107,7 +117,7 @@ describe('verify', () => {
   for (const [number, key, data, hex] of rfc2202)
     it(`accepts the SHA-1 vector ${number} of RFC 2202`, () => {
       const headers = { 'x-hub-signature': [`sha1=${hex}`] }
-      assert.equal(verify(data, headers, sha1, [keyOf(key)]).bytes, data)
+      assert.equal(verify(data, headers, verifierOf([keyOf(key)], sha1), 0).bytes, data)
     })
 
   const refused: readonly [string, readonly string[] | undefined, RegExp][] = [
@@ -163,16 +173,19 @@ describe('verify', () => {
     const others = [keyOf('one'), keyOf('two')]
     for (const place of [0, 1, 2]) {
       const keys = others.toSpliced(place, 0, keyOf(secret))
-      assert.equal(verify(body, { [header]: [good] }, sha256, keys).bytes, body)
+      assert.equal(verify(body, { [header]: [good] }, verifierOf(keys), 0).bytes, body)
     }
-    assert.equal(refusal([good], others).code, 'signature-invalid')
+    assert.equal(refusal([good], verifierOf(others)).code, 'signature-invalid')
   })
 
   it('takes a signature without a prefix where none is asked for', () => {
-    const linear = { header: 'linear-signature', algorithm: 'sha256', prefix: '' } as const
+    const linear = hmacScheme({ header: 'linear-signature', algorithm: 'sha256', prefix: '' })
     const keys = [keyOf(secret)]
-    assert.equal(verify(body, { 'linear-signature': [mac] }, linear, keys).bytes, body)
-    assert.throws(() => verify(body, { 'linear-signature': [good] }, linear, keys), {
+    assert.equal(
+      verify(body, { 'linear-signature': [mac] }, verifierOf(keys, linear), 0).bytes,
+      body,
+    )
+    assert.throws(() => verify(body, { 'linear-signature': [good] }, verifierOf(keys, linear), 0), {
       code: 'signature-invalid',
     })
   })
@@ -180,19 +193,19 @@ describe('verify', () => {
   it('accepts nothing while the secret is unset, and anything where none is asked for', () => {
     for (const values of [undefined, [good]])
       assert.equal(refusal(values, 'unset').code, 'unavailable')
-    assert.equal(verify(body, {}, sha256, 'none').bytes, body)
+    assert.equal(verify(body, {}, 'none', 0).bytes, body)
   })
 
   it('accepts nothing when there is no key at all', () => {
-    assert.equal(refusal([good], []).code, 'signature-invalid')
+    assert.equal(refusal([good], verifierOf([])).code, 'signature-invalid')
   })
 
   it('signs bytes, not text: a body that is not UTF-8 is told from its decoded form', () => {
     const bytes = Buffer.from([0xff, 0xfe, 0x00, 0x80])
     const decoded = Buffer.from(bytes.toString('utf8'))
     const signed = `sha256=${createHmac('sha256', secret).update(bytes).digest('hex')}`
-    assert.equal(verify(bytes, { [header]: [signed] }, sha256, [keyOf(secret)]).bytes, bytes)
-    assert.throws(() => verify(decoded, { [header]: [signed] }, sha256, [keyOf(secret)]), {
+    assert.equal(verify(bytes, { [header]: [signed] }, verifierOf([keyOf(secret)]), 0).bytes, bytes)
+    assert.throws(() => verify(decoded, { [header]: [signed] }, verifierOf([keyOf(secret)]), 0), {
       code: 'signature-invalid',
     })
   })

@@ -1,0 +1,238 @@
+/*
+ * How each sender signs its webhooks, as data: one verifier reads this table (daemon/webhook), and the
+ * command line signs by it (cli/sign-payload.ts). `source` says where each line of it comes from.
+ */
+
+/** One way in which a delivery can be signed. */
+export type SignatureForm = {
+  /** Header with the signature; its presence commits a delivery to this form. Lower case. */
+  readonly header: string
+  /** `mac`: an HMAC of what is signed. `token`: the secret itself, which says nothing of the body. */
+  readonly check: 'mac' | 'token'
+  readonly algorithm: 'sha256' | 'sha1'
+  readonly encoding: 'hex' | 'base64'
+  /** What stands before each signature; may be empty. */
+  readonly prefix: string
+  /** One signature; or a list, between commas beside `t=` (Stripe) or between spaces (Standard Webhooks). */
+  readonly list: 'one' | 'commas' | 'spaces'
+  /** The signed bytes, of which the raw body is the last part. */
+  readonly signs: '{raw}' | '{t}.{raw}' | 'v0:{t}:{raw}' | '{id}.{t}.{raw}'
+  /** Header with the time of sending in Unix seconds; with `commas` the time is in the signature header. */
+  readonly timestampHeader?: string
+  /** Header with the signed id of the delivery. */
+  readonly idHeader?: string
+  /**
+   * How a secret becomes a key: `text` as it is; `base64` decoded, with or without `whsec_` before it;
+   * `whsec` the same, but only for secrets that begin so, and `token` only for those that do not.
+   */
+  readonly secret: 'text' | 'base64' | 'whsec' | 'token'
+}
+
+export type SignatureScheme = {
+  readonly name: SchemeName
+  /**
+   * In the order of their strength: the first whose header is there, and for which there is a secret,
+   * is the one that counts. The last one is what the sender usually sends.
+   */
+  readonly forms: readonly SignatureForm[]
+  /**
+   * How far a signed time may lie in the past, and in the future, in seconds. A time far in the future
+   * would be good for a replay until then. Stripe and Slack name five minutes; Slack's page and
+   * Stripe's PHP library take the difference both ways, as Standard Webhooks does.
+   */
+  readonly toleranceSeconds?: number
+  /** Field of the body with the signed time in milliseconds, where no header has it. */
+  readonly bodyTimestamp?: string
+  /** Where the sender names a delivery: headers, tried in order, and a field of the verified body. */
+  readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
+  /** Header with the kind of event; the other senders say it in the body. */
+  readonly eventHeader?: string
+  readonly source: string
+}
+
+export const schemeNames = [
+  'hmac',
+  'github',
+  'stripe',
+  'slack',
+  'standard-webhooks',
+  'gitlab',
+  'shopify',
+  'linear',
+  'sentry',
+] as const
+export type SchemeName = (typeof schemeNames)[number]
+
+/** Other names under which a scheme is known. */
+export const schemeAliases = { svix: 'standard-webhooks' } as const
+
+type PresetName = Exclude<SchemeName, 'hmac'>
+
+const overBody = {
+  check: 'mac',
+  algorithm: 'sha256',
+  encoding: 'hex',
+  prefix: '',
+  list: 'one',
+  signs: '{raw}',
+  secret: 'text',
+} as const
+
+const standardWebhooks = (family: 'webhook' | 'svix') =>
+  ({
+    ...overBody,
+    header: `${family}-signature`,
+    encoding: 'base64',
+    prefix: 'v1,',
+    list: 'spaces',
+    signs: '{id}.{t}.{raw}',
+    timestampHeader: `${family}-timestamp`,
+    idHeader: `${family}-id`,
+    secret: 'base64',
+  }) as const
+
+/** What is not signed otherwise: the id headers of all known senders, for `hmac`. */
+const anyIdHeader = [
+  'x-github-delivery',
+  'webhook-id',
+  'svix-id',
+  'idempotency-key',
+  'x-gitlab-event-uuid',
+  'x-shopify-webhook-id',
+  'linear-delivery',
+  'request-id',
+]
+
+const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly name: Name } } = {
+  github: {
+    name: 'github',
+    forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
+    deliveryId: { headers: ['x-github-delivery'] },
+    eventHeader: 'x-github-event',
+    source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
+  },
+  stripe: {
+    name: 'stripe',
+    // The key is the whole text of the secret, `whsec_` and all.
+    forms: [
+      {
+        ...overBody,
+        header: 'stripe-signature',
+        prefix: 'v1=',
+        list: 'commas',
+        signs: '{t}.{raw}',
+      },
+    ],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [], body: 'id' },
+    source: 'https://docs.stripe.com/webhooks/signatures',
+  },
+  slack: {
+    name: 'slack',
+    forms: [
+      {
+        ...overBody,
+        header: 'x-slack-signature',
+        prefix: 'v0=',
+        signs: 'v0:{t}:{raw}',
+        timestampHeader: 'x-slack-request-timestamp',
+      },
+    ],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [], body: 'event_id' },
+    source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
+  },
+  'standard-webhooks': {
+    name: 'standard-webhooks',
+    forms: [standardWebhooks('svix'), standardWebhooks('webhook')],
+    toleranceSeconds: 300,
+    deliveryId: { headers: ['svix-id', 'webhook-id'] },
+    source:
+      'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md',
+  },
+  gitlab: {
+    name: 'gitlab',
+    // GitLab sends webhook-id and webhook-timestamp always, webhook-signature with a signing token only.
+    forms: [
+      { ...standardWebhooks('webhook'), secret: 'whsec' },
+      { ...overBody, header: 'x-gitlab-token', check: 'token', secret: 'token' },
+    ],
+    toleranceSeconds: 300,
+    // The event's UUID comes last: webhooks that trigger each other share it.
+    deliveryId: { headers: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'] },
+    eventHeader: 'x-gitlab-event',
+    source: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
+  },
+  shopify: {
+    name: 'shopify',
+    // The header of the newer Events API first, as Shopify's own library does.
+    forms: [
+      { ...overBody, header: 'shopify-hmac-sha256', encoding: 'base64' },
+      { ...overBody, header: 'x-shopify-hmac-sha256', encoding: 'base64' },
+    ],
+    deliveryId: { headers: ['x-shopify-webhook-id', 'shopify-webhook-id'] },
+    eventHeader: 'x-shopify-topic',
+    source: 'https://shopify.dev/docs/apps/build/webhooks/subscribe/https',
+  },
+  linear: {
+    name: 'linear',
+    forms: [{ ...overBody, header: 'linear-signature' }],
+    // A header has the time too, but does not sign it: Linear's own library reads the body alone.
+    toleranceSeconds: 60,
+    bodyTimestamp: 'webhookTimestamp',
+    deliveryId: { headers: ['linear-delivery'] },
+    eventHeader: 'linear-event',
+    source: 'https://linear.app/developers/webhooks#securing-webhooks',
+  },
+  sentry: {
+    name: 'sentry',
+    forms: [{ ...overBody, header: 'sentry-hook-signature' }],
+    deliveryId: { headers: ['request-id'] },
+    eventHeader: 'sentry-hook-resource',
+    source: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
+  },
+}
+
+/** Every scheme but `hmac`, which has its fields in webhooks.yaml. */
+export const presetSchemes: readonly SignatureScheme[] = Object.values(presets)
+
+export type SignatureFields = {
+  readonly header: string
+  readonly algorithm: 'sha256' | 'sha1'
+  readonly prefix: string
+}
+
+/** The scheme of this name or alias; `fields` are those of `hmac`. */
+export const schemeOf = (
+  name: SchemeName | keyof typeof schemeAliases,
+  fields: SignatureFields,
+): SignatureScheme => {
+  const scheme = name === 'svix' ? schemeAliases.svix : name
+  return scheme === 'hmac' ? hmacScheme(fields) : presets[scheme]
+}
+
+/** A hex HMAC of the raw body in a header of the owner's choice. */
+export const hmacScheme = ({ header, algorithm, prefix }: SignatureFields): SignatureScheme => ({
+  name: 'hmac',
+  forms: [{ ...overBody, header, algorithm, prefix }],
+  deliveryId: { headers: anyIdHeader },
+  source: 'RFC 2104',
+})
+
+/** What stands before the raw body in the signed bytes; undefined where the body is all. */
+export const signedHead = (
+  signs: SignatureForm['signs'],
+  timestamp: string,
+  id: string,
+): string | undefined => {
+  switch (signs) {
+    case '{raw}':
+      return undefined
+    case '{t}.{raw}':
+      return `${timestamp}.`
+    case 'v0:{t}:{raw}':
+      return `v0:${timestamp}:`
+    case '{id}.{t}.{raw}':
+      return `${id}.${timestamp}.`
+  }
+}
