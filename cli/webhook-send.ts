@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
-import type { EventDetail } from '../shared/api.ts'
 import { readEnvironment, secretsOf } from '../shared/environment.ts'
-import { DoorwardError, type ErrorCode, systemCode } from '../shared/errors.ts'
+import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { loadConfig } from '../shared/load-config.ts'
 import type { Webhook } from '../shared/webhook-definition.ts'
 import { nearest } from '../shared/nearest.ts'
-import { plainLine, plainLines } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
-import { exitFailed } from './exit-code.ts'
 import { interruptSignal } from './interrupt.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
+import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSample, sampleNames } from './samples.ts'
 import { signPayload } from './sign-payload.ts'
@@ -120,20 +119,4 @@ const signatureOf = (
 const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
   if (terminal.json) terminal.printJson(posted)
   else terminal.print(plainLine(`${posted.id} ${posted.status}`))
-}
-
-const printFinished = (event: EventDetail, terminal: Terminal): void => {
-  if (terminal.json) {
-    terminal.printJson(event)
-    if (event.state === 'failed' || event.state === 'dropped') process.exitCode = exitFailed
-    return
-  }
-  // What the agent said is the answer even when a delivery failed afterwards.
-  if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
-  if (event.state === 'failed' || event.state === 'dropped')
-    throw new DoorwardError(
-      (event.code ?? 'internal') as ErrorCode,
-      `${event.id} ${event.state}${event.stage ? ` at ${event.stage}` : ''}${event.detail ? `: ${event.detail}` : ''}`,
-      { hint: `doorward events show ${event.id}` },
-    )
 }

@@ -5,6 +5,7 @@ import { nearest } from './nearest.ts'
 import { valueUnder } from './schema-problems.ts'
 import { type Target, parseTarget } from './target.ts'
 import { type Template, parseTemplate } from './template.ts'
+import type { Rate } from './units.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
 
 /** One webhook definition, made ready once: nothing of it is parsed again for a request. */
@@ -24,6 +25,11 @@ export type Webhook = {
   }
   readonly filter: readonly FilterCondition[]
   readonly targets: readonly Target[]
+  /** What two deliveries have in common that are one. */
+  readonly dedupe: 'id' | 'body' | 'off'
+  /** Where the sender names a delivery, when it is no header of a known sender. */
+  readonly deliveryIdHeader: string | undefined
+  readonly rateLimit: Rate | undefined
 }
 
 export type FilterCondition = {
@@ -135,6 +141,9 @@ export const readyWebhook = (
     },
     filter: checked.filter,
     targets: checked.targets,
+    dedupe: entry.dedupe ?? 'id',
+    deliveryIdHeader: entry.delivery_id_header,
+    rateLimit: entry.rate_limit,
   }
 }
 

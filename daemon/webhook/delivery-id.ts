@@ -11,9 +11,12 @@ const idHeaders = [
   'request-id',
 ]
 
-/** The sender's own name for this delivery, when it gives a plain one of at most 128 characters. */
-export const deliveryIdOf = (headers: SignatureHeaders): string | undefined => {
-  for (const name of idHeaders) {
+/**
+ * The sender's own name for this delivery, when it gives a plain one of at most 128 characters: in the
+ * header of the definition, else in that of a known sender.
+ */
+export const deliveryIdOf = (headers: SignatureHeaders, header?: string): string | undefined => {
+  for (const name of header === undefined ? idHeaders : [header]) {
     const [value, second] = headers[name] ?? []
     if (value !== undefined && second === undefined && /^[\x21-\x7e]{1,128}$/.test(value))
       return value

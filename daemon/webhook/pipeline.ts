@@ -3,17 +3,19 @@ import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
 import type { EventStore } from '../events.ts'
-import type { Log } from '../log.ts'
-import type { Queue } from '../queue.ts'
+import type { Setup } from '../setup.ts'
+import { type Deliveries, deliveryKey } from './deliveries.ts'
 import { deliveryIdOf } from './delivery-id.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
 import { firstMismatch } from './filter.ts'
 import { isPing } from './handshake.ts'
+import type { Learners } from './learners.ts'
 import { parse } from './parse.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import { receive } from './receive.ts'
-import type { RunEvent } from './run-event.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import { verify } from './verify.ts'
 
 /*
@@ -27,25 +29,32 @@ import { verify } from './verify.ts'
  */
 
 export type PipelineParts = {
-  readonly maxBodyBytes: number
   readonly budget: ByteBudget
-  readonly queue: Queue
   readonly events: EventStore
-  readonly runEvent: RunEvent
-  readonly log: Log
+  readonly deliveries: Deliveries
+  readonly rateLimits: RateLimits
+  readonly learners: Learners
+  readonly refusals: RefusalLog
 }
 
-export type Accepted = { readonly id: string; readonly status: 'accepted' | 'filtered' | 'ping' }
+export type Accepted = {
+  readonly id: string
+  readonly status: 'accepted' | 'filtered' | 'duplicate' | 'ping'
+}
 
-/** Takes one delivery as far as the queue. Throws what refuses it, after noting it as an event. */
+/**
+ * Takes one delivery as far as the queue, all the way under the configuration it came under. Throws
+ * what refuses it, after noting it as an event.
+ */
 export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
-  { maxBodyBytes, budget, queue, events, runEvent, log }: PipelineParts,
+  { maxBodyBytes, runEvent }: Setup,
+  { budget, events, deliveries, rateLimits, learners, refusals }: PipelineParts,
 ): Promise<Accepted> => {
   const receivedAt = new Date()
   const { headers, headersDistinct } = request
-  const deliveryId = deliveryIdOf(headersDistinct)
+  const deliveryId = deliveryIdOf(headersDistinct, webhook.deliveryIdHeader)
   let stage: Stage = 'receive'
   // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
   let size = Math.min(Number(headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER)
@@ -56,8 +65,9 @@ export const acceptDelivery = async (
     ...(deliveryId === undefined ? {} : { deliveryId }),
   })
 
-  const pass = (status: 'filtered' | 'ping', detail: string): Accepted => {
-    const { id } = events.add(receivedAt, { ...known(), state: 'filtered', detail })
+  const pass = (status: 'filtered' | 'duplicate' | 'ping', detail: string): Accepted => {
+    const state = status === 'duplicate' ? 'duplicate' : 'filtered'
+    const { id } = events.add(receivedAt, { ...known(), state, detail })
     return { id, status }
   }
 
@@ -67,23 +77,26 @@ export const acceptDelivery = async (
       size = body.bytes.length
       stage = 'verify'
       const verified = verify(body.bytes, headersDistinct, webhook.signature, webhook.keys)
+      if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
       stage = 'parse'
       const payload = parse(verified, headers['content-type'], headers['content-encoding'])
       stage = 'filter'
       if (isPing(headersDistinct)) return pass('ping', 'the webhook is set up and its secret fits')
+      learners.show(webhook.path, payload)
       const mismatch = firstMismatch(payload, webhook.filter)
       // The path is the owner's own word; the value, which is the sender's, is not shown.
       if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
+      const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId, body.bytes)
+      const first = delivery && deliveries.eventOf(delivery, performance.now())
+      if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
       stage = 'expand'
       const prompt = expand(webhook.prompt, payload)
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.
       body.release()
-      return {
-        id: runEvent(queue, events, { webhook, receivedAt, known: known(), prompt, targets }),
-        status: 'accepted',
-      }
+      const event = { webhook, receivedAt, known: known(), prompt, targets, delivery }
+      return { id: runEvent.accept(event), status: 'accepted' }
     } finally {
       body.release()
     }
@@ -97,7 +110,7 @@ export const acceptDelivery = async (
       ...(detail === undefined ? {} : { detail }),
     }
     const { id } = events.add(receivedAt, { ...known(), ...why })
-    log.info({ event: id, webhook: webhook.path, ...why }, 'event')
+    refusals.note({ event: id, webhook: webhook.path, ...why })
     throw error
   }
 }
