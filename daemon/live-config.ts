@@ -69,6 +69,7 @@ export const createLiveConfig = (
   /** One reading after the other, in the order they were asked for. */
   let last: Promise<unknown> = Promise.resolve()
   let seen = started.texts
+  let closed = false
 
   const read = async (): Promise<Config> => {
     seen = await textsOf(home)
@@ -126,7 +127,10 @@ export const createLiveConfig = (
       ...waitingForRestart(started.config, setup.config),
       ...(unwatched === undefined ? [] : [notWatched(unwatched)]),
     ],
-    reload: async () => inTurn(read),
+    reload: async () => {
+      if (closed) throw new DoorwardError('stopping', 'the daemon is stopping')
+      return inTurn(read)
+    },
     watch: () => {
       watch = watchConfig(
         home,
@@ -138,6 +142,7 @@ export const createLiveConfig = (
       )
     },
     close: async () => {
+      closed = true
       await watch?.close()
       await last
     },

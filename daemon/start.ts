@@ -137,8 +137,12 @@ const serve = async (
   const publicUrl = () =>
     live.current().config.gateway.server.public_url ??
     (publicServer && urlOf(serverConfig.host, publicServer))
-  const writeDaemonJson = async () =>
-    writeWhole(home.daemonJson, daemonJson(url(), publicUrl(), startedAt))
+  let written: string | undefined
+  const writeDaemonJson = async () => {
+    const text = daemonJson(url(), publicUrl(), startedAt)
+    if (text !== written) await writeWhole(home.daemonJson, text)
+    written = text
+  }
   const countedOf = countEvents(events)
   const webhooks = () => {
     const { config, env } = live.current()
@@ -151,9 +155,10 @@ const serve = async (
   const stop = (): Promise<void> => {
     stopping ??= (async () => {
       log.info('stopping')
-      await live.close()
+      const drained = queue.drain(live.current().config.gateway.queue.drain_timeout)
       learners.close()
-      await queue.drain(live.current().config.gateway.queue.drain_timeout)
+      await live.close()
+      await drained
       await oauth.close()
       stream.close()
       await Promise.all(servers.map(closeServer))

@@ -118,7 +118,7 @@ const sentHeadersSchema = z.record(z.string(), z.union([z.string(), z.array(z.st
 export const explainSchema = z.strictObject({
   path: z.string().min(1).max(2048),
   headers: sentHeadersSchema.optional(),
-  payload: z.unknown(),
+  payload: z.unknown().optional(),
 })
 export type Explain = z.infer<typeof explainSchema>
 
@@ -164,7 +164,7 @@ export type Explanation = z.infer<typeof explanationSchema>
 /** Body of `POST /webhooks/learn`: without a payload the next delivery at the path is waited for. */
 export const learnSchema = z.strictObject({
   path: z.string().min(1).max(2048),
-  payload: z.unknown(),
+  payload: z.unknown().optional(),
 })
 
 /** The paths of a payload without its values, and what could be made of them. */
