@@ -7,14 +7,19 @@ import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
 
 /** Prints every problem of the three files at once, and warnings on standard error. */
-export const checkConfiguration = async ({ home, terminal }: Context): Promise<void> => {
+export const checkConfiguration = async (context: Context): Promise<void> => {
+  await isConfigurationGood(context)
+}
+
+/** The same, and says whether there is none. */
+export const isConfigurationGood = async ({ home, terminal }: Context): Promise<boolean> => {
   const env = await readEnvironment(home)
   const { config, problems } = await load(() => loadConfig(home, env))
   const warnings: Warning[] = config ? warningsOf(config, env) : []
   if (problems.length > 0) process.exitCode = exitFailed
   if (terminal.json) {
     terminal.printJson({ ok: problems.length === 0, problems, warnings })
-    return
+    return problems.length === 0
   }
   for (const problem of problems) terminal.print(plainLines(problemLine(problem)))
   for (const { detail, hint } of warnings) {
@@ -23,6 +28,7 @@ export const checkConfiguration = async ({ home, terminal }: Context): Promise<v
   }
   if (config) terminal.print(summaryOf(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
+  return problems.length === 0
 }
 
 const load = async (

@@ -2,12 +2,16 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { makeHome } from '../shared/first-home.ts'
-import { checkConfiguration } from './config-check.ts'
+import { isConfigurationGood } from './config-check.ts'
 import { configNameOf } from './config-name.ts'
 import type { Context } from './context.ts'
+import { reloadIfRunning } from './daemon-reload.ts'
 import { exitFailed } from './exit-code.ts'
 
-/** Opens a configuration file in the editor of the environment, then checks the configuration. */
+/**
+ * Opens a configuration file in the editor of the environment, then checks the configuration; when it is
+ * good, a daemon that runs takes it.
+ */
 export const editConfiguration = async (
   context: Context,
   [given = 'webhooks']: (string | undefined)[],
@@ -15,7 +19,10 @@ export const editConfiguration = async (
   const name = configNameOf(given)
   await makeHome(context.home)
   const ended = await runEditor(join(context.home.config, `${name}.yaml`))
-  if (ended === 0) return checkConfiguration(context)
+  if (ended === 0) {
+    if (await isConfigurationGood(context)) await reloadIfRunning(context)
+    return
+  }
   process.exitCode = exitFailed
   context.terminal.warn(`the editor ended with ${ended}`)
 }

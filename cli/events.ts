@@ -20,7 +20,7 @@ export const listEvents = async (
 ): Promise<void> => {
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
-      hint: nearest(command, ['show']) ?? 'doorward events --help',
+      hint: nearest(command, ['show', 'retry']) ?? 'doorward events --help',
     })
   if (options.follow) {
     const { followEvents } = await import('./events-follow.ts')

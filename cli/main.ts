@@ -47,6 +47,8 @@ const minValidity = () =>
     "for how long the token must still be valid (default: 60s, the daemon's)",
   ).argParser(seconds)
 
+const listed = (text: string, before: string[] = []): string[] => [...before, text]
+
 /** `afterDashes` are the arguments after `--`, which may be those of another program. */
 const createProgram = (json: boolean, afterDashes: readonly string[] | undefined): Command => {
   const program = new Command('doorward')
@@ -91,6 +93,10 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .command('restart')
     .description('stop the daemon if it runs, and start it')
     .action(run(async () => (await import('./daemon-restart.ts')).restartDaemon))
+  daemon
+    .command('reload')
+    .description('read the configuration now; the daemon also does when a file changes')
+    .action(run(async () => (await import('./daemon-reload.ts')).reloadDaemon))
   daemon
     .command('status')
     .description('say whether the daemon runs; ends with 3 when it does not')
@@ -192,6 +198,27 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('--wait', "wait until the event is finished and print the agent's answer")
     .action(run(async () => (await import('./webhook-send.ts')).sendWebhook))
 
+  webhook
+    .command('explain')
+    .description('what would become of a delivery and why: nothing is run, sent or noted')
+    .argument('<path>', 'path of the webhook, for example /webhook/github')
+    .argument('[file]', 'file with the payload, - for standard input')
+    .option('--sample <name>', 'a built-in payload (webhook send --sample lists them)')
+    .option(
+      '--header <line>',
+      "a header of the delivery, as 'Name: value'; can be repeated",
+      listed,
+    )
+    .action(run(async () => (await import('./webhook-explain.ts')).explainWebhook))
+  webhook
+    .command('learn')
+    .description(
+      'wait for the next verified delivery; print its paths and types, without values, and a filter and prompt to begin with',
+    )
+    .argument('<path>', 'path of the webhook')
+    .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
+    .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+
   const events = program
     .command('events')
     .description('what came in and what became of it, newest first')
@@ -199,13 +226,22 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
-    .usage('[options] | show <id>')
+    .usage('[options] | show <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))
   events
     .command('show')
     .description('one event with its prompt and answer')
     .argument('<id>')
     .action(run(async () => (await import('./events-show.ts')).showEvent))
+
+  events
+    .command('retry')
+    .description(
+      'run a failed event again: its agent, or only what was not delivered. Prompt and targets are those of the event; the agent of that name, tokens and addresses are as configured now',
+    )
+    .argument('<id>')
+    .option('--wait', "wait until it is finished and print the agent's answer")
+    .action(run(async () => (await import('./events-retry.ts')).retryEvent))
 
   const config = program.command('config').description('check and edit the configuration')
   config

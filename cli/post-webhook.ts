@@ -60,9 +60,9 @@ const refusal = (status: number, text: string): DoorwardError => {
       hint:
         problem.hint ??
         (status === 401
-          ? 'the reason is in: doorward events --limit 1 (a changed secret needs a restart of the daemon)'
+          ? 'the reason is in: doorward events --limit 1'
           : status === 404
-            ? 'a new or enabled webhook is served after: doorward daemon restart'
+            ? 'doorward webhook list shows what is served; a broken configuration is said by: doorward status'
             : 'doorward daemon logs'),
     },
   )

@@ -1,18 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { buffer } from 'node:stream/consumers'
-import type { EventDetail } from '../shared/api.ts'
 import { readEnvironment, secretsOf } from '../shared/environment.ts'
-import { DoorwardError, type ErrorCode, systemCode } from '../shared/errors.ts'
+import { DoorwardError } from '../shared/errors.ts'
 import { loadConfig } from '../shared/load-config.ts'
 import type { Webhook } from '../shared/webhook-definition.ts'
 import { nearest } from '../shared/nearest.ts'
-import { plainLine, plainLines } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
-import { exitFailed } from './exit-code.ts'
 import { interruptSignal } from './interrupt.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
+import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
+import { readInput } from './read-input.ts'
 import { type Sample, readSample, sampleNames } from './samples.ts'
 import { signPayload } from './sign-payload.ts'
 import type { Terminal } from './terminal.ts'
@@ -103,7 +101,7 @@ const payloadOf = async (
       'usage',
       `--event does not go with the scheme ${scheme.name}, which has no header for it`,
     )
-  const given = file === '-' ? await buffer(process.stdin) : await readPayload(file)
+  const given = await readInput(file)
   const deliveryId = randomUUID()
   return {
     body: stamped(given, scheme.bodyTimestamp, nowMs),
@@ -120,9 +118,11 @@ const payloadOf = async (
 
 /** Where the sender does not sign the id, it is in a header of its own. */
 const idHeaderOf = ({ scheme }: Webhook, deliveryId: string): Record<string, string> => {
-  const [name] = scheme.deliveryId.headers
+  const [name, second] = scheme.deliveryId.headers
   const isSigned = scheme.forms.every(({ idHeader }) => idHeader !== undefined)
-  return scheme.name === 'hmac' || name === undefined || isSigned ? {} : { [name]: deliveryId }
+  // A sender that is not known names it in a header that the owner has named, or not at all.
+  const isAnyOf = scheme.name === 'hmac' && second !== undefined
+  return name === undefined || isAnyOf || isSigned ? {} : { [name]: deliveryId }
 }
 
 /** A body with the time of sending in it, where the sender puts one there (Linear). */
@@ -179,14 +179,6 @@ const renamed = (body: Buffer, field: string, id: string): Buffer => {
   )
 }
 
-const readPayload = async (file: string): Promise<Buffer> => {
-  try {
-    return await readFile(file)
-  } catch (error) {
-    throw new DoorwardError('usage', `cannot read ${file} (${systemCode(error)})`, { cause: error })
-  }
-}
-
 const signatureOf = (
   { path, scheme, secretNames }: Webhook,
   env: NodeJS.ProcessEnv,
@@ -214,20 +206,4 @@ const signatureOf = (
 const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
   if (terminal.json) terminal.printJson(posted)
   else terminal.print(plainLine(`${posted.id} ${posted.status}`))
-}
-
-const printFinished = (event: EventDetail, terminal: Terminal): void => {
-  if (terminal.json) {
-    terminal.printJson(event)
-    if (event.state === 'failed' || event.state === 'dropped') process.exitCode = exitFailed
-    return
-  }
-  // What the agent said is the answer even when a delivery failed afterwards.
-  if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
-  if (event.state === 'failed' || event.state === 'dropped')
-    throw new DoorwardError(
-      (event.code ?? 'internal') as ErrorCode,
-      `${event.id} ${event.state}${event.stage ? ` at ${event.stage}` : ''}${event.detail ? `: ${event.detail}` : ''}`,
-      { hint: `doorward events show ${event.id}` },
-    )
 }

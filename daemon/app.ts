@@ -35,6 +35,19 @@ export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts):
   return app
 }
 
+/** What the public port serves: webhooks, and nothing that says what else there is. */
+export const createPublicApp = ({ log, webhooks }: Pick<AppParts, 'log' | 'webhooks'>): Koa => {
+  const app = new Koa()
+  app.silent = true
+  app.use(answerErrors(log))
+  app.use(onlyPaths)
+  app.use(webhooks)
+  app.use(() => {
+    throw noWebhook()
+  })
+  return app
+}
+
 const answerErrors =
   (log: Log): Middleware =>
   async (ctx, next) => {

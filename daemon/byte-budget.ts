@@ -7,9 +7,12 @@ export type ByteBudget = {
   /** Takes bytes out of the budget; false, and nothing taken, when there is not enough left. */
   readonly take: (bytes: number) => boolean
   readonly giveBack: (bytes: number) => void
+  /** Another limit from now on; what is taken stays taken. */
+  readonly resize: (maxBytes: number) => void
 }
 
-export const createByteBudget = (maxBytes: number): ByteBudget => {
+export const createByteBudget = (initialMaxBytes: number): ByteBudget => {
+  let maxBytes = initialMaxBytes
   let used = 0
   return {
     used: () => used,
@@ -20,6 +23,9 @@ export const createByteBudget = (maxBytes: number): ByteBudget => {
     },
     giveBack: (bytes) => {
       used -= bytes
+    },
+    resize: (newMaxBytes) => {
+      maxBytes = newMaxBytes
     },
   }
 }

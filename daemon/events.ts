@@ -30,14 +30,21 @@ export type EventFilter = {
 export type EventStore = {
   /** Under an id of its own, or one that `newEventId` made before. */
   readonly add: (receivedAt: Date, fields: EventFields, id?: string) => EventRecord
-  readonly update: (id: string, changes: Partial<EventRecord>, detail?: Detail) => void
+  /** A change to undefined takes the field away. */
+  readonly update: (id: string, changes: EventChanges, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
   readonly get: (id: string) => EventDetail | undefined
   /** Calls back at each change until the returned function is called. */
   readonly follow: (listener: (change: EventChange) => void) => () => void
   /** The changes after this one that are still known. */
   readonly since: (sequence: number) => readonly EventChange[]
+  /** Calls back with the id of each event whose prompt and answer are let go. */
+  readonly onForget: (listener: (id: string) => void) => void
+  /** How many finished events of each sort are kept from now on. */
+  readonly resize: (keep: number) => void
 }
+
+export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
 
 type Detail = { readonly prompt?: string; readonly result?: string }
 
@@ -63,11 +70,13 @@ const maxChanges = 2000
  * Keeps the newest `keep` events of each sort, and every event that is not finished. Prompts and
  * answers of finished events are kept under a limit of their own, the oldest are let go first.
  */
-export const createEventStore = (keep: number): EventStore => {
+export const createEventStore = (initialKeep: number): EventStore => {
+  let keep = initialKeep
   const events = new Map<string, Stored>()
   const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [], own: [] }
   const changes: EventChange[] = []
   const listeners = new Set<(change: EventChange) => void>()
+  const forgetListeners = new Set<(id: string) => void>()
   let sequence = 0
   let detailCharacters = 0
 
@@ -82,6 +91,7 @@ export const createEventStore = (keep: number): EventStore => {
     detailCharacters -= sizeOf(stored)
     stored.prompt = undefined
     stored.result = undefined
+    for (const listener of forgetListeners) listener(stored.record.id)
   }
   const setDetail = (stored: Stored, { prompt, result }: Detail) => {
     detailCharacters -= sizeOf(stored)
@@ -98,12 +108,22 @@ export const createEventStore = (keep: number): EventStore => {
   const finish = (stored: Stored) => {
     const ring = finished[stored.ring]
     ring.push(stored.record.id)
-    if (ring.length <= keep) return
-    const oldest = ring.shift()
-    const gone = oldest === undefined ? undefined : events.get(oldest)
-    if (!gone) return
-    forgetDetail(gone)
-    events.delete(gone.record.id)
+    shorten(ring)
+  }
+  const shorten = (ring: string[]) => {
+    while (ring.length > keep) {
+      const oldest = ring.shift()
+      const gone = oldest === undefined ? undefined : events.get(oldest)
+      if (!gone) continue
+      forgetDetail(gone)
+      events.delete(gone.record.id)
+    }
+  }
+  /** An event that is tried again is kept until it is finished again. */
+  const reopen = (stored: Stored) => {
+    const ring = finished[stored.ring]
+    const index = ring.indexOf(stored.record.id)
+    if (index !== -1) ring.splice(index, 1)
   }
 
   return {
@@ -129,9 +149,11 @@ export const createEventStore = (keep: number): EventStore => {
       const stored = events.get(id)
       if (!stored) return
       const wasFinal = isFinal(stored.record.state)
-      stored.record = { ...stored.record, ...update }
+      stored.record = changed(stored.record, update)
       if (detail) setDetail(stored, detail)
-      if (!wasFinal && isFinal(stored.record.state)) finish(stored)
+      const isNowFinal = isFinal(stored.record.state)
+      if (!wasFinal && isNowFinal) finish(stored)
+      if (wasFinal && !isNowFinal) reopen(stored)
       publish(stored)
     },
     list: ({ limit, webhook, state }) => {
@@ -159,7 +181,19 @@ export const createEventStore = (keep: number): EventStore => {
       return () => listeners.delete(listener)
     },
     since: (after) => changes.filter((change) => change.sequence > after),
+    onForget: (listener) => void forgetListeners.add(listener),
+    resize: (newKeep) => {
+      keep = newKeep
+      for (const ring of Object.values(finished)) shorten(ring)
+    },
   }
+}
+
+const changed = (record: EventRecord, changes: EventChanges): EventRecord => {
+  const next = { ...record, ...changes }
+  for (const key of Object.keys(changes) as (keyof EventRecord)[])
+    if (next[key] === undefined) delete next[key]
+  return next
 }
 
 /** Of their own: logins, tokens that were given away, and what the daemon did. */

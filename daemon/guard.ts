@@ -5,8 +5,8 @@ import { isSameText } from '../shared/identity.ts'
 
 /**
  * Lets only local clients of this user through: a loopback peer, a loopback `Host` with our port (DNS
- * rebinding), no web page (`Origin`, `Sec-Fetch-Site`), the bearer token of `run/api.token`. In this
- * order: 403 for the first three, 401 for the last.
+ * rebinding), nothing that a proxy has passed on, no web page (`Origin`, `Sec-Fetch-Site`), the bearer
+ * token of `run/api.token`. In this order: 403 for all but the last, which is 401.
  */
 export const guard =
   (apiToken: string, port: () => number): Middleware =>
@@ -16,6 +16,10 @@ export const guard =
     if (!isOurHost(ctx.req.headersDistinct['host'], port()))
       throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
         hint: 'only webhooks answer under another name, as behind a tunnel',
+      })
+    if (isForwarded(Object.keys(ctx.req.headers)))
+      throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
+        hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
       })
     if (isFromWebPage(ctx.req.headers['origin'], ctx.req.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
@@ -46,6 +50,17 @@ export const isOurHost = (values: readonly string[] | undefined, port: number): 
   const name = host.slice(0, -`:${port}`.length).toLowerCase()
   return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'))
 }
+
+/**
+ * Headers that proxies and tunnels add (RFC 7239, RFC 9110 section 7.6.3; Cloudflare, Tailscale, ngrok,
+ * and the usual names without a standard). No local client sends one.
+ */
+const forwarding =
+  /^(forwarded|via|cdn-loop|x-forwarded(-.*)?|x-original-.*|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|fastly-client-ip|cf-.*|tailscale-.*|(x-)?ngrok-.*)$/
+
+/** True when one of these header names, in lower case, says that a proxy passed the request on. */
+export const isForwarded = (headerNames: readonly string[]): boolean =>
+  headerNames.some((name) => forwarding.test(name))
 
 /** True when a browser sent it for a page: pages send `Origin`, or say that they are another site. */
 export const isFromWebPage = (origin: string | undefined, fetchSite: string | undefined): boolean =>

@@ -13,8 +13,11 @@ export type Job = {
   readonly bytes: number
   /** Never rejects. The signal says that the daemon cannot wait any longer. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** Called instead of `run` when the daemon stops before the turn comes. */
-  readonly drop: () => void
+  /**
+   * Called instead of `run` when the daemon stops before the turn comes; and after it, when a job that
+   * was told to stop does not end and the daemon goes without it.
+   */
+  readonly drop: (when: 'waiting' | 'running') => void
 }
 
 export type QueueLimits = {
@@ -29,6 +32,8 @@ export type Queue = {
   /** Throws `queue-full` (count or bytes) or `stopping`; otherwise the job runs or is dropped. */
   readonly add: (job: Job) => void
   readonly counts: () => { readonly waiting: number; readonly running: number }
+  /** Other limits from now on. What waits or runs already stays. */
+  readonly resize: (limits: Pick<QueueLimits, 'maxEvents' | 'concurrency'>) => void
   /** Takes no more, waits for what there is, and after the time drops and stops the rest; always ends. */
   readonly drain: (timeoutMs: number) => Promise<void>
   /** Stops what runs without giving it much time; for a second signal. */
@@ -37,13 +42,14 @@ export type Queue = {
 
 /** First in, first out per agent; agents share the global limit in the order their jobs came. */
 export const createQueue = ({
-  maxEvents,
-  concurrency,
   budget,
   lastWaitMs = 10_000,
+  ...initialLimits
 }: QueueLimits): Queue => {
+  let { maxEvents, concurrency } = initialLimits
   const waitingOf = new Map<string, Job[]>()
   const runningOf = new Map<string, number>()
+  const runningJobs = new Set<Job>()
   const stop = new AbortController()
   let waiting = 0
   let running = 0
@@ -80,10 +86,12 @@ export const createQueue = ({
     if (jobs.length > 0) waitingOf.set(job.agentName, jobs)
     waiting -= 1
     running += 1
+    runningJobs.add(job)
     runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 0) + 1)
     budget.giveBack(job.bytes)
     void job.run(stop.signal).finally(() => {
       running -= 1
+      runningJobs.delete(job)
       runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
       schedulePump()
     })
@@ -93,12 +101,15 @@ export const createQueue = ({
     dropWaiting()
     stop.abort(reason)
     schedulePump()
-    lastWait ??= setTimeout(() => whenIdle?.(), lastWaitMs)
+    lastWait ??= setTimeout(() => {
+      for (const job of runningJobs) job.drop('running')
+      whenIdle?.()
+    }, lastWaitMs)
   }
   const dropWaiting = () => {
     for (const job of [...waitingOf.values()].flat()) {
       budget.giveBack(job.bytes)
-      job.drop()
+      job.drop('waiting')
     }
     waitingOf.clear()
     waiting = 0
@@ -125,6 +136,10 @@ export const createQueue = ({
       schedulePump()
     },
     counts: () => ({ waiting, running }),
+    resize: (limits) => {
+      ;({ maxEvents, concurrency } = limits)
+      schedulePump()
+    },
     drain: async (timeoutMs) => {
       draining = true
       const idle = new Promise<void>((resolve) => {

@@ -2,19 +2,20 @@ import type { Context } from 'koa'
 import type { z } from 'zod'
 import { DoorwardError } from '../shared/errors.ts'
 
-const maxBodyBytes = 64 * 1024
+const usualMaxBytes = 64 * 1024
 
 /**
  * Reads the JSON body of a request to the local API and checks it against a strict schema. Throws
- * `media-type-unsupported` (anything but plain application/json), `body-too-large` (over 64 KiB),
+ * `media-type-unsupported` (anything but plain application/json), `body-too-large` (64 KiB by default),
  * `body-aborted` or `request-invalid`, which names the key and never repeats a value.
  */
 export const readJsonBody = async <Schema extends z.ZodType>(
   ctx: Context,
   schema: Schema,
+  maxBytes = usualMaxBytes,
 ): Promise<z.output<Schema>> => {
   checkMediaType(ctx)
-  const result = schema.safeParse(parseJson(await readBytes(ctx)))
+  const result = schema.safeParse(parseJson(await readBytes(ctx, maxBytes)))
   if (result.success) return result.data
   const issue = result.error.issues[0]
   const key = issue?.path.map(String).join('.') ?? ''
@@ -31,7 +32,7 @@ const checkMediaType = (ctx: Context): void => {
     throw new DoorwardError('media-type-unsupported', 'the body must be application/json')
 }
 
-const readBytes = async (ctx: Context): Promise<Buffer> => {
+const readBytes = async (ctx: Context, maxBodyBytes: number): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
   try {

@@ -1,6 +1,7 @@
 import { Router } from '@koa/router'
-import { eventStates } from '../shared/api.ts'
+import { type EventRecord, eventStates } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { eventNotFound } from './webhook/retry-event.ts'
 import type { EventStream } from './event-stream.ts'
 import type { EventStore } from './events.ts'
 import { type StatusParts, statusOf } from './status.ts'
@@ -9,11 +10,12 @@ export type RouteParts = {
   readonly status: StatusParts
   readonly events: EventStore
   readonly stream: EventStream
+  readonly retry: (id: string) => EventRecord
   readonly shutdown: () => void
 }
 
 /** The local API but for logins and tokens, which have routes of their own. */
-export const apiRoutes = ({ status, events, stream, shutdown }: RouteParts): Router => {
+export const apiRoutes = ({ status, events, stream, retry, shutdown }: RouteParts): Router => {
   const router = new Router()
   router.get('/status', async (ctx) => {
     ctx.body = await statusOf(status)
@@ -42,11 +44,17 @@ export const apiRoutes = ({ status, events, stream, shutdown }: RouteParts): Rou
   })
   router.get('/events/:id', (ctx) => {
     const event = events.get(String(ctx.params['id']))
-    if (!event)
-      throw new DoorwardError('event-not-found', 'there is no such event in memory', {
-        hint: 'doorward events lists those there are; older ones and those before a restart are gone',
-      })
+    if (!event) throw eventNotFound()
     ctx.body = event
+  })
+  router.post('/events/:id/retry', (ctx) => {
+    ctx.body = retry(String(ctx.params['id']))
+    ctx.status = 202
+  })
+  router.post('/daemon/reload', async (ctx) => {
+    const { webhooks, agents } = await status.live.reload()
+    const problems = status.live.problems()
+    ctx.body = { status: 'reloaded', webhooks: webhooks.length, agents: agents.size, problems }
   })
   router.post('/daemon/shutdown', (ctx) => {
     ctx.status = 202

@@ -2,32 +2,40 @@ import { randomBytes } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { warningsOf } from '../shared/config-warnings.ts'
-import { readEnvironment } from '../shared/environment.ts'
-import { DoorwardError } from '../shared/errors.ts'
+import { DoorwardError, nameOf } from '../shared/errors.ts'
 import { makeHome } from '../shared/first-home.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
-import { type Config, loadConfig } from '../shared/load-config.ts'
+import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import { writeWhole } from '../shared/write-whole.ts'
 import { createInvoke } from './agents/invoke.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
-import { createApp } from './app.ts'
+import { createApp, createPublicApp } from './app.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDeliver } from './deliver/deliver.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { closeServer, listen, portOf, urlOf } from './listen.ts'
+import { type LiveConfig, type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { type Log, openLog } from './log.ts'
 import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import { createQueue } from './queue.ts'
 import { apiRoutes } from './routes.ts'
+import { type Setup, createSetup } from './setup.ts'
+import { viewOf } from './view-of.ts'
+import { createDeliveries } from './webhook/deliveries.ts'
 import { createExamine } from './webhook/doctor.ts'
-import { webhooksByPath } from './webhook/ready-webhook.ts'
+import { createKeptEvents } from './webhook/kept-events.ts'
+import { createLearners } from './webhook/learners.ts'
+import { createRateLimits } from './webhook/rate-limits.ts'
+import { createRefusalLog } from './webhook/refusal-log.ts'
+import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
-import { createRunEvent } from './webhook/run-event.ts'
+import { type AcceptedEvent, createRunEvent } from './webhook/run-event.ts'
 import { countEvents, summarize } from './webhook/summaries.ts'
+import { tryOutRoutes } from './webhook/try-out-routes.ts'
 
 /*
  * The story of a daemon's life: home -> lock -> configuration -> parts -> listen ... stop: drain,
@@ -55,10 +63,9 @@ export const startDaemon = async (
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
     await makeHome(home)
-    const env = await readEnvironment(home, processEnv)
-    const config = await loadConfig(home, env)
+    const read = await readConfig(home, processEnv)
     const apiToken = await readOrMakeApiToken(home)
-    return await serve(home, config, env, apiToken, unlock)
+    return await serve(home, processEnv, read, apiToken, unlock)
   } catch (error) {
     await unlock()
     throw error
@@ -69,13 +76,13 @@ const exitDelayMs = 1000
 
 const serve = async (
   home: Home,
-  config: Config,
-  env: NodeJS.ProcessEnv,
+  processEnv: NodeJS.ProcessEnv,
+  started: ReadConfig,
   apiToken: string,
   unlock: () => Promise<void>,
 ): Promise<RunningDaemon> => {
-  const { server: serverConfig, queue: queueConfig, events: eventsConfig } = config.gateway
-  const { log, close: closeLog } = openLog(home, logLevelOf(env))
+  const { server: serverConfig, queue: queueConfig, events: eventsConfig } = started.config.gateway
+  const { log, close: closeLog } = openLog(home, logLevelOf(started.env))
   const leftovers = await endLeftovers(home)
   if (leftovers > 0) log.warn({ agents: leftovers }, 'ended agents of a daemon that was killed')
   const startedAt = new Date()
@@ -87,33 +94,82 @@ const serve = async (
     budget,
   })
   const stream = createEventStream(events, randomBytes(6).toString('hex'))
+  // Logins are there before the setup that uses their tokens, and see each new configuration.
+  let known: Pick<Setup, 'config' | 'env'> = started
   const oauth = createOAuth({
     home,
-    gateway: config.gateway,
-    env,
+    gateway: viewOf(() => known.config.gateway),
+    env: viewOf(() => known.env),
     log,
     announce: announceTo(events),
   })
-  const server = createServer({
-    headersTimeout: 10_000,
-    // The whole request; the body alone has 15 s (see receive.ts).
-    requestTimeout: 30_000,
-    connectionsCheckingInterval: 1000,
-  })
+  const deliveries = createDeliveries()
+  const kept = createKeptEvents<AcceptedEvent>(events)
+  const noteRun = noteRuns(home)
+  const live: LiveConfig = createLiveConfig(
+    {
+      home,
+      processEnv,
+      setUp: (config, env) => {
+        const invoke = createInvoke({ env, noteRun, access: oauth.access })
+        const deliver = createDeliver(home.root)
+        const parts = { invoke, deliver, queue, events, deliveries, kept, log }
+        const setup = createSetup(config, env, createRunEvent(parts))
+        known = setup
+        return setup
+      },
+      changed: async ({ gateway }) => {
+        queue.resize({
+          maxEvents: gateway.queue.max_events,
+          concurrency: gateway.queue.concurrency,
+        })
+        budget.resize(gateway.queue.max_bytes)
+        events.resize(gateway.events.keep)
+        await writeDaemonJson().catch((error: unknown) =>
+          log.error({ error: nameOf(error) }, 'cannot write run/daemon.json'),
+        )
+      },
+      events,
+      log,
+    },
+    started,
+  )
+  const server = createServer(serverLimits)
+  const publicServer =
+    serverConfig.public_port === undefined ? undefined : createServer(serverLimits)
+  const servers = publicServer ? [server, publicServer] : [server]
   const url = () => urlOf(serverConfig.host, server)
+  const publicUrl = () =>
+    live.current().config.gateway.server.public_url ??
+    (publicServer && urlOf(serverConfig.host, publicServer))
+  let written: string | undefined
+  const writeDaemonJson = async () => {
+    const text = daemonJson(url(), publicUrl(), startedAt)
+    if (text !== written) await writeWhole(home.daemonJson, text)
+    written = text
+  }
   const countedOf = countEvents(events)
-  const webhooks = () => summarize(config, env, url(), countedOf)
+  const webhooks = () => {
+    const { config, env } = live.current()
+    return summarize(config, env, publicUrl() ?? url(), countedOf)
+  }
+  const learners = createLearners()
+  const refusals = createRefusalLog(log)
 
   let stopping: Promise<void> | undefined
   const stop = (): Promise<void> => {
     stopping ??= (async () => {
       log.info('stopping')
-      await queue.drain(queueConfig.drain_timeout)
+      const drained = queue.drain(live.current().config.gateway.queue.drain_timeout)
+      learners.close()
+      await live.close()
+      await drained
       await oauth.close()
       stream.close()
-      await closeServer(server)
+      await Promise.all(servers.map(closeServer))
       await unlink(home.daemonJson).catch(() => undefined)
       await unlock()
+      refusals.close()
       log.info('stopped')
       await closeLog()
       // Output that nobody reads must not keep the process.
@@ -122,53 +178,64 @@ const serve = async (
     return stopping
   }
 
+  const serveWebhook = serveWebhooks(live.current, {
+    budget,
+    events,
+    deliveries,
+    rateLimits: createRateLimits(),
+    learners,
+    examine: createExamine(),
+    refusals,
+  })
   const app = createApp({
     apiToken,
     port: () => portOf(server),
     log,
-    webhooks: serveWebhooks(webhooksByPath(config, env), {
-      maxBodyBytes: serverConfig.body_limit,
-      budget,
-      queue,
-      events,
-      runEvent: createRunEvent(
-        createInvoke({ env, noteRun: noteRuns(home), access: oauth.access }),
-        createDeliver(home.root),
-        log,
-      ),
-      examine: createExamine(),
-      log,
-    }),
+    webhooks: serveWebhook,
     routers: [
       apiRoutes({
-        status: { config, env, startedAt, url, queue, budget, events, oauth, webhooks },
+        status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },
         events,
         stream,
+        retry: (id) => retryEvent(id, live.current(), events, kept),
         shutdown: () => void stop(),
       }),
+      tryOutRoutes({ current: live.current, learners }),
       oauth.routes,
     ],
   })
   const handle = app.callback()
   server.on('request', (request, response) => void handle(request, response))
+  const handlePublic = createPublicApp({ log, webhooks: serveWebhook }).callback()
+  publicServer?.on('request', (request, response) => void handlePublic(request, response))
 
   try {
     // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
     await oauth.start()
     await listen(server, serverConfig.host, serverConfig.port, apiToken, log)
-    await writeWhole(home.daemonJson, daemonJson(url(), config, startedAt))
+    if (publicServer)
+      await listen(publicServer, serverConfig.host, serverConfig.public_port ?? 0, apiToken, log)
+    await writeDaemonJson()
   } catch (error) {
     await oauth.close()
-    await closeServer(server)
+    await Promise.all(servers.map(closeServer))
     await closeLog()
     throw error
   }
-  noteStart(log, events, config, env, url())
+  live.watch()
+  noteStart(log, events, started.config, started.env, url())
   const unfinished = () => {
     const { waiting, running } = queue.counts()
     return waiting + running
   }
   return { url: url(), stop, unfinished, abort: queue.abort }
+}
+
+const serverLimits = {
+  headersTimeout: 10_000,
+  // The whole request; the body alone has 15 s (see receive.ts).
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1000,
 }
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
@@ -204,8 +271,7 @@ const noteStart = (
   events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} started` })
 }
 
-const daemonJson = (url: string, config: Config, startedAt: Date): string => {
-  const publicUrl = config.gateway.server.public_url
+const daemonJson = (url: string, publicUrl: string | undefined, startedAt: Date): string => {
   const file = {
     pid: process.pid,
     url,

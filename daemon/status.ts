@@ -1,17 +1,18 @@
 import type { Status, WebhookSummary } from '../shared/api.ts'
 import { warningsOf } from '../shared/config-warnings.ts'
-import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
+import type { LiveConfig } from './live-config.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
 
 export type StatusParts = {
-  readonly config: Config
-  readonly env: NodeJS.ProcessEnv
+  readonly live: LiveConfig
   readonly startedAt: Date
   readonly url: () => string
+  /** Where senders reach the webhooks, when that is not `url`. */
+  readonly publicUrl: () => string | undefined
   readonly queue: Queue
   readonly budget: ByteBudget
   readonly events: EventStore
@@ -21,13 +22,14 @@ export type StatusParts = {
 
 /** All that the tray and `doorward status` show. */
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
-  const { config, queue, events, oauth } = parts
+  const { live, queue, events, oauth } = parts
+  const { config, env } = live.current()
   const [tokens, providers, tokenProblems] = await Promise.all([
     oauth.tokens(),
     oauth.providers(),
     oauth.problems(),
   ])
-  const publicUrl = config.gateway.server.public_url
+  const publicUrl = parts.publicUrl()
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
@@ -41,6 +43,6 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
       .list({ limit: Number.POSITIVE_INFINITY })
       .filter(({ kind }) => kind === 'webhook')
       .slice(0, 10),
-    problems: [...warningsOf(config, parts.env), ...tokenProblems],
+    problems: [...live.problems(), ...warningsOf(config, env), ...tokenProblems],
   }
 }

@@ -115,6 +115,83 @@ export const webhookSummarySchema = z.strictObject({
 })
 export type WebhookSummary = z.infer<typeof webhookSummarySchema>
 
+const sentHeadersSchema = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
+
+/** Body of `POST /webhooks/explain`: a text as payload is the raw body, anything else is written as JSON. */
+export const explainSchema = z.strictObject({
+  path: z.string().min(1).max(2048),
+  headers: sentHeadersSchema.optional(),
+  payload: z.unknown().optional(),
+})
+export type Explain = z.infer<typeof explainSchema>
+
+/** What would happen to a delivery, and why; nothing of it is done. */
+export const explanationSchema = z.strictObject({
+  webhook: z.string(),
+  signature: z.strictObject({
+    scheme: z.string(),
+    result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
+    detail: z.string().optional(),
+  }),
+  /** It would wake the agent: the filter matches, and it is no handshake. */
+  matches: z.boolean(),
+  handshake: z.string().optional(),
+  filter: z.array(
+    z.strictObject({
+      path: z.string(),
+      expected: z.array(z.string()),
+      /** The value seen; null where there is none. */
+      actual: z.json(),
+      matches: z.boolean(),
+    }),
+  ),
+  prompt: z.string(),
+  /** Which characters of the prompt, counted in UTF-16 units, came out of the payload. */
+  substituted: z.array(z.strictObject({ path: z.string(), start: z.int(), end: z.int() })),
+  agent: z.strictObject({
+    name: z.string(),
+    kind: z.string(),
+    argv: z.array(z.string()).optional(),
+  }),
+  /** The messages each target would get, if the agent answered with the prompt. */
+  targets: z.array(
+    z.strictObject({
+      target: z.string(),
+      parts: z.array(z.string()),
+      detail: z.string().optional(),
+    }),
+  ),
+})
+export type Explanation = z.infer<typeof explanationSchema>
+
+/** Body of `POST /webhooks/learn`: without a payload the next delivery at the path is waited for. */
+export const learnSchema = z.strictObject({
+  path: z.string().min(1).max(2048),
+  payload: z.unknown().optional(),
+})
+
+/** The paths of a payload without its values, and what could be made of them. */
+export const lessonSchema = z.strictObject({
+  webhook: z.string(),
+  paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
+  /** There are more paths than are listed. */
+  cut: z.boolean(),
+  /** Paths that tell the kinds of events of this sender apart. */
+  filter: z.array(z.string()),
+  promptTemplate: z.string(),
+})
+export type Lesson = z.infer<typeof lessonSchema>
+
+/** Answer of `POST /daemon/reload`. */
+export const reloadedSchema = z.strictObject({
+  status: z.literal('reloaded'),
+  webhooks: z.int(),
+  agents: z.int(),
+  /** What waits for a restart. */
+  problems: z.array(z.strictObject({ code: z.string(), detail: z.string(), hint: z.string() })),
+})
+export type Reloaded = z.infer<typeof reloadedSchema>
+
 const accountSchema = z.strictObject({ id: z.string(), name: z.string() })
 export type Account = z.infer<typeof accountSchema>
 

@@ -48,7 +48,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: `set ${unset.join(', ')} in .env of the home folder, then restart the daemon`,
+          hint: `set ${unset.join(', ')} in .env of the home folder`,
         },
       ]
     })
@@ -83,7 +83,7 @@ const schemeWarnings = (
             {
               code: fault.unusable ? 'secret-unusable' : 'secret-shape',
               detail: `webhook ${path}: the value of ${name} ${fault.reason}${fault.unusable ? '; nothing can be verified with it' : ''}`,
-              hint: `copy the secret again from the sender into ${name}, then restart the daemon`,
+              hint: `copy the secret again from the sender into ${name}`,
             },
           ]
     }),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
-import { bytesOf, millisecondsOf } from './units.ts'
+import { bytesOf, millisecondsOf, rateOf } from './units.ts'
 
 /*
  * The shapes of the three configuration files. The same schemas check what is loaded and write the
@@ -36,6 +36,18 @@ const environmentName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
 
+const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .transform((name) => name.toLowerCase())
+
+const notRate = 'not a rate: write it like 10/s, 60/min or 1000/h'
+
+const rate = z
+  .string(notRate)
+  .regex(/^[1-9]\d{0,5}\/(s|min|h)$/, notRate)
+  .transform(rateOf)
+
 const scalar = z.union([z.string(), z.number(), z.boolean()])
 
 const webhookPath = z
@@ -64,10 +76,7 @@ export const webhookSchema = z.strictObject({
     .describe(
       'How the sender signs: hmac with the three fields below, or the name of a sender. Default hmac.',
     ),
-  signature_header: z
-    .string()
-    .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
-    .transform((name) => name.toLowerCase())
+  signature_header: headerName
     .prefault('x-hub-signature-256')
     .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
   signature_algo: z
@@ -86,6 +95,18 @@ export const webhookSchema = z.strictObject({
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe('none, log, notify:desktop or file:<path>; a list delivers to each. Default none.'),
+  dedupe: z
+    .enum(['id', 'body', 'off'])
+    .optional()
+    .describe(
+      'What makes two deliveries one: id (as the sender names it), body (the same bytes), off. Default: id where the sender gives one.',
+    ),
+  delivery_id_header: headerName
+    .optional()
+    .describe('Header in which the sender names a delivery. Default: those of known senders.'),
+  rate_limit: rate
+    .optional()
+    .describe('How many verified deliveries are taken, as 10/s, 60/min or 1000/h. Default: all.'),
   enabled: z.boolean().default(true).describe('Default true.'),
 })
 
@@ -205,6 +226,9 @@ export const gatewayFileSchema = z.strictObject({
       port: port
         .default(18_789)
         .describe('Default 18789; 0 takes any free port; DOORWARD_PORT overrides it.'),
+      public_port: port
+        .optional()
+        .describe('A second port that serves webhooks alone, to point a tunnel at. Default: none.'),
       public_url: secureUrl
         .optional()
         .describe('How the internet reaches the webhooks: your tunnel.'),

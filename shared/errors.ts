@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'daemon-foreign'
   | 'peer-forbidden'
   | 'host-forbidden'
+  | 'forwarded-forbidden'
   | 'origin-forbidden'
   | 'unauthorized'
   | 'not-found'
@@ -23,6 +24,7 @@ export type ErrorCode =
   | 'webhook-not-found'
   | 'signature-invalid'
   | 'unavailable'
+  | 'rate-limited'
   | 'queue-full'
   | 'stopping'
   | 'payload-not-json'
@@ -33,6 +35,7 @@ export type ErrorCode =
   // an event on its way through
   | 'event-not-found'
   | 'event-dropped'
+  | 'event-not-retryable'
   | 'agent-not-found'
   | 'agent-failed'
   | 'agent-timeout'

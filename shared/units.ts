@@ -11,3 +11,13 @@ export const millisecondsOf = (text: string): number => {
   const factor = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match?.[2] ?? '']
   return factor === undefined ? Number.NaN : Number(match?.[1]) * factor
 }
+
+/** So many in so many milliseconds. */
+export type Rate = { readonly count: number; readonly perMs: number }
+
+/** A rate as written in configuration: `10/s`, `60/min`, `1000/h`. */
+export const rateOf = (text: string): Rate => {
+  const match = /^(\d+)\/(s|min|h)$/.exec(text)
+  const perMs = { s: 1000, min: 60_000, h: 3_600_000 }[match?.[2] ?? '']
+  return { count: Number(match?.[1] ?? Number.NaN), perMs: perMs ?? Number.NaN }
+}

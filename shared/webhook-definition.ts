@@ -6,6 +6,7 @@ import { valueUnder } from './schema-problems.ts'
 import { type SignatureScheme, schemeOf } from './signature-schemes.ts'
 import { type Target, parseTarget } from './target.ts'
 import { type Template, parseTemplate } from './template.ts'
+import type { Rate } from './units.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
 
 /** One webhook definition, made ready once: nothing of it is parsed again for a request. */
@@ -21,6 +22,9 @@ export type Webhook = {
   readonly scheme: SignatureScheme
   readonly filter: readonly FilterCondition[]
   readonly targets: readonly Target[]
+  /** What two deliveries have in common that are one. */
+  readonly dedupe: 'id' | 'body' | 'off'
+  readonly rateLimit: Rate | undefined
 }
 
 export type FilterCondition = {
@@ -137,14 +141,23 @@ export const readyWebhook = (
     agent,
     prompt: checked.prompt,
     secretNames: [entry.secret_env ?? []].flat(),
-    scheme: schemeOf(entry.signature_scheme, {
-      header: entry.signature_header,
-      algorithm: entry.signature_algo,
-      prefix: entry.signature_prefix,
-    }),
+    scheme: schemeOfEntry(entry),
     filter: checked.filter,
     targets: checked.targets,
+    dedupe: entry.dedupe ?? 'id',
+    rateLimit: entry.rate_limit,
   }
+}
+
+const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
+  const scheme = schemeOf(entry.signature_scheme, {
+    header: entry.signature_header,
+    algorithm: entry.signature_algo,
+    prefix: entry.signature_prefix,
+  })
+  const header = entry.delivery_id_header
+  // Only there: the owner says that the other places name something else.
+  return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }
 }
 
 const urlPathsOf = (path: string): string[] =>

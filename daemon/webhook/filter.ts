@@ -9,11 +9,13 @@ import { valueAt } from './value-at.ts'
 export const firstMismatch = (
   payload: Payload,
   conditions: readonly FilterCondition[],
-): FilterCondition | undefined =>
-  conditions.find(({ path, expected }) => {
-    const value = valueAt(payload, path)
-    return !(isScalar(value) && expected.includes(String(value)))
-  })
+): FilterCondition | undefined => conditions.find((condition) => !holds(payload, condition))
+
+/** True when the value at the path of a condition is one that it expects. */
+export const holds = (payload: Payload, { path, expected }: FilterCondition): boolean => {
+  const value = valueAt(payload, path)
+  return isScalar(value) && expected.includes(String(value))
+}
 
 const isScalar = (value: unknown): value is string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'

@@ -5,6 +5,12 @@ import type { VerifiedBody } from './verify.ts'
 /** What a sender sent, after it is known who sent it. Any JSON value. */
 export type Payload = unknown
 
+/** The headers that say how a body is written. */
+export type BodyHeaders = {
+  readonly 'content-type'?: string | undefined
+  readonly 'content-encoding'?: string | undefined
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** True for a body of form fields. */
@@ -23,8 +29,7 @@ const mediaTypeOf = (contentType: string | undefined): string =>
  */
 export const parse = (
   body: VerifiedBody,
-  contentType: string | undefined,
-  contentEncoding: string | undefined,
+  { 'content-type': contentType, 'content-encoding': contentEncoding }: BodyHeaders,
   plainForms = false,
 ): Payload => {
   if (contentEncoding !== undefined && contentEncoding.trim().toLowerCase() !== 'identity')

@@ -3,20 +3,22 @@ import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
 import type { EventStore } from '../events.ts'
-import type { Log } from '../log.ts'
-import type { Queue } from '../queue.ts'
+import type { Setup } from '../setup.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
+import { type Deliveries, deliveryKey } from './deliveries.ts'
 import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
 import type { Examine } from './doctor.ts'
 import { expand } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
 import { firstMismatch } from './filter.ts'
-import { type Handshake, handshakeOf, wantsEmptyAnswer } from './handshake.ts'
+import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
+import type { Learners } from './learners.ts'
 import { parse } from './parse.ts'
+import type { RateLimits } from './rate-limits.ts'
+import type { SignatureHeaders } from './read-signature.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import { receive } from './receive.ts'
-import type { RunEvent } from './run-event.ts'
-import type { SignatureHeaders } from './read-signature.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import { type VerifiedBody, verify } from './verify.ts'
 
 /*
@@ -30,16 +32,16 @@ import { type VerifiedBody, verify } from './verify.ts'
  */
 
 export type PipelineParts = {
-  readonly maxBodyBytes: number
   readonly budget: ByteBudget
-  readonly queue: Queue
   readonly events: EventStore
-  readonly runEvent: RunEvent
+  readonly deliveries: Deliveries
+  readonly rateLimits: RateLimits
+  readonly learners: Learners
   readonly examine: Examine
-  readonly log: Log
+  readonly refusals: RefusalLog
 }
 
-type Status = 'accepted' | 'filtered' | 'ping' | 'challenge'
+type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 
 export type Accepted = {
   readonly id: string
@@ -48,11 +50,15 @@ export type Accepted = {
   readonly text?: string
 }
 
-/** Takes one delivery as far as the queue. Throws what refuses it, after noting it as an event. */
+/**
+ * Takes one delivery as far as the queue, all the way under the configuration it came under. Throws
+ * what refuses it, after noting it as an event.
+ */
 export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
-  { maxBodyBytes, budget, queue, events, runEvent, examine, log }: PipelineParts,
+  { maxBodyBytes, runEvent }: Setup,
+  { budget, events, deliveries, rateLimits, learners, examine, refusals }: PipelineParts,
 ): Promise<Accepted> => {
   const receivedAt = new Date()
   const now = receivedAt.getTime()
@@ -69,10 +75,12 @@ export const acceptDelivery = async (
     ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
   })
 
-  const answer = wantsEmptyAnswer(scheme, headers['content-type']) ? { text: '' } : {}
-  const pass = (status: Status, detail: string, how: { text?: string } = answer): Accepted => {
-    const { id } = events.add(receivedAt, { ...known(), state: 'filtered', detail })
-    return { id, status, ...how }
+  const usualText = wantsEmptyAnswer(scheme, headers['content-type']) ? '' : undefined
+  const answer = (id: string, status: Status, text = usualText): Accepted =>
+    text === undefined ? { id, status } : { id, status, text }
+  const pass = (status: Status, detail: string, text?: string): Accepted => {
+    const state = status === 'duplicate' ? 'duplicate' : 'filtered'
+    return answer(events.add(receivedAt, { ...known(), state, detail }).id, status, text)
   }
 
   try {
@@ -81,40 +89,34 @@ export const acceptDelivery = async (
       size = body.bytes.length
       stage = 'verify'
       const verified = verifyOrExamine(body.bytes, headersDistinct, webhook, now, examine)
+      if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
       stage = 'parse'
-      const payload = parse(
-        verified,
-        headers['content-type'],
-        headers['content-encoding'],
-        scheme.name === 'slack',
-      )
+      const payload = parse(verified, headers, scheme.name === 'slack')
       const isSigned = webhook.verifier !== 'none'
       if (isSigned && scheme.bodyTimestamp !== undefined) {
         stage = 'verify'
         checkBodyTimestamp(payload, scheme, now)
       }
-      deliveryId = deliveryIdOf(scheme, headersDistinct, {
-        payload,
-        signedId: verified.signedId,
-        isSigned,
-      })
+      const { signedId } = verified
+      deliveryId = deliveryIdOf(scheme, headersDistinct, { payload, signedId, isSigned })
       stage = 'filter'
       const handshake = handshakeOf(scheme, headersDistinct, payload)
-      if (handshake) return pass(handshake.status, handshake.detail, textOf(handshake))
+      if (handshake) return pass(handshake.status, handshake.detail, handshake.text)
+      learners.show(webhook.path, payload)
       const mismatch = firstMismatch(payload, webhook.filter)
       // The path is the owner's own word; the value, which is the sender's, is not shown.
       if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
+      const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes)
+      const first = delivery && deliveries.eventOf(delivery, performance.now())
+      if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
       stage = 'expand'
       const prompt = expand(webhook.prompt, payload)
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.
       body.release()
-      return {
-        id: runEvent(queue, events, { webhook, receivedAt, known: known(), prompt, targets }),
-        status: 'accepted',
-        ...answer,
-      }
+      const event = { webhook, receivedAt, known: known(), prompt, targets, delivery }
+      return answer(runEvent.accept(event), 'accepted')
     } finally {
       body.release()
     }
@@ -130,7 +132,7 @@ export const acceptDelivery = async (
       ...(detail === undefined ? {} : { detail }),
     }
     const { id } = events.add(receivedAt, { ...known(), ...why })
-    log.info({ event: id, webhook: webhook.path, ...why }, 'event')
+    refusals.note({ event: id, webhook: webhook.path, ...why })
     throw error
   }
 }
@@ -148,5 +150,3 @@ const verifyOrExamine = (
     throw examine(error, bytes, headers, webhook, now)
   }
 }
-
-const textOf = ({ text }: Handshake) => (text === undefined ? {} : { text })

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import type { Setup } from '../setup.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
-import type { ReadyWebhook } from './ready-webhook.ts'
 
 /** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
 const lingerMs = 2000
@@ -13,23 +13,24 @@ const retryAfterSeconds = '10'
 
 /** Answers the paths of webhooks, before anything else is looked at; passes on every other path. */
 export const serveWebhooks =
-  (byPath: ReadonlyMap<string, ReadyWebhook>, parts: PipelineParts): Middleware =>
+  (current: () => Setup, parts: PipelineParts): Middleware =>
   async (ctx, next) => {
-    const webhook = byPath.get(ctx.path)
+    const setup = current()
+    const webhook = setup.byPath.get(ctx.path)
     if (!webhook) return next()
     try {
       if (ctx.method !== 'POST') {
         ctx.set('Allow', 'POST')
         throw new DoorwardError('method-not-allowed', 'a webhook takes POST only')
       }
-      const { text, ...accepted } = await acceptDelivery(ctx.req, webhook, parts)
+      const { text, ...accepted } = await acceptDelivery(ctx.req, webhook, setup, parts)
       if (text === undefined) {
         ctx.body = accepted
         ctx.status = 202
       } else answerText(ctx, text, accepted)
     } catch (error) {
-      if (error instanceof DoorwardError && isTemporary(error))
-        ctx.set('Retry-After', retryAfterSeconds)
+      const retryAfter = error instanceof DoorwardError ? retryAfterOf(error) : undefined
+      if (retryAfter !== undefined) ctx.set('Retry-After', retryAfter)
       if (!ctx.req.complete && !ctx.req.destroyed) endAfterAnswer(ctx.req, ctx.res)
       throw error
     }
@@ -45,8 +46,12 @@ const answerText = (ctx: Context, text: string, { id, status }: Omit<Accepted, '
   ctx.body = text
 }
 
-const isTemporary = ({ code }: DoorwardError): boolean =>
-  code === 'unavailable' || code === 'queue-full' || code === 'stopping'
+const temporary = ['unavailable', 'queue-full', 'stopping']
+
+const retryAfterOf = ({ code, retryAfterMs }: DoorwardError): string | undefined => {
+  if (retryAfterMs !== undefined) return String(Math.max(1, Math.ceil(retryAfterMs / 1000)))
+  return temporary.includes(code) ? retryAfterSeconds : undefined
+}
 
 /**
  * Ends the connection of a sender that goes on sending, but not at once: that would reset it, and the

@@ -46,15 +46,14 @@ const later = (a: string | null, b: string): string => (a !== null && a > b ? a 
 export const summarize = (
   config: Config,
   env: NodeJS.ProcessEnv,
-  url: string,
+  baseUrl: string,
   countedOf: (path: string) => Counted,
 ): WebhookSummary[] =>
   config.webhooks.map((webhook) => {
     const { counts, lastEventAt } = countedOf(webhook.path)
-    const base = config.gateway.server.public_url ?? url
     return {
       path: webhook.path,
-      url: `${base.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
+      url: `${baseUrl.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
       agent: webhook.agentName,
       enabled: webhook.enabled,
       scheme: webhook.scheme.name,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { startDaemon } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { run } from './support/cli.ts'
 
@@ -83,6 +84,29 @@ appendFileSync(process.argv.at(-1), '# ' + process.argv.slice(2, -1).join('|') +
     )
     assert.equal(code, 1)
     assert.match(stdout, /agents\.yaml:\d+:1 odd: unknown key/)
+  })
+
+  it('lets a daemon that runs take what was edited, when it is good', async () => {
+    const daemon = await startDaemon()
+    const editor = join(await temporaryFolder(), 'editor.mjs')
+    const { home } = daemon
+    const edit = async (text: string) => {
+      await writeFile(
+        editor,
+        `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.argv.at(-1), ${JSON.stringify(text)})`,
+      )
+      return run(['config', 'edit', 'agents'], {
+        home,
+        env: { EDITOR: `${process.execPath} ${editor}` },
+      })
+    }
+    const good = await edit('agents: { echo: { kind: echo }, other: { kind: echo } }\n')
+    assert.deepEqual([good.code, good.stdout], [0, 'ok: 0 webhooks, 2 agents\n'])
+    assert.match(good.stderr, /the daemon has taken it/)
+    const bad = await edit('agents: 3\n')
+    assert.equal(bad.code, 1)
+    assert.doesNotMatch(bad.stderr, /taken/)
+    await daemon.stop()
   })
 
   it('ends with 1 when the editor fails, and with 2 when there is none', async () => {

@@ -53,6 +53,7 @@ describe('the sample configuration', () => {
     assert.deepEqual(Object.keys(parsed.providers), ['github', 'example'])
     assert.deepEqual(parsed.server, {
       ...fileSchemas.gateway.parse({}).server,
+      public_port: 18_790,
       public_url: 'https://example.ngrok.app',
     })
     assert.deepEqual(parsed.queue, fileSchemas.gateway.parse({}).queue)

@@ -27,6 +27,44 @@ describe('the event store', () => {
     assert.deepEqual(list({ webhook: '/nothing' }), [])
   })
 
+  it('takes a field away that changes to undefined', () => {
+    const events = createEventStore(2)
+    const { id } = events.add(at(0), { state: 'failed', stage: 'agent', code: 'agent-failed' })
+    events.update(id, { state: 'queued', stage: undefined, code: undefined })
+    assert.deepEqual(eventDetailSchema.parse(events.get(id)), events.get(id))
+    assert.ok(!('stage' in (events.get(id) ?? {})))
+  })
+
+  it('keeps an event that is tried again until it is finished again', () => {
+    const events = createEventStore(2)
+    const { id } = events.add(at(0), { state: 'failed' })
+    events.update(id, { state: 'queued' })
+    for (let i = 0; i < 5; i += 1) events.add(at(1), done)
+    assert.equal(events.get(id)?.state, 'queued')
+    events.update(id, { state: 'done' })
+    assert.deepEqual([events.list({ limit: 10 }).length, events.get(id)?.state], [2, 'done'])
+  })
+
+  it('tells whose prompt and answer it lets go', () => {
+    const events = createEventStore(1)
+    const gone: string[] = []
+    events.onForget((id) => gone.push(id))
+    const first = events.add(at(0), done).id
+    assert.deepEqual(gone, [])
+    events.add(at(0), done)
+    assert.deepEqual(gone, [first])
+  })
+
+  it('keeps fewer events from the moment it is told to', () => {
+    const events = createEventStore(10)
+    for (let i = 0; i < 10; i += 1) events.add(at(i), done)
+    events.resize(3)
+    assert.deepEqual(
+      events.list({ limit: 10 }).map(({ receivedAt }) => receivedAt.slice(17, 19)),
+      ['09', '08', '07'],
+    )
+  })
+
   it('lets no flood of one sort push out another', () => {
     const events = createEventStore(2)
     const ran = events.add(at(0), done).id

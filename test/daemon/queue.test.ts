@@ -167,6 +167,30 @@ describe('the queue', () => {
     }
   })
 
+  it('tells each job that it goes on without', async () => {
+    const { queue, log, job } = setUp({ lastWaitMs: 10 })
+    const never = () => new Promise<void>(() => undefined)
+    queue.add(job('1', { run: never, drop: (when) => log.push(`drop 1 ${when}`) }))
+    await turn()
+    await queue.drain(1)
+    assert.deepEqual(log, ['drop 1 running'])
+  })
+
+  it('works with other limits from the moment they are set', async () => {
+    const { queue, log, job } = setUp({ maxEvents: 1, concurrency: 1 })
+    queue.add(job('1', { agentConcurrency: 5 }))
+    await turn()
+    queue.add(job('2', { agentConcurrency: 5 }))
+    assert.throws(() => queue.add(job('3')), { code: 'queue-full' })
+    queue.resize({ maxEvents: 3, concurrency: 2 })
+    await turn()
+    assert.deepEqual(log, ['run 1', 'run 2'])
+    for (const name of ['3', '4', '5']) queue.add(job(name))
+    queue.resize({ maxEvents: 1, concurrency: 1 })
+    assert.throws(() => queue.add(job('6')), { code: 'queue-full' })
+    assert.deepEqual(queue.counts(), { waiting: 3, running: 2 })
+  })
+
   it('goes on with the next job after one that ended badly', async () => {
     const { queue, log, job } = setUp()
     queue.add(job('1', { run: async () => void log.push('bad') }))

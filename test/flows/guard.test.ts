@@ -26,6 +26,7 @@ const routes: readonly [string, string][] = [
   ['GET', '/oauth/tokens/github/access'],
   ['GET', '/metrics'],
   ['POST', '/webhooks/explain'],
+  ['POST', '/webhooks/learn'],
   ['PUT', '/status'],
   ['OPTIONS', '/status'],
   ['GET', '/status/nothing'],

@@ -64,7 +64,7 @@ describe('bad input to a webhook', () => {
       gateway: 'server: { body_limit: 1mb }\noauth: { callback_port: 0 }\nevents: { keep: 5000 }\n',
       webhooks: `
 webhooks:
-  - { path: /signed, agent: echo, secret_env: HOOK_SECRET, prompt_template: "{{event}}" }
+  - { path: /signed, agent: echo, secret_env: HOOK_SECRET, prompt_template: "{{event}}", dedupe: off }
   - { path: /open, agent: echo, prompt_template: "{{event}}" }
   - { path: /blank, agent: echo, secret_env: BLANK_SECRET, prompt_template: x }
   - { path: /empty, agent: echo, secret_env: [EMPTY_SECRET, BLANK_SECRET], prompt_template: x }

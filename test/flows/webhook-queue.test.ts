@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { EventRecord, Status } from '../../shared/api.ts'
+import { run } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { fixtureAgent, untilGone } from '../support/fixtures.ts'
 import { type Reply, send } from '../support/http.ts'
@@ -166,6 +167,20 @@ webhooks:
     assert.ok(!Number.isNaN(Date.parse(String(receivedAt))))
     assert.ok(lines.some((line) => line['event'] === running && line['state'] === 'failed'))
     assert.doesNotMatch(log, /canary/)
+  })
+
+  it('says on the command line what a stop had to drop', async () => {
+    await start('{ drain_timeout: 100ms }')
+    await accepted('/one', 'canary runs')
+    await reports.next()
+    const waiting = await post('/one', 'canary waits', { 'x-github-delivery': 'delivery-8' })
+    const { code, stderr } = await run(['daemon', 'stop'], { home: daemon.home })
+    assert.equal(code, 0)
+    const lines = stderr.split('\n').filter((line) => line.startsWith('dropped'))
+    assert.equal(lines.length, 1)
+    const id = String(waiting.json()['id'])
+    assert.match(lines[0] ?? '', new RegExp(`^dropped ${id} of /one, .*, delivery delivery-8: `))
+    assert.doesNotMatch(stderr, /canary/)
   })
 
   it('is not kept from ending by a sender in the middle of a body', async () => {

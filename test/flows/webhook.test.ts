@@ -54,7 +54,8 @@ webhooks:
   after(async () => assert.equal(await daemon.stop(), 0))
 
   it('is answered 202 at once, run, and delivered to every target', async () => {
-    const reply = await post('/webhook/github')
+    const named = { 'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958' }
+    const reply = await post('/webhook/github', payload, githubHeaders(payload, secret, named))
     assert.equal(reply.status, 202)
     const { id, status } = reply.json()
     assert.equal(status, 'accepted')

@@ -55,7 +55,7 @@ const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>)
 }
 
 const webhookKeys =
-  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, enabled'
+  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, dedupe, delivery_id_header, rate_limit, enabled'
 const notAPath =
   'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot'
 const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
@@ -688,6 +688,8 @@ describe('a configuration', () => {
         }),
         filter: [],
         targets: [],
+        dedupe: 'id',
+        rateLimit: undefined,
       },
     ])
   })

@@ -30,7 +30,7 @@ export const refusalOf = (
   try {
     const verified = verify(body, headers, prepareVerifier(scheme, secrets), nowMs)
     if (scheme.bodyTimestamp !== undefined)
-      checkBodyTimestamp(parse(verified, 'application/json', undefined), scheme, nowMs)
+      checkBodyTimestamp(parse(verified, { 'content-type': 'application/json' }), scheme, nowMs)
     return undefined
   } catch (error) {
     const isRefusal =

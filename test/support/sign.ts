@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 
 /** The headers GitHub sends with a body it signed (docs: "Validating webhook deliveries"). */
 export const githubHeaders = (
@@ -8,7 +8,7 @@ export const githubHeaders = (
 ): Record<string, string> => ({
   'content-type': 'application/json',
   'x-github-event': 'pull_request',
-  'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+  'x-github-delivery': randomUUID(),
   'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
   ...more,
 })

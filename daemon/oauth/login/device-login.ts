@@ -24,7 +24,7 @@ type Dependencies = {
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal
   /** How long a login may wait for its person, in milliseconds. */
-  readonly loginTimeoutMs: number
+  readonly loginTimeoutMs: () => number
   readonly knownError: (error: unknown) => DoorwardError
   readonly wait: Wait
 }
@@ -65,7 +65,7 @@ export const createDeviceLogins = ({
       loginId: randomText(),
       ...who,
       scopes,
-      expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs),
+      expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs()),
       control: new AbortController(),
     }
     pending.add(attempt, now)

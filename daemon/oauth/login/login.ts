@@ -203,7 +203,7 @@ export const createLogins = (parts: Parts): Logins => {
     pending,
     saveGrant,
     stopping: closing.signal,
-    loginTimeoutMs: gateway.oauth.login_timeout,
+    loginTimeoutMs: () => gateway.oauth.login_timeout,
     knownError,
     wait,
   })

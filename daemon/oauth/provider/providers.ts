@@ -109,8 +109,6 @@ const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const shown = isProviderName(name) ? ` ${name}` : ''
   const near = isProviderName(name) ? nearest(name, known) : undefined
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
-    hint:
-      near ??
-      `known: ${known.join(', ')}; add others under providers: in gateway.yaml, then: doorward daemon restart`,
+    hint: near ?? `known: ${known.join(', ')}; add others under providers: in gateway.yaml`,
   })
 }

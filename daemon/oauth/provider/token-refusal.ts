@@ -126,7 +126,7 @@ const withoutPort = (redirectUri: string): string => {
 const secretHint = ({ name, clientSecretEnv }: Provider, first: string): string =>
   clientSecretEnv === undefined
     ? `${first}, then: doorward oauth login ${name} --client-secret-stdin`
-    : `${first}, set ${clientSecretEnv} in .env, then: doorward daemon restart`
+    : `${first}, set ${clientSecretEnv} in .env`
 
 const missingSecretHint = (provider: Provider): string => {
   const copy = `copy it from the settings of the app${at(provider)}`

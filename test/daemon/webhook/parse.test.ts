@@ -8,7 +8,12 @@ const parsed = (
   contentType: string | undefined = 'application/json',
   contentEncoding?: string,
   plainForms?: boolean,
-) => parse(verify(Buffer.from(body), {}, 'none', 0), contentType, contentEncoding, plainForms)
+) =>
+  parse(
+    verify(Buffer.from(body), {}, 'none', 0),
+    { 'content-type': contentType, 'content-encoding': contentEncoding },
+    plainForms,
+  )
 
 const form = 'application/x-www-form-urlencoded'
 

@@ -137,7 +137,7 @@ describe('login to a Google', () => {
     assert.match(login.error.message, /does not accept the client id and secret \(invalid_client\)/)
     assert.match(
       login.error.hint ?? '',
-      /set GOOGLE_SECRET in \.env, then: doorward daemon restart/,
+      /set GOOGLE_SECRET in \.env$/,
     )
   })
 

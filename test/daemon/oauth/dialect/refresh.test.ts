@@ -120,7 +120,7 @@ describe('refresh in the dialect of', () => {
       assert.equal(body.code, 'provider-refused')
       assert.match(body.detail, /^mine does not accept the client id and secret/)
       assert.match(body.detail, dialect.wrongSecret)
-      assert.match(body.hint ?? '', /set MY_SECRET in \.env, then: doorward daemon restart/)
+      assert.match(body.hint ?? '', /set MY_SECRET in \.env$/)
       assert.equal(await status(), 'expired')
       await wakeUp()
       assert.equal(provider.isAlive((await access()).body.accessToken), true)

@@ -108,7 +108,7 @@ describe('refusal of a token endpoint', () => {
     const entry = { client_id: 'me', client_secret_env: 'MY_SECRET' }
     const refused = { provider: providerOf('github', entry), client: { clientId: 'me' } }
     const secret = tokenRefusalError({ code: 'invalid_client' }, refused)
-    assert.match(secret.hint ?? '', /set MY_SECRET in \.env, then: doorward daemon restart$/)
+    assert.match(secret.hint ?? '', /set MY_SECRET in \.env$/)
     const id = tokenRefusalError({ code: 'invalid_client', about: 'client-id' }, refused)
     assert.match(id.hint ?? '', /providers\.github\.client_id in gateway\.yaml$/)
   })

@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto'
+
+/** How long a delivery is remembered, in milliseconds. */
+const rememberedMs = 24 * 3_600_000
+/** How many of one webhook are remembered. */
+const maxRemembered = 10_000
+
+/** One delivery as it is remembered: a hash, never what the sender sent. */
+export type DeliveryKey = { readonly webhook: string; readonly hash: string }
+
+/** The deliveries that are waiting, running or done: those that are not taken a second time. */
+export type Deliveries = {
+  /** The event that this delivery has become, while it is remembered. */
+  readonly eventOf: (key: DeliveryKey, nowMs: number) => string | undefined
+  readonly remember: (key: DeliveryKey, eventId: string, nowMs: number) => void
+  /** Lets it come again, unless another event has it by now. */
+  readonly forget: (key: DeliveryKey, eventId: string) => void
+}
+
+/**
+ * What two deliveries to one webhook have in common that are one: the sender's id, or the bytes of the
+ * verified body. Undefined when nothing says so.
+ */
+export const deliveryKey = (
+  webhook: string,
+  dedupe: 'id' | 'body' | 'off',
+  deliveryId: string | undefined,
+  body: Buffer,
+): DeliveryKey | undefined => {
+  if (dedupe === 'body') return { webhook, hash: `body ${hash('sha256', body, 'base64')}` }
+  if (dedupe === 'off' || deliveryId === undefined) return undefined
+  return { webhook, hash: `id ${hash('sha256', deliveryId, 'base64')}` }
+}
+
+/**
+ * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook, in memory. A flood at one
+ * webhook cannot make another forget.
+ */
+export const createDeliveries = (max = maxRemembered): Deliveries => {
+  type Remembered = { readonly eventId: string; readonly atMs: number }
+  // A Map keeps the order in which keys came: the oldest is first.
+  const byWebhook = new Map<string, Map<string, Remembered>>()
+
+  return {
+    eventOf: ({ webhook, hash }, nowMs) => {
+      const known = byWebhook.get(webhook)?.get(hash)
+      return known && nowMs - known.atMs < rememberedMs ? known.eventId : undefined
+    },
+    remember: ({ webhook, hash }, eventId, nowMs) => {
+      const known = byWebhook.get(webhook) ?? new Map<string, Remembered>()
+      byWebhook.set(webhook, known)
+      known.delete(hash)
+      known.set(hash, { eventId, atMs: nowMs })
+      for (const [old, { atMs }] of known) {
+        if (known.size <= max && nowMs - atMs < rememberedMs) break
+        known.delete(old)
+      }
+    },
+    forget: ({ webhook, hash }, eventId) => {
+      const known = byWebhook.get(webhook)
+      if (known?.get(hash)?.eventId === eventId) known.delete(hash)
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import type { Explanation } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { checkBodyTimestamp } from './body-timestamp.ts'
+import { createExamine } from './doctor.ts'
+import { type ReadyTarget, expandTargets } from './expand-targets.ts'
+import { holds } from './filter.ts'
+import { handshakeOf } from './handshake.ts'
+import { markedPrompt } from './marked-prompt.ts'
+import { type Payload, parse } from './parse.ts'
+import type { ReadyWebhook } from './ready-webhook.ts'
+import { valueAt } from './value-at.ts'
+import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
+
+/**
+ * The story of a delivery told without living it: the stages of `pipeline.ts` up to the queue, each
+ * asked what it says, and nothing run, sent, noted or remembered. Throws what keeps a body from being
+ * read: `media-type-unsupported`, `payload-not-json`, `body-too-large`.
+ */
+export const explain = (
+  webhook: ReadyWebhook,
+  headers: SignatureHeaders,
+  bytes: Buffer,
+  nowMs: number,
+): Explanation => {
+  const { scheme } = webhook
+  const checked = checkSignature(webhook, headers, bytes, nowMs)
+  const written = {
+    'content-type': headers['content-type']?.[0] ?? 'application/json',
+    'content-encoding': headers['content-encoding']?.[0],
+  }
+  const payload = parse(checked.body, written, scheme.name === 'slack')
+  const filter = webhook.filter.map((condition) => ({
+    path: condition.text,
+    expected: [...condition.expected],
+    actual: jsonOf(valueAt(payload, condition.path)),
+    matches: holds(payload, condition),
+  }))
+  const handshake = handshakeOf(scheme, headers, payload)?.status
+  const { prompt, substituted } = markedPrompt(webhook, payload)
+  return {
+    webhook: webhook.path,
+    signature: checkTime(checked.signature, payload, webhook, nowMs),
+    matches: handshake === undefined && filter.every(({ matches }) => matches),
+    ...(handshake === undefined ? {} : { handshake }),
+    filter,
+    prompt,
+    substituted,
+    agent: agentOf(webhook),
+    targets: targetsOf(webhook, payload, prompt),
+  }
+}
+
+type Checked = { readonly signature: Explanation['signature']; readonly body: VerifiedBody }
+
+const checkSignature = (
+  webhook: ReadyWebhook,
+  headers: SignatureHeaders,
+  bytes: Buffer,
+  nowMs: number,
+): Checked => {
+  const { scheme, verifier } = webhook
+  const found = (result: Explanation['signature']['result'], detail?: string) => ({
+    scheme: scheme.name,
+    result,
+    ...(detail === undefined ? {} : { detail }),
+  })
+  // The owner asks: what no sender has signed is looked at as if no signature were asked for.
+  const unsigned = () => verify(bytes, {}, 'none', nowMs)
+  const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
+  if (form && !scheme.forms.some(({ header }) => headers[header] !== undefined)) {
+    const detail = `there is no ${form.header} header: a delivery without it is refused`
+    return { signature: found('not-given', detail), body: unsigned() }
+  }
+  try {
+    const body = verify(bytes, headers, verifier, nowMs)
+    return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
+  } catch (error) {
+    // With time of its own: a flood of refused deliveries does not keep the owner from an answer.
+    const detail = refusalOf(createExamine()(error, bytes, headers, webhook, nowMs))
+    return { signature: found('invalid', detail), body: unsigned() }
+  }
+}
+
+/** The last part of verification, for what is valid so far. */
+const checkTime = (
+  signature: Explanation['signature'],
+  payload: Payload,
+  { scheme }: ReadyWebhook,
+  nowMs: number,
+): Explanation['signature'] => {
+  if (signature.result !== 'valid') return signature
+  try {
+    checkBodyTimestamp(payload, scheme, nowMs)
+    return signature
+  } catch (error) {
+    return { ...signature, result: 'invalid', detail: refusalOf(error) }
+  }
+}
+
+const refusalOf = (error: unknown): string => {
+  if (!(error instanceof DoorwardError)) throw error
+  return error.localDetail ?? error.message
+}
+
+const jsonOf = (value: unknown): Explanation['filter'][number]['actual'] =>
+  value === undefined ? null : (value as Explanation['filter'][number]['actual'])
+
+const agentOf = ({ agentName, agent }: ReadyWebhook): Explanation['agent'] => ({
+  name: agentName,
+  kind: agent.kind,
+  ...('command' in agent && { argv: [...agent.command] }),
+})
+
+const targetsOf = (
+  { targets }: ReadyWebhook,
+  payload: Payload,
+  text: string,
+): Explanation['targets'] =>
+  expandTargets(targets, payload).map((target) =>
+    target.kind === 'invalid'
+      ? { target: target.text, parts: [], detail: target.error.message }
+      : { target: target.text, parts: partsOf(target, text) },
+  )
+
+/** The messages that an answer makes for a target. */
+const partsOf = (_target: ReadyTarget, text: string): string[] => [text]

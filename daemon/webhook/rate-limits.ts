@@ -1,0 +1,40 @@
+import { DoorwardError } from '../../shared/errors.ts'
+import type { Rate } from '../../shared/units.ts'
+
+/** How many verified deliveries each webhook may still bring. */
+export type RateLimits = {
+  /** Counts one. Throws `rate-limited` with the time until the next one is taken. */
+  readonly count: (webhook: string, rate: Rate, nowMs: number) => void
+}
+
+type Bucket = { readonly rate: Rate; left: number; atMs: number }
+
+/**
+ * A bucket for each webhook, which holds as many as the rate says and fills up evenly. It is kept while
+ * the rate stays what it was, whatever else in the configuration changes.
+ */
+export const createRateLimits = (): RateLimits => {
+  const buckets = new Map<string, Bucket>()
+  return {
+    count: (webhook, rate, nowMs) => {
+      const known = buckets.get(webhook)
+      const bucket =
+        known && isSame(known.rate, rate) ? known : { rate, left: rate.count, atMs: nowMs }
+      buckets.set(webhook, bucket)
+      // A clock that is set back must not empty it.
+      const passedMs = Math.max(nowMs - bucket.atMs, 0)
+      bucket.left = Math.min(rate.count, bucket.left + (passedMs / rate.perMs) * rate.count)
+      bucket.atMs = nowMs
+      if (bucket.left < 1) throw tooMany(rate, ((1 - bucket.left) / rate.count) * rate.perMs)
+      bucket.left -= 1
+    },
+  }
+}
+
+const isSame = (a: Rate, b: Rate): boolean => a.count === b.count && a.perMs === b.perMs
+
+const tooMany = ({ count, perMs }: Rate, retryAfterMs: number) =>
+  new DoorwardError('rate-limited', 'too many deliveries, try again later', {
+    localDetail: `more than rate_limit allows (${count} in ${perMs / 1000} s)`,
+    retryAfterMs,
+  })

@@ -1,0 +1,58 @@
+import type { EventDetail, EventRecord } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { EventStore } from '../events.ts'
+import type { Setup } from '../setup.ts'
+import type { KeptEvents } from './kept-events.ts'
+import type { AcceptedEvent } from './run-event.ts'
+
+/**
+ * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that
+ * did not get it. The prompt and the targets are those of the event; the agent of that name, and what
+ * the targets need, are as configured now, since that is what a person has mended. Throws
+ * `event-not-found`, `event-not-retryable`, `queue-full` or `stopping`.
+ */
+export const retryEvent = (
+  id: string,
+  { config, runEvent }: Setup,
+  events: EventStore,
+  kept: KeptEvents<AcceptedEvent>,
+): EventRecord => {
+  const event = events.get(id)
+  if (!event) throw eventNotFound()
+  const accepted = kept.get(id)
+  if (event.state !== 'failed' && event.state !== 'dropped') throw notRetryable(whyNot(event))
+  if (!accepted || event.prompt === undefined)
+    throw notRetryable(
+      'its prompt is no longer in memory',
+      'deliver it again from the sender, if the sender can do that',
+    )
+  const agent = config.agents.get(accepted.webhook.agentName)
+  if (!agent)
+    throw notRetryable(
+      `there is no agent ${accepted.webhook.agentName} any more`,
+      'put it back into agents.yaml',
+    )
+  const isDelivery = event.stage === 'deliver' && event.result !== undefined
+  const webhook = { ...accepted.webhook, agent }
+  runEvent.again(id, { ...accepted, webhook }, isDelivery ? event.result : undefined)
+  const { prompt: _prompt, result: _result, ...record } = events.get(id) ?? event
+  return record
+}
+
+const whyNot = ({ kind, state }: EventDetail): string => {
+  if (kind !== 'webhook') return 'it is no event of a webhook'
+  if (state === 'done') return 'it is done: nothing of it failed'
+  if (state === 'filtered') return 'the filter did not match, so nothing was run'
+  if (state === 'duplicate') return 'it repeats another event: look at that one'
+  if (state === 'rejected') return 'it was refused, and nothing of it was kept'
+  return 'it is not finished yet'
+}
+
+const notRetryable = (why: string, hint?: string) =>
+  new DoorwardError('event-not-retryable', `this event cannot be run again: ${why}`, { hint })
+
+/** For an id that no event in memory has. */
+export const eventNotFound = () =>
+  new DoorwardError('event-not-found', 'there is no such event in memory', {
+    hint: 'doorward events lists those there are; older ones and those before a restart are gone',
+  })

@@ -1,0 +1,67 @@
+import { Router } from '@koa/router'
+import { explainSchema, learnSchema } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { readJsonBody } from '../read-json-body.ts'
+import type { Setup } from '../setup.ts'
+import { explain } from './explain.ts'
+import type { Learners } from './learners.ts'
+import { lessonOf } from './lesson.ts'
+import type { ReadyWebhook } from './ready-webhook.ts'
+import type { SignatureHeaders } from './verify.ts'
+
+export type TryOutParts = { readonly current: () => Setup; readonly learners: Learners }
+
+/** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
+export const tryOutRoutes = ({ current, learners }: TryOutParts): Router => {
+  const router = new Router()
+  // JSON in JSON: quotes and line breaks take twice the room.
+  const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
+
+  router.post('/webhooks/explain', async (ctx) => {
+    const { path, headers = {}, payload } = await readJsonBody(ctx, explainSchema, maxBytes())
+    if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
+    ctx.body = explain(webhookAt(path, current()), distinct(headers), bytesOf(payload), Date.now())
+  })
+  router.post('/webhooks/learn', async (ctx) => {
+    const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
+    if (payload !== undefined) {
+      ctx.body = lessonOf(path, payload)
+      return
+    }
+    const { path: webhook } = webhookAt(path, current())
+    const gone = new AbortController()
+    ctx.res.once('close', () => gone.abort())
+    ctx.body = await learners.wait(webhook, gone.signal)
+  })
+  return router
+}
+
+const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
+  const webhook = byPath.get(path)
+  if (webhook) return webhook
+  const isOff = config.webhooks.some(({ urlPaths }) => urlPaths.includes(path))
+  throw new DoorwardError(
+    'webhook-not-found',
+    isOff ? 'this webhook is switched off' : 'there is no webhook at this path',
+    {
+      hint: isOff
+        ? 'remove enabled: false from its entry in webhooks.yaml'
+        : 'doorward webhook list shows those there are',
+    },
+  )
+}
+
+/** Text is the body as it came; anything else is a payload that somebody wrote down for us. */
+const bytesOf = (payload: unknown): Buffer =>
+  Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload))
+
+const distinct = (
+  headers: Readonly<Record<string, string | readonly string[]>>,
+): SignatureHeaders => {
+  const byName = new Map<string, string[]>()
+  for (const [name, values] of Object.entries(headers)) {
+    const key = name.toLowerCase()
+    byName.set(key, [...(byName.get(key) ?? []), ...[values].flat()])
+  }
+  return Object.assign(Object.create(null) as SignatureHeaders, Object.fromEntries(byName))
+}

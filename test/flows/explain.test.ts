@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type EventRecord,
+  type Explanation,
+  type Lesson,
+  type Status,
+  explanationSchema,
+  lessonSchema,
+} from '../../shared/api.ts'
+import { run, start, untilSaid } from '../cli/support/cli.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { send } from '../support/http.ts'
+import { githubHeaders } from '../support/sign.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const secret = 'a secret of the flow test'
+const payload = { action: 'opened', title: 'canary title', user: { login: 'octocat' }, n: 7 }
+const body = JSON.stringify(payload)
+
+describe('a webhook that is looked at before it is trusted', () => {
+  let daemon: RunningDaemon
+  let file: string
+  const ask = async (request: object): Promise<Explanation> =>
+    explanationSchema.parse(await daemon.client.post('/webhooks/explain', request))
+  const explain = (path: string, headers?: Record<string, string | string[]>) =>
+    ask({ path, payload: body, ...(headers && { headers }) })
+  const cli = (...args: string[]) => run(args, { home: daemon.home })
+
+  before(async () => {
+    daemon = await startDaemon({
+      env: `HOOK_SECRET=${secret}\n`,
+      agents: `
+agents:
+  echo: { kind: echo }
+  program: { kind: command, command: ["${process.execPath}", -e, "process.exit(9)"] }
+`,
+      webhooks: `
+webhooks:
+  - path: /signed
+    agent: program
+    secret_env: HOOK_SECRET
+    prompt_template: "{{event.title}} by {{event.user.login}}, {{event.title}}"
+    filter: { action: [opened, reopened], user.login: octocat, missing.path: x }
+    deliver_to: [log, "file:out/{{event.n}}.md", "file:{{event.nothing}}.md"]
+  - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
+  - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
+  - { path: /off, agent: echo, prompt_template: x, enabled: false }
+`,
+    })
+    file = join(await temporaryFolder(), 'payload.json')
+    await writeFile(file, body)
+  })
+  after(async () => {
+    // Nothing was run, sent, noted or written down.
+    const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events')
+    assert.ok(events.every(({ webhook }) => webhook !== '/signed'))
+    assert.doesNotMatch(await readFile(daemon.home.log, 'utf8'), /canary/)
+    assert.equal(await daemon.stop(), 0)
+  })
+
+  it('says what each step would say', async () => {
+    const explanation = await explain('/signed')
+    assert.deepEqual(explanation.signature, {
+      scheme: 'hmac',
+      result: 'not-given',
+      detail: 'there is no x-hub-signature-256 header: a delivery without it is refused',
+    })
+    assert.equal(explanation.matches, false)
+    assert.deepEqual(explanation.filter, [
+      { path: 'action', expected: ['opened', 'reopened'], actual: 'opened', matches: true },
+      { path: 'user.login', expected: ['octocat'], actual: 'octocat', matches: true },
+      { path: 'missing.path', expected: ['x'], actual: null, matches: false },
+    ])
+    assert.equal(explanation.prompt, 'canary title by octocat, canary title')
+    assert.deepEqual(
+      explanation.substituted.map(({ path, start, end }) => [
+        path,
+        explanation.prompt.slice(start, end),
+      ]),
+      [
+        ['event.title', 'canary title'],
+        ['event.user.login', 'octocat'],
+        ['event.title', 'canary title'],
+      ],
+    )
+    assert.deepEqual(explanation.agent, {
+      name: 'program',
+      kind: 'command',
+      argv: [process.execPath, '-e', 'process.exit(9)'],
+    })
+    const [log, out, invalid] = explanation.targets
+    assert.deepEqual(log, { target: 'log', parts: [explanation.prompt] })
+    assert.equal(out?.target, 'file:out/7.md')
+    assert.deepEqual([invalid?.parts, typeof invalid?.detail], [[], 'string'])
+  })
+
+  it('checks a signature as it is checked in earnest, and names the cause', async () => {
+    const good = githubHeaders(body, secret)
+    assert.deepEqual((await explain('/signed', good)).signature, {
+      scheme: 'hmac',
+      result: 'valid',
+    })
+    const name = 'X-Hub-Signature-256'
+    const value = good['x-hub-signature-256'] ?? ''
+    assert.equal((await explain('/signed', { [name]: value })).signature.result, 'valid')
+    for (const wrong of [
+      value.replace('sha256=', ''),
+      `sha256=${'0'.repeat(64)}`,
+      [value, value],
+    ]) {
+      const { signature } = await explain('/signed', { [name]: wrong })
+      assert.equal(signature.result, 'invalid')
+      assert.ok(signature.detail)
+      assert.ok(!signature.detail.includes(secret))
+    }
+    assert.equal((await explain('/open')).signature.result, 'not-required')
+    const { signature } = await explain('/unset', good)
+    assert.deepEqual(
+      [signature.result, signature.detail],
+      ['invalid', 'its secret_env names a variable that is unset or empty'],
+    )
+  })
+
+  it('takes a payload as JSON too, and says what cannot be read', async () => {
+    const { matches, prompt } = await ask({ path: '/webhook/open', payload })
+    assert.deepEqual([matches, prompt], [true, '#7\n{"login":"octocat"}'])
+    const refused = async (request: object, code: string) =>
+      assert.rejects(daemon.client.post('/webhooks/explain', request), { code })
+    await refused({ path: '/open', payload: '{' }, 'payload-not-json')
+    await refused({ path: '/open' }, 'request-invalid')
+    await refused({ path: '/nothing', payload }, 'webhook-not-found')
+    await refused({ path: '/off', payload }, 'webhook-not-found')
+    await refused({ path: '/open', payload, more: 1 }, 'request-invalid')
+    const form = { 'content-type': 'text/plain' }
+    await refused({ path: '/open', payload: body, headers: form }, 'media-type-unsupported')
+  })
+
+  it('agrees with what then happens', async () => {
+    const { prompt, matches } = await explain('/open')
+    const headers = { 'content-type': 'application/json' }
+    const reply = await send(`${daemon.url}/open`, { headers, body })
+    const event = await untilFinished(daemon, String(reply.json()['id']))
+    assert.deepEqual([matches, event.state, event.prompt], [true, 'done', prompt])
+    const ping = await explain('/open', { 'x-github-event': 'ping' })
+    assert.deepEqual([ping.matches, ping.handshake], [false, 'ping'])
+  })
+
+  it('is explained on the command line, with what is substituted marked', async () => {
+    const { code, stdout } = await cli('webhook', 'explain', '/signed', file)
+    assert.equal(code, 0)
+    assert.match(stdout, /^signature +- not given \(hmac\)/m)
+    assert.match(stdout, /✓ action is "opened", expected "opened" or "reopened"/)
+    assert.match(stdout, /✗ missing\.path is missing or null, expected "x"/)
+    assert.match(stdout, /^outcome +once it is signed, it would be filtered out$/m)
+    assert.match(stdout, /^ {2}\[canary title\] by \[octocat\], \[canary title\]$/m)
+    const header = `X-Hub-Signature-256: ${githubHeaders(body, secret)['x-hub-signature-256']}`
+    const signed = await cli('webhook', 'explain', '/signed', file, '--header', header, '--json')
+    assert.equal((JSON.parse(signed.stdout) as Explanation).signature.result, 'valid')
+    const sample = await cli('webhook', 'explain', '/open', '--sample', 'github:ping')
+    assert.match(sample.stdout, /^outcome +it would be answered as a ping$/m)
+    const usage = await cli('webhook', 'explain', '/open')
+    assert.equal(usage.code, 2)
+  })
+
+  it('is learned from the next delivery, filtered or not, by its paths without values', async () => {
+    const over = new AbortController()
+    const deliver = async () => {
+      while (!over.signal.aborted)
+        await send(`${daemon.url}/open`, {
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ type: 'canary', n: 8 }),
+        })
+    }
+    const learning = start(['webhook', 'learn', '/open', '--json'], { home: daemon.home })
+    const said = untilSaid(learning, 'stdout', /\n\}\n$/)
+    // Nobody outside can tell when it has begun to wait: deliveries come until it has learned.
+    const delivering = deliver()
+    const learned = await said
+    over.abort()
+    await delivering
+    const lesson = lessonSchema.parse(JSON.parse(learned))
+    assert.deepEqual(lesson.paths, [
+      { path: 'type', type: 'text' },
+      { path: 'n', type: 'number' },
+    ])
+    assert.deepEqual([lesson.webhook, lesson.filter], ['/open', ['type']])
+    assert.doesNotMatch(learned, /canary/)
+  })
+
+  it('is learned from a file', async () => {
+    const { code, stdout } = await cli('webhook', 'learn', '/open', '--from', file)
+    assert.equal(code, 0)
+    assert.match(stdout, /^event\.user\.login +text$/m)
+    assert.match(stdout, /^ {4}filter:\n {6}action: ''/m)
+    assert.match(stdout, /^ {6}title: \{\{event\.title\}\}$/m)
+    assert.doesNotMatch(stdout, /canary|octocat/)
+    const none = await cli('webhook', 'learn', '/nothing')
+    assert.equal(none.code, 1)
+    assert.match(none.stderr, /no webhook at this path/)
+  })
+
+  it('is waited for no longer when whoever learns has gone, or the daemon stops', async () => {
+    const control = new AbortController()
+    const gone = daemon.client.post<Lesson>(
+      '/webhooks/learn',
+      { path: '/unset' },
+      { signal: control.signal, timeoutMs: 0 },
+    )
+    control.abort()
+    await assert.rejects(gone, { code: 'interrupted' })
+    assert.equal((await daemon.client.get<Status>('/status')).queue.running, 0)
+  })
+})

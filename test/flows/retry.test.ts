@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type EventDetail, type EventRecord, eventSchema } from '../../shared/api.ts'
+import { run } from '../cli/support/cli.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { followEvents } from '../support/events.ts'
+import { type Reply, send } from '../support/http.ts'
+import { type Reports, startReports } from '../support/reports.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const json = { 'content-type': 'application/json' }
+
+describe('a failed event that is retried', () => {
+  let reports: Reports
+  let daemon: RunningDaemon
+  let missing: string
+  const agents = (mended: string) => `
+agents:
+  echo: { kind: echo }
+  slow: { kind: command, command: ${reports.command} }
+  ${mended}
+`
+  const broken = `fails: { kind: command, command: ["${process.execPath}", -e, "process.exit(3)"] }`
+  const configure = async (mended: string) => {
+    await writeFile(join(daemon.home.config, 'agents.yaml'), agents(mended))
+    await daemon.client.post('/daemon/reload')
+  }
+  const post = (path: string, name: string, id?: string): Promise<Reply> =>
+    send(`${daemon.url}${path}`, {
+      headers: { ...json, ...(id !== undefined && { 'x-github-delivery': id }) },
+      body: JSON.stringify({ name }),
+    })
+  const failed = async (path: string, name: string, id?: string): Promise<EventDetail> => {
+    const reply = await post(path, name, id)
+    const event = await untilFinished(daemon, String(reply.json()['id']))
+    assert.equal(event.state, 'failed')
+    return event
+  }
+  const retry = (id: string) => daemon.client.post<EventRecord>(`/events/${id}/retry`)
+  const refused = async (id: string, why: RegExp) =>
+    assert.rejects(retry(id), (error: { code: string; message: string }) => {
+      assert.equal(error.code, 'event-not-retryable')
+      assert.match(error.message, why)
+      return true
+    })
+
+  before(async () => {
+    reports = await startReports()
+    missing = join(await temporaryFolder(), 'missing')
+    daemon = await startDaemon({
+      agents: agents(broken),
+      webhooks: `
+webhooks:
+  - { path: /agent, agent: fails, prompt_template: "{{event.name}}" }
+  - { path: /gone, agent: fails, prompt_template: "{{event.name}}" }
+  - { path: /echo, agent: echo, prompt_template: "{{event.name}}", filter: { name: a } }
+  - path: /deliver
+    agent: slow
+    prompt_template: "{{event.name}}"
+    deliver_to: ["file:first-{{event.name}}.md", "file:${missing}/second.md", notify:desktop]
+`,
+    })
+  })
+  after(async () => {
+    reports.close()
+    assert.equal(await daemon.stop(), 0)
+  })
+
+  it('runs its agent with the prompt it had, as the agent is configured now', async () => {
+    const { id, attempts } = await failed('/agent', 'canary', 'r-1')
+    assert.equal(attempts, 1)
+    await refused((await post('/echo', 'b')).json()['id'] as string, /filter did not match/)
+    await configure('fails: { kind: echo }')
+    const queued = await retry(id)
+    assert.deepEqual(eventSchema.parse(queued), queued)
+    assert.deepEqual([queued.state, queued.code, queued.stage], ['queued', undefined, undefined])
+    const event = await untilFinished(daemon, id)
+    assert.deepEqual([event.state, event.result, event.attempts], ['done', 'canary', 2])
+    assert.equal('code' in event || 'detail' in event, false)
+    // It is done by now: what the sender brings again is a repeat.
+    assert.equal((await post('/agent', 'canary', 'r-1')).json()['status'], 'duplicate')
+    await refused(id, /it is done/)
+    await configure(broken)
+  })
+
+  it('can fail again, and each try is counted', async () => {
+    const { id } = await failed('/agent', 'x')
+    for (const attempts of [2, 3]) {
+      await retry(id)
+      const event = await untilFinished(daemon, id)
+      assert.deepEqual([event.state, event.attempts], ['failed', attempts])
+    }
+  })
+
+  it('delivers only what was not delivered, without running the agent again', async () => {
+    const running = post('/deliver', 'x')
+    const id = String((await running).json()['id'])
+    const changes = await followEvents(daemon)
+    const report = await reports.next()
+    await refused(id, /not finished yet/)
+    report.release()
+    await changes.next((record) => record.id === id && record.state === 'failed')
+    changes.close()
+    const before = await daemon.client.get<EventDetail>(`/events/${id}`)
+    assert.deepEqual(
+      before.targets.map(({ state }) => state),
+      ['done', 'failed', 'done'],
+    )
+    await mkdir(missing)
+    await retry(id)
+    const event = await untilFinished(daemon, id)
+    assert.deepEqual([event.state, event.attempts, event.result], ['done', 2, 'answer to x'])
+    assert.deepEqual(
+      event.targets.map(({ state, attempts }) => [state, attempts]),
+      [
+        ['done', 1],
+        ['done', 2],
+        ['done', 1],
+      ],
+    )
+    assert.equal(reports.unread(), 0)
+    assert.match(await readFile(join(missing, 'second.md'), 'utf8'), /answer to x/)
+    const first = await readFile(join(daemon.home.root, 'first-x.md'), 'utf8')
+    assert.equal(first.match(/answer to x/g)?.length, 1)
+  })
+
+  it('is refused when its agent is not there any more, and when there is no such event', async () => {
+    const { id } = await failed('/gone', 'x')
+    const webhooks = join(daemon.home.config, 'webhooks.yaml')
+    const text = await readFile(webhooks, 'utf8')
+    await writeFile(webhooks, 'webhooks: []\n')
+    await configure('other: { kind: echo }')
+    await refused(id, /no agent fails any more/)
+    await writeFile(webhooks, text)
+    await configure(broken)
+    await assert.rejects(retry('evt_nothing'), { code: 'event-not-found' })
+    const [started] = (
+      await daemon.client.get<{ events: EventRecord[] }>('/events?state=done')
+    ).events.filter(({ kind }) => kind === 'daemon')
+    await refused(started?.id ?? '', /no event of a webhook/)
+  })
+
+  it('is retried from the command line, with its answer or the reason why not', async () => {
+    const { id } = await failed('/agent', 'from the cli')
+    const options = { home: daemon.home }
+    const again = await run(['events', 'retry', id, '--wait'], options)
+    assert.equal(again.code, 1)
+    assert.match(again.stderr, /failed at agent/)
+    await configure('fails: { kind: echo }')
+    const mended = await run(['events', 'retry', id, '--wait'], options)
+    assert.deepEqual([mended.code, mended.stdout], [0, 'from the cli\n'])
+    const done = await run(['events', 'retry', id, '--json'], options)
+    assert.equal(done.code, 1)
+    assert.match(done.stderr, /event-not-retryable/)
+    await configure(broken)
+  })
+})
