@@ -1,5 +1,6 @@
 import type { Status, WebhookSummary } from '../shared/api.ts'
 import { warningsOf } from '../shared/config-warnings.ts'
+import { missingPrograms } from '../shared/detect-agents.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -22,10 +23,11 @@ export type StatusParts = {
 /** All that the tray and `doorward status` show. */
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { config, queue, events, oauth } = parts
-  const [tokens, providers, tokenProblems] = await Promise.all([
+  const [tokens, providers, tokenProblems, missing] = await Promise.all([
     oauth.tokens(),
     oauth.providers(),
     oauth.problems(),
+    missingPrograms(config, parts.env),
   ])
   const publicUrl = config.gateway.server.public_url
   return {
@@ -41,6 +43,6 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
       .list({ limit: Number.POSITIVE_INFINITY })
       .filter(({ kind }) => kind === 'webhook')
       .slice(0, 10),
-    problems: [...warningsOf(config, parts.env), ...tokenProblems],
+    problems: [...warningsOf(config, parts.env), ...missing, ...tokenProblems],
   }
 }

@@ -6,8 +6,9 @@ import type { EventStore } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Queue } from '../queue.ts'
 import { deliveryIdOf } from './delivery-id.ts'
-import { expand } from './expand.ts'
+import { expandPrompt } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
+import { newFenceId } from './fence-id.ts'
 import { firstMismatch } from './filter.ts'
 import { isPing } from './handshake.ts'
 import { parse } from './parse.ts'
@@ -75,7 +76,7 @@ export const acceptDelivery = async (
       // The path is the owner's own word; the value, which is the sender's, is not shown.
       if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
       stage = 'expand'
-      const prompt = expand(webhook.prompt, payload)
+      const prompt = expandPrompt(webhook.prompt, payload, webhook.values, newFenceId())
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.

@@ -49,7 +49,12 @@ export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunE
       const answer = await timed(
         durations,
         'agentMs',
-        invoke(webhook.agentName, webhook.agent, prompt, signal),
+        invoke(
+          webhook.agentName,
+          webhook.agent,
+          { prompt, webhook: webhook.path, eventId: id },
+          signal,
+        ),
       )
       stage = 'deliver'
       change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)

@@ -54,7 +54,9 @@ const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>)
 }
 
 const webhookKeys =
-  'known: path, agent, prompt_template, secret_env, signature_header, signature_algo, signature_prefix, filter, deliver_to, enabled'
+  'known: path, agent, prompt_template, secret_env, signature_header, signature_algo, signature_prefix, filter, deliver_to, event_text, max_value_length, accept_risk, enabled'
+const kinds = 'echo, command, claude, codex, gemini, opencode, llm, openai, http'
+const kindsOr = kinds.replace(', http', ' or http')
 const notAPath =
   'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot'
 const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
@@ -286,9 +288,9 @@ describe('a value of the wrong kind', () => {
           'agents:\n  a: { kind: ecko }\n  b: { kind: nothing }\n  c: {}\n  d: { kind: 3 }\n  e: echo\n  f:\n',
       },
       'agents.yaml:2:8 agents.a.kind: unknown kind "ecko" (did you mean "echo"?)',
-      'agents.yaml:3:8 agents.b.kind: unknown kind "nothing" (one of echo, command)',
-      'agents.yaml:4:3 agents.c.kind: missing, must be echo or command',
-      'agents.yaml:5:8 agents.d.kind: must be echo or command',
+      `agents.yaml:3:8 agents.b.kind: unknown kind "nothing" (one of ${kinds})`,
+      `agents.yaml:4:3 agents.c.kind: missing, must be ${kindsOr}`,
+      `agents.yaml:5:8 agents.d.kind: must be ${kindsOr}`,
       'agents.yaml:6:3 agents.e: must be a map',
       'agents.yaml:7:3 agents.f: has no value, must be a map',
     ],
@@ -652,7 +654,7 @@ describe('a configuration', () => {
       'gateway.yaml:1:1 servr: unknown key (did you mean "server"?)',
       `gateway.yaml:2:11 server.host: not one of 127.0.0.1, ::1, localhost (use a tunnel, or let others reach webhooks with server.allow_remote: true)`,
       'gateway.yaml:2:26 server.port: must be a number',
-      'agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of echo, command)',
+      `agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of ${kinds})`,
       'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
       'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
       'webhooks.yaml:2:58 webhooks[0].enabled: must be true or false',
@@ -679,6 +681,8 @@ describe('a configuration', () => {
         agentName: 'echo',
         agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
         prompt: { source: 'x', parts: ['x'] },
+        values: { eventText: 'plain', maxValueLength: undefined },
+        acceptsRisk: false,
         secretNames: [],
         signature: { header: 'x-hub-signature-256', algorithm: 'sha256', prefix: 'sha256=' },
         filter: [],
@@ -757,7 +761,7 @@ describe('a configuration', () => {
     const home = await temporaryHome()
     await writeFile(join(home.config, 'agents.yaml'), 'agents:\r\n  a:\r\n    knd: echo\r\n')
     assert.deepEqual(await problemsOn(home), [
-      '/agents.yaml:2:3 agents.a.kind: missing, must be echo or command',
+      `/agents.yaml:2:3 agents.a.kind: missing, must be ${kindsOr}`,
     ])
   })
 })
