@@ -60,7 +60,8 @@ const listSamples = async (terminal: Terminal): Promise<void> => {
   else for (const name of samples) terminal.print(name)
 }
 
-const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
+/** The definition at this path, with or without /webhook. Throws `webhook-not-found` with the nearest. */
+export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
   const webhook = webhooks.find((known) => known.path === path || known.urlPaths.includes(path))
   if (webhook) return webhook
   const paths = webhooks.map((known) => known.path)
@@ -102,7 +103,8 @@ const readPayload = async (file: string): Promise<Buffer> => {
   }
 }
 
-const signatureOf = (
+/** The headers that the sender of this webhook would sign these bytes with. Throws `unavailable` without a secret. */
+export const signatureOf = (
   webhook: Webhook,
   env: NodeJS.ProcessEnv,
   body: Buffer,

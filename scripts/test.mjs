@@ -3,19 +3,21 @@
 // run, and fail where something is missing; on a machine without them they are left out here, and that
 // is said.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
 import { root, setUp } from './setup.mjs'
 
 setUp()
 
-/** How many tests the files of a folder hold: by mocha's own count, without running them. */
-function countTests(folder) {
-  const built = join(root, 'dist', 'test', folder)
-  return readdirSync(built)
-    .filter((name) => name.endsWith('.test.js'))
-    .flatMap((name) => [...readFileSync(join(built, name), 'utf8').matchAll(/^\s*it\(/gm)]).length
+const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
+
+/** How many tests the files of a folder hold, by mocha's own count; none of them runs. */
+const countTests = (folder) => {
+  const files = `dist/test/${folder}/**/*.test.js`
+  const args = [mocha, '--dry-run', '--reporter', 'json', files]
+  const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  return JSON.parse(stdout).stats.tests
 }
 
 const programs = ['chromium', 'Xvfb', 'dbus-daemon', 'notify-send']
@@ -37,7 +39,6 @@ if (leaveOutAgentClis && wantsAgentClis)
     `NOT RUN: test/agent-clis, ${countTests('agent-clis')} tests (the agent programs are not installed). node scripts/agent-clis.mjs installs them (0.9 GB).`,
   )
 
-const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
 const args = [
   mocha,
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),

@@ -199,7 +199,7 @@ describe('an unknown key', () => {
       {
         agents: `${twoAgents}  c: { kind: command, command: [a], comand: [a], timout: 3s }\n  d: { kind: echo, cwd: a }\n`,
       },
-      'agents.yaml:4:37 agents.c.comand: unknown key (known: kind, args, cwd, env, timeout, concurrency, output_limit)',
+      'agents.yaml:4:37 agents.c.comand: unknown key (did you mean "command"?)',
       'agents.yaml:4:50 agents.c.timout: unknown key (did you mean "timeout"?)',
       'agents.yaml:5:20 agents.d.cwd: unknown key (known: kind, timeout, concurrency, output_limit)',
     ],
