@@ -26,29 +26,48 @@ export const expandPrompt = (
   style: ValueStyle,
   fenceId: string,
 ): string => {
-  const texts = promptParts(template, payload, style, fenceId).map(({ text }) => text)
-  return joined(texts)
+  let hasValue = false
+  const prompt = joined(
+    template.parts.map((part) => {
+      if (typeof part === 'string') return part
+      const text = styled(valueAt(payload, part), style, fenceId)
+      hasValue ||= text !== ''
+      return text
+    }),
+  )
+  return hasValue && style.eventText === 'fenced' ? joined([fenceNotice(fenceId), prompt]) : prompt
 }
 
 /** The pieces that `expandPrompt` makes a prompt of, for who wants to see what came from where. */
 export const promptParts = (
   template: Template,
   payload: Payload,
-  { eventText, maxValueLength }: ValueStyle,
+  style: ValueStyle,
   fenceId: string,
 ): Part[] => {
-  const isFenced = eventText === 'fenced'
-  const parts = template.parts.map((part): Part => {
-    if (typeof part === 'string') return { text: part }
-    const value = valueAt(payload, part)
-    const plain = plainText(value)
-    const text = isFenced
-      ? fence(plain, fenceId, maxValueLength, typeof value === 'object')
-      : cutValue(plain, maxValueLength ?? Number.POSITIVE_INFINITY)
-    return { text, from: ['event', ...part].join('.') }
-  })
-  const isMarked = isFenced && parts.some(({ text, from }) => from !== undefined && text !== '')
-  return isMarked ? [{ text: fenceNotice(fenceId) }, ...parts] : parts
+  const parts = template.parts.map((part): Part =>
+    typeof part === 'string'
+      ? { text: part }
+      : {
+          text: styled(valueAt(payload, part), style, fenceId),
+          from: ['event', ...part].join('.'),
+        },
+  )
+  const hasValue = parts.some(({ text, from }) => from !== undefined && text !== '')
+  return hasValue && style.eventText === 'fenced'
+    ? [{ text: fenceNotice(fenceId) }, ...parts]
+    : parts
+}
+
+const styled = (
+  value: unknown,
+  { eventText, maxValueLength = Number.POSITIVE_INFINITY }: ValueStyle,
+  fenceId: string,
+): string => {
+  const text = plainText(value)
+  return eventText === 'fenced'
+    ? fence(text, fenceId, maxValueLength, typeof value === 'object')
+    : cutValue(text, maxValueLength)
 }
 
 /**

@@ -13,12 +13,16 @@ export const fenceNotice = (id: string): string =>
 
 /**
  * A value from outside, made harmless and set off by markers that carry this run's random id; nothing
- * for an empty value. Longer than `maxLength` characters it is cut, and that is said. `isJson` for an
+ * for an empty value. Longer than `limit` characters it is cut, and that is said. `isJson` for an
  * object or a list.
  */
-export const fence = (value: string, id: string, maxLength?: number, isJson = false): string => {
+export const fence = (
+  value: string,
+  id: string,
+  limit = Number.POSITIVE_INFINITY,
+  isJson = false,
+): string => {
   if (value === '') return ''
-  const limit = maxLength ?? Number.POSITIVE_INFINITY
   // Enough of it to be full after what is taken out, and no work on the rest of a huge one.
   const first = value.slice(0, limit * 4 + 1024)
   const harmless = neutralise(first, isJson)

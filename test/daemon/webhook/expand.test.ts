@@ -122,6 +122,8 @@ describe('expandPrompt', () => {
       marked.map(({ from }) => from),
       [undefined, 'event.b'],
     )
+    const whole = marked.map(({ text }) => text).join('')
+    assert.equal(whole, expandPrompt(parseTemplate('{{event.b}}'), { b: 'x' }, fenced, 'id'))
   })
 })
 
