@@ -1,4 +1,5 @@
 import { type Warning, warningsOf } from '../shared/config-warnings.ts'
+import { missingPrograms } from '../shared/detect-agents.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
 import { plainLines } from '../shared/plain-text.ts'
@@ -15,7 +16,9 @@ export const checkConfiguration = async (context: Context): Promise<void> => {
 export const isConfigurationGood = async ({ home, terminal }: Context): Promise<boolean> => {
   const env = await readEnvironment(home)
   const { config, problems } = await load(() => loadConfig(home, env))
-  const warnings: Warning[] = config ? warningsOf(config, env) : []
+  const warnings: Warning[] = config
+    ? [...warningsOf(config, env), ...(await missingPrograms(config, env))]
+    : []
   if (problems.length > 0) process.exitCode = exitFailed
   if (terminal.json) {
     terminal.printJson({ ok: problems.length === 0, problems, warnings })

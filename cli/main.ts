@@ -271,6 +271,13 @@ It ends as the command ends; with 127 when there is no such command, and with
     .command('status')
     .description('everything on one screen; ends with 3 when the daemon does not run')
     .action(run(async () => (await import('./status.ts')).showStatus))
+  program
+    .command('doctor')
+    .description('check what can be wrong; so far what an event leaves on disk (--privacy)')
+    .argument('[webhook...]', 'paths of webhooks (default: each enabled one)')
+    .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
+    .option('-y, --yes', 'do not ask before agents are run and answers are sent')
+    .action(run(async () => (await import('./doctor.ts')).doctor))
   return program
 }
 

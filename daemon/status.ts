@@ -1,5 +1,6 @@
 import type { Status, WebhookSummary } from '../shared/api.ts'
 import { warningsOf } from '../shared/config-warnings.ts'
+import { missingPrograms } from '../shared/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
@@ -24,10 +25,11 @@ export type StatusParts = {
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
   const { config, env } = live.current()
-  const [tokens, providers, tokenProblems] = await Promise.all([
+  const [tokens, providers, tokenProblems, missing] = await Promise.all([
     oauth.tokens(),
     oauth.providers(),
     oauth.problems(),
+    missingPrograms(config, env),
   ])
   const publicUrl = parts.publicUrl()
   return {
@@ -43,6 +45,6 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
       .list({ limit: Number.POSITIVE_INFINITY })
       .filter(({ kind }) => kind === 'webhook')
       .slice(0, 10),
-    problems: [...live.problems(), ...warningsOf(config, env), ...tokenProblems],
+    problems: [...live.problems(), ...warningsOf(config, env), ...missing, ...tokenProblems],
   }
 }

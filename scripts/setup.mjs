@@ -62,8 +62,8 @@ const sourceHash = () => {
   for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
   for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
     if (!existsSync(inRoot(folder))) continue
-    const files = readdirSync(inRoot(folder), { recursive: true }).filter((name) =>
-      name.endsWith('.ts'),
+    const files = readdirSync(inRoot(folder), { recursive: true }).filter(
+      (name) => name.endsWith('.ts') && !name.includes('node_modules'),
     )
     for (const name of files.toSorted()) add(join(folder, name))
   }

@@ -1,12 +1,24 @@
 // Runs all the tests on the build. Those in test/desktop need programs that npm does not bring (a
-// browser, a virtual display): in CI they always run, and fail where something is missing; on a
-// machine without them they are left out here, and that is said.
+// browser, a virtual display), those in test/agent-clis the agents that people have: in CI they always
+// run, and fail where something is missing; on a machine without them they are left out here, and that
+// is said.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
 import { root, setUp } from './setup.mjs'
 
 setUp()
+
+const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
+
+/** How many tests the files of a folder hold, by mocha's own count; none of them runs. */
+const countTests = (folder) => {
+  const files = `dist/test/${folder}/**/*.test.js`
+  const args = [mocha, '--dry-run', '--reporter', 'json', files]
+  const { stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  return JSON.parse(stdout).stats.tests
+}
 
 const programs = ['chromium', 'Xvfb', 'dbus-daemon', 'notify-send']
 const isThere = (program) =>
@@ -18,11 +30,19 @@ if (leaveOut)
     `NOT RUN: test/desktop (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
   )
 
-const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
 const named = process.argv.slice(2)
+const wantsAgentClis = named.length === 0 || named.some((name) => name.includes('agent-clis'))
+if (process.env.CI && wantsAgentClis) installAgentClis()
+const leaveOutAgentClis = !process.env.CI && !hasAgentClis()
+if (leaveOutAgentClis && wantsAgentClis)
+  console.error(
+    `NOT RUN: test/agent-clis, ${countTests('agent-clis')} tests (the agent programs are not installed). node scripts/agent-clis.mjs installs them (0.9 GB).`,
+  )
+
 const args = [
   mocha,
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
+  ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
   // Some tests are of one system only; on Linux in CI there is no reason to leave one out.
   ...(process.platform === 'linux' && process.env.CI ? ['--forbid-pending'] : []),
   ...named,

@@ -1,52 +1,15 @@
 import { z } from 'zod'
+import { agentSchema } from './agent-schema.ts'
+import { duration, environmentName, headerName, rate, secureUrl, size } from './config-values.ts'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
-import { bytesOf, millisecondsOf, rateOf } from './units.ts'
+
+export type { Agent, CommandAgent } from './agent-schema.ts'
+export { isLoopbackUrl } from './config-values.ts'
 
 /*
  * The shapes of the three configuration files. The same schemas check what is loaded and write the
  * JSON Schema files that editors complete from, so a key exists here or nowhere.
  */
-
-// Of setTimeout: a longer one would fire at once.
-const longestTimerMs = 2_147_483_647
-const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
-
-const largestSize = 1024 ** 4
-const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
-
-const duration = (text: string, meaning: string) =>
-  z
-    .string(notDuration)
-    .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
-    .transform(millisecondsOf)
-    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'must lie between 1ms and 24d')
-    .prefault(text)
-    .describe(`${meaning} Default ${text}.`)
-
-const size = (text: string, meaning: string) =>
-  z
-    .string(notSize)
-    .regex(/^\d+(b|kb|mb|gb)$/, notSize)
-    .transform(bytesOf)
-    .refine((bytes) => bytes > 0 && bytes <= largestSize, 'must lie between 1b and 1024gb')
-    .prefault(text)
-    .describe(`${meaning} Default ${text}.`)
-
-const environmentName = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
-
-const headerName = z
-  .string()
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
-  .transform((name) => name.toLowerCase())
-
-const notRate = 'not a rate: write it like 10/s, 60/min or 1000/h'
-
-const rate = z
-  .string(notRate)
-  .regex(/^[1-9]\d{0,5}\/(s|min|h)$/, notRate)
-  .transform(rateOf)
 
 const scalar = z.union([z.string(), z.number(), z.boolean()])
 
@@ -107,49 +70,28 @@ export const webhookSchema = z.strictObject({
   rate_limit: rate
     .optional()
     .describe('How many verified deliveries are taken, as 10/s, 60/min or 1000/h. Default: all.'),
+  event_text: z
+    .enum(['fenced', 'plain'])
+    .optional()
+    .describe(
+      'fenced sets values of the payload off as data; plain puts them in as they are. Default fenced for language models, plain for echo, command and http.',
+    ),
+  max_value_length: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .optional()
+    .describe('Characters of one value; longer ones are cut and marked. Default 4000 when fenced.'),
+  accept_risk: z
+    .boolean()
+    .default(false)
+    .describe('Silences the warning of a dangerous combination. Default false.'),
   enabled: z.boolean().default(true).describe('Default true.'),
 })
 
 export const webhooksFileSchema = z.strictObject({
   webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
 })
-
-const agentCommon = {
-  timeout: duration('10m', 'Then SIGTERM, and 5 s later SIGKILL, to the whole process group.'),
-  concurrency: z.int().min(1).max(64).default(1).describe('Runs at once of this agent. Default 1.'),
-  output_limit: size('1mb', 'A longer answer is cut and marked.'),
-}
-
-export const agentSchema = z.discriminatedUnion('kind', [
-  z
-    .strictObject({
-      kind: z.literal('echo').describe('Answers with the prompt.'),
-      ...agentCommon,
-    })
-    .describe('Answers with the prompt; needs nothing.'),
-  z
-    .strictObject({
-      kind: z.literal('command').describe('Runs a program; the prompt is its standard input.'),
-      command: z
-        .array(z.string())
-        .min(1)
-        .refine(([program]) => program !== '', 'the program has no name')
-        .describe('Program and arguments; never a shell.'),
-      cwd: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('Working folder, ~ allowed. Default: an empty folder, removed afterwards.'),
-      env: z
-        .record(environmentName, z.string())
-        .optional()
-        .describe(
-          'Added to the clean environment: a value, env:NAME for one of ours, or oauth:<provider> for a fresh access token.',
-        ),
-      ...agentCommon,
-    })
-    .describe('Runs a program; its standard output is the answer.'),
-])
 
 export const agentsFileSchema = z.strictObject({
   agents: z
@@ -158,23 +100,6 @@ export const agentsFileSchema = z.strictObject({
 })
 
 const port = z.int().min(0).max(65_535)
-
-const secureUrl = z
-  .string()
-  .refine(
-    (text) => isSecureOrLoopback(text),
-    'not an https URL (http is accepted for a loopback address only)',
-  )
-
-const isSecureOrLoopback = (text: string): boolean => {
-  if (!URL.canParse(text)) return false
-  const { protocol } = new URL(text)
-  return protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
-}
-
-/** True for a URL of this machine itself, where plain http is no risk. */
-export const isLoopbackUrl = (url: string): boolean =>
-  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)
 
 /** The providers that are known without an entry in gateway.yaml. */
 export const builtInProviders = ['google', 'github', 'slack'] as const
@@ -286,8 +211,6 @@ export const gatewayFileSchema = z.strictObject({
 })
 
 export type WebhookEntry = z.output<typeof webhookSchema>
-export type Agent = z.output<typeof agentSchema>
-export type CommandAgent = Extract<Agent, { kind: 'command' }>
 export type ProviderEntry = z.output<typeof providerSchema>
 export type Gateway = z.output<typeof gatewayFileSchema>
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
+import { detectAgentClis } from './detect-agents.ts'
 import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, prepareHome, readSecretFile, systemReason } from './home.ts'
 import { packageFolder } from './version.ts'
@@ -24,13 +25,21 @@ export const makeHome = async (home: Home): Promise<{ created: string[] }> => {
   for (const name of configNames) {
     const sample = await readFile(new URL(`config/${name}.yaml`, packageFolder), 'utf8')
     const path = join(home.config, `${name}.yaml`)
-    if (await writeNew(path, sample)) created.push(path)
+    const text = name === 'agents' ? await withFoundAgents(sample) : sample
+    if (await writeNew(path, text)) created.push(path)
   }
   created.push(...(await refreshSchemas(home)))
   const isFresh = created.includes(join(home.config, 'webhooks.yaml'))
   if (isFresh || (await readSecretFile(home.env)) === undefined)
     if (await addWebhookSecret(home)) created.push(home.env)
   return { created }
+}
+
+/** Says in the sample which agent programs this machine had when it was written. */
+const withFoundAgents = async (sample: string): Promise<string> => {
+  const found = (await detectAgentClis(process.env)).filter(({ path }) => path !== undefined)
+  const names = found.map(({ kind }) => kind).join(', ') || 'none of them'
+  return sample.replace(/^( *# Installed here):.*$/m, `$1 when this file was made: ${names}.`)
 }
 
 /**

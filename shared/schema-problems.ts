@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import { type ConfigName, agentSchema, fileSchemas } from './config.ts'
+import { agentSchema } from './agent-schema.ts'
+import { type ConfigName, fileSchemas } from './config.ts'
 import { nearest } from './nearest.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
 

@@ -1,3 +1,4 @@
+import { isCliKind } from './agent-clis.ts'
 import { type Agent, type WebhookEntry, webhookSchema } from './config.ts'
 import { type DotPath, parseDotPath } from './dot-path.ts'
 import { DoorwardError } from './errors.ts'
@@ -18,6 +19,12 @@ export type Webhook = {
   readonly agentName: string
   readonly agent: Agent
   readonly prompt: Template
+  /** How values of the payload stand in the prompt. */
+  readonly values: {
+    readonly eventText: 'fenced' | 'plain'
+    readonly maxValueLength: number | undefined
+  }
+  readonly acceptsRisk: boolean
   readonly secretNames: readonly string[]
   readonly scheme: SignatureScheme
   readonly filter: readonly FilterCondition[]
@@ -140,6 +147,8 @@ export const readyWebhook = (
     agentName: entry.agent,
     agent,
     prompt: checked.prompt,
+    values: valuesOf(entry, agent),
+    acceptsRisk: entry.accept_risk,
     secretNames: [entry.secret_env ?? []].flat(),
     scheme: schemeOfEntry(entry),
     filter: checked.filter,
@@ -158,6 +167,20 @@ const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
   const header = entry.delivery_id_header
   // Only there: the owner says that the other places name something else.
   return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }
+}
+
+const fencedLength = 4000
+
+/** Kinds of agent whose prompt a language model reads are fenced unless the entry says otherwise. */
+const valuesOf = (
+  { event_text: given, max_value_length: maxLength }: WebhookEntry,
+  { kind }: Agent,
+): Webhook['values'] => {
+  const eventText = given ?? (isCliKind(kind) || kind === 'openai' ? 'fenced' : 'plain')
+  return {
+    eventText,
+    maxValueLength: maxLength ?? (eventText === 'fenced' ? fencedLength : undefined),
+  }
 }
 
 const urlPathsOf = (path: string): string[] =>

@@ -29,19 +29,25 @@ const passed = [
 ]
 
 /**
- * The environment of an agent: a short list from ours and what its entry adds, where `env:NAME`
- * is the value of one of ours and `oauth:<provider>` one of these tokens. A name that is unset there
- * is left out.
+ * The environment of an agent: a short list from ours (and those of the names in `more`), what
+ * doorward sets itself, and what its entry adds, where `env:NAME` is the value of one of ours and
+ * `oauth:<provider>` one of these tokens. A name that is unset there is left out.
  */
 export const cleanEnvironment = (
   ours: NodeJS.ProcessEnv,
   added: Readonly<Record<string, string>>,
   tokens: ReadonlyMap<string, string> = new Map(),
+  more: {
+    readonly passed?: readonly string[]
+    readonly set?: Readonly<Record<string, string>>
+  } = {},
 ): Record<string, string> => {
   const clean: Record<string, string> = {}
+  const isPassed = (name: string) =>
+    passed.includes(name) || name.startsWith('LC_') || more.passed?.includes(name)
   for (const [name, value] of Object.entries(ours))
-    if (value !== undefined && (passed.includes(name) || name.startsWith('LC_')))
-      clean[name] = value
+    if (value !== undefined && isPassed(name)) clean[name] = value
+  Object.assign(clean, more.set)
   for (const [name, value] of Object.entries(added)) {
     const actual = valueOf(value, ours, tokens)
     if (actual !== undefined) clean[name] = actual

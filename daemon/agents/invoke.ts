@@ -1,13 +1,17 @@
 import type { Agent } from '../../shared/config.ts'
 import { type Answer, cutTo } from './answer.ts'
-import { type TokenOf, runCommand } from './command.ts'
+import { runCli } from './cli.ts'
+import { runCommand } from './command.ts'
+import { type Question, askHttp } from './http.ts'
 import type { NoteRun } from './leftovers.ts'
+import { askOpenAi } from './openai.ts'
+import type { TokenOf } from './program.ts'
 
-/** Runs an agent with a prompt. The signal ends it when the daemon cannot wait any longer. */
+/** Asks an agent. The signal ends it when the daemon cannot wait any longer. */
 export type Invoke = (
   name: string,
   agent: Agent,
-  prompt: string,
+  question: Question,
   signal: AbortSignal,
 ) => Promise<Answer>
 
@@ -24,13 +28,24 @@ export type InvokeParts = {
 /** Gives the prompt to an agent of any kind; throws an `agent-…` error when it does not answer. */
 export const createInvoke =
   ({ env, noteRun, access }: InvokeParts): Invoke =>
-  async (name, agent, prompt, signal) => {
+  async (name, agent, question, signal) => {
     const tokenOf: TokenOf = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
+    const { prompt } = question
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
       case 'command':
         return runCommand(agent, prompt, { env, noteRun, tokenOf, signal })
+      case 'claude':
+      case 'codex':
+      case 'gemini':
+      case 'opencode':
+      case 'llm':
+        return runCli(agent, prompt, { env, noteRun, tokenOf, signal })
+      case 'openai':
+        return askOpenAi(agent, prompt, env, signal)
+      case 'http':
+        return askHttp(agent, question, env, signal)
     }
   }

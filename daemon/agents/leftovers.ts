@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs'
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -7,6 +7,21 @@ import { startOf } from '../../shared/process-state.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 export const folderPrefix = 'doorward-agent-'
+
+/**
+ * Where temporary files lie in memory alone, as on Linux they can; elsewhere the usual place. For
+ * programs that write down what they are told, whatever their flags.
+ */
+export const memoryFolder = (): string => {
+  try {
+    accessSync(sharedMemory, constants.W_OK)
+    return sharedMemory
+  } catch {
+    return tmpdir()
+  }
+}
+
+const sharedMemory = '/dev/shm'
 
 /** Notes that a program runs; returns what takes the note away when it has ended. */
 export type NoteRun = (pid: number, folder: string | undefined) => () => Promise<void>
@@ -77,4 +92,4 @@ const killLeftover = ({ pid, start }: Note): boolean => {
 }
 
 const isAgentFolder = (folder: string): boolean =>
-  dirname(folder) === tmpdir() && basename(folder).startsWith(folderPrefix)
+  [tmpdir(), memoryFolder()].includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)

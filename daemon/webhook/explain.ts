@@ -1,5 +1,6 @@
 import type { Explanation } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { argvOf } from '../agents/presets.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
 import { createExamine } from './doctor.ts'
 import { type ReadyTarget, expandTargets } from './expand-targets.ts'
@@ -108,8 +109,25 @@ const jsonOf = (value: unknown): Explanation['filter'][number]['actual'] =>
 const agentOf = ({ agentName, agent }: ReadyWebhook): Explanation['agent'] => ({
   name: agentName,
   kind: agent.kind,
-  ...('command' in agent && { argv: [...agent.command] }),
+  ...argvIn(agent),
 })
+
+const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'> => {
+  switch (agent.kind) {
+    case 'command':
+      return { argv: [...agent.command] }
+    case 'claude':
+    case 'codex':
+    case 'gemini':
+    case 'opencode':
+    case 'llm':
+      return { argv: argvOf(agent) }
+    case 'echo':
+    case 'openai':
+    case 'http':
+      return {}
+  }
+}
 
 const targetsOf = (
   { targets }: ReadyWebhook,

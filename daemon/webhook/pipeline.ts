@@ -8,8 +8,9 @@ import { checkBodyTimestamp } from './body-timestamp.ts'
 import { type Deliveries, deliveryKey } from './deliveries.ts'
 import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
 import type { Examine } from './doctor.ts'
-import { expand } from './expand.ts'
+import { expandPrompt } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
+import { newFenceId } from './fence-id.ts'
 import { firstMismatch } from './filter.ts'
 import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
 import type { Learners } from './learners.ts'
@@ -110,7 +111,7 @@ export const acceptDelivery = async (
       const first = delivery && deliveries.eventOf(delivery, performance.now())
       if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
       stage = 'expand'
-      const prompt = expand(webhook.prompt, payload)
+      const prompt = expandPrompt(webhook.prompt, payload, webhook.values, newFenceId())
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.

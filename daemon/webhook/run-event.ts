@@ -94,7 +94,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     }
 
     async function answerOf(): Promise<string> {
-      const run = invoke(webhook.agentName, webhook.agent, prompt, signal)
+      const question = { prompt, webhook: webhook.path, eventId: id }
+      const run = invoke(webhook.agentName, webhook.agent, question, signal)
       const given = await timed(durations, 'agentMs', run)
       change({ ...deliveringChange(given), durations: { ...durations } }, given.text)
       return given.text

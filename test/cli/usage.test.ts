@@ -47,7 +47,11 @@ describe('cli: usage', () => {
       ['oauth', 'login', 'x', '--client-secret', 'y', '--client-secret-stdin'],
       /cannot be used with/,
     ],
-    ['commands of later versions', ['doctor'], /unknown command 'doctor'/],
+    [
+      'a doctor who is not told what to check',
+      ['doctor'],
+      /checks one thing so far\nhint: .*--privacy/,
+    ],
   ]
   for (const [what, args, message] of wrong)
     it(`ends with 2 for ${what}`, async () => {

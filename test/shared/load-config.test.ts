@@ -55,7 +55,9 @@ const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>)
 }
 
 const webhookKeys =
-  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, dedupe, delivery_id_header, rate_limit, enabled'
+  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, dedupe, delivery_id_header, rate_limit, event_text, max_value_length, accept_risk, enabled'
+const kinds = 'echo, command, claude, codex, gemini, opencode, llm, openai, http'
+const kindsOr = kinds.replace(', http', ' or http')
 const notAPath =
   'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot'
 const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
@@ -287,9 +289,9 @@ describe('a value of the wrong kind', () => {
           'agents:\n  a: { kind: ecko }\n  b: { kind: nothing }\n  c: {}\n  d: { kind: 3 }\n  e: echo\n  f:\n',
       },
       'agents.yaml:2:8 agents.a.kind: unknown kind "ecko" (did you mean "echo"?)',
-      'agents.yaml:3:8 agents.b.kind: unknown kind "nothing" (one of echo, command)',
-      'agents.yaml:4:3 agents.c.kind: missing, must be echo or command',
-      'agents.yaml:5:8 agents.d.kind: must be echo or command',
+      `agents.yaml:3:8 agents.b.kind: unknown kind "nothing" (one of ${kinds})`,
+      `agents.yaml:4:3 agents.c.kind: missing, must be ${kindsOr}`,
+      `agents.yaml:5:8 agents.d.kind: must be ${kindsOr}`,
       'agents.yaml:6:3 agents.e: must be a map',
       'agents.yaml:7:3 agents.f: has no value, must be a map',
     ],
@@ -552,6 +554,59 @@ describe('a token in the environment of an agent', () => {
   })
 })
 
+describe('an agent that doorward runs or asks by itself', () => {
+  refuses({
+    'flags that would change what is read of a program': [
+      {
+        agents:
+          'agents:\n  a: { kind: claude, args: [--output-format=text] }\n  b: { kind: gemini, args: [-o, text] }\n  c: { kind: codex, args: x, comand: [y] }\n',
+      },
+      'agents.yaml:2:22 agents.a.args: --output-format and --input-format must be left out: doorward sets what it reads',
+      'agents.yaml:3:22 agents.b.args: --output-format and -o must be left out: doorward sets what it reads',
+      'agents.yaml:4:21 agents.c.args: must be a list',
+      'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, cwd, env, timeout, concurrency, output_limit)',
+    ],
+    'addresses, headers and paths that cannot be': [
+      {
+        agents:
+          'agents:\n  a: { kind: openai, base_url: "http://example.com/v1", api_key_env: "a b" }\n  b: { kind: http, url: x, headers: { Host: a, "b c": d, e: "f\\ng" }, answer_path: "a..b" }\n',
+      },
+      'agents.yaml:2:3 agents.a.model: missing',
+      `agents.yaml:2:22 agents.a.base_url: ${notSecure}`,
+      'agents.yaml:2:57 agents.a.api_key_env: not the name of an environment variable',
+      `agents.yaml:3:20 agents.b.url: ${notSecure}`,
+      'agents.yaml:3:39 agents.b.headers.Host: this header is set by itself',
+      'agents.yaml:3:48 agents.b.headers["b c"]: not a header name',
+      'agents.yaml:3:58 agents.b.headers.e: not the value of a header',
+      'agents.yaml:3:71 agents.b.answer_path: not a path of names with dots between them',
+    ],
+  })
+
+  it('is fenced when it is a language model, unless the webhook says otherwise', () => {
+    const valuesFor = (agent: string, more = '') => {
+      const agents = `agents: { echo: { ${agent} } }\n`
+      return check({ agents, webhooks: webhook(more) }).webhooks[0]?.values
+    }
+    for (const kind of ['claude', 'codex', 'gemini', 'opencode', 'llm'])
+      assert.deepEqual(valuesFor(`kind: ${kind}`), { eventText: 'fenced', maxValueLength: 4000 })
+    const openai = 'kind: openai, base_url: "https://a.example", model: m'
+    assert.deepEqual(valuesFor(openai), { eventText: 'fenced', maxValueLength: 4000 })
+    for (const agent of [
+      'kind: echo',
+      'kind: command, command: [x]',
+      'kind: http, url: "https://a.example"',
+    ])
+      assert.deepEqual(valuesFor(agent), { eventText: 'plain', maxValueLength: undefined })
+    const given = '    event_text: plain\n    max_value_length: 9\n'
+    assert.deepEqual(valuesFor('kind: claude', given), { eventText: 'plain', maxValueLength: 9 })
+    const fencedOnly = '    event_text: fenced\n'
+    assert.deepEqual(valuesFor('kind: echo', fencedOnly), {
+      eventText: 'fenced',
+      maxValueLength: 4000,
+    })
+  })
+})
+
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'
   refuses({
@@ -653,7 +708,7 @@ describe('a configuration', () => {
       'gateway.yaml:1:1 servr: unknown key (did you mean "server"?)',
       `gateway.yaml:2:11 server.host: not one of 127.0.0.1, ::1, localhost (use a tunnel, or let others reach webhooks with server.allow_remote: true)`,
       'gateway.yaml:2:26 server.port: must be a number',
-      'agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of echo, command)',
+      `agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of ${kinds})`,
       'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
       'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
       'webhooks.yaml:2:58 webhooks[0].enabled: must be true or false',
@@ -680,6 +735,8 @@ describe('a configuration', () => {
         agentName: 'echo',
         agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
         prompt: { source: 'x', parts: ['x'] },
+        values: { eventText: 'plain', maxValueLength: undefined },
+        acceptsRisk: false,
         secretNames: [],
         scheme: hmacScheme({
           header: 'x-hub-signature-256',
@@ -799,7 +856,7 @@ describe('a configuration', () => {
     const home = await temporaryHome()
     await writeFile(join(home.config, 'agents.yaml'), 'agents:\r\n  a:\r\n    knd: echo\r\n')
     assert.deepEqual(await problemsOn(home), [
-      '/agents.yaml:2:3 agents.a.kind: missing, must be echo or command',
+      `/agents.yaml:2:3 agents.a.kind: missing, must be ${kindsOr}`,
     ])
   })
 })

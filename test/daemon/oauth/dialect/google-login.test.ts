@@ -135,10 +135,7 @@ describe('login to a Google', () => {
     const { login } = await logIn({ clientSecret: 'GOCSPX-not-this-one' })
     assert.equal(login.error?.code, 'provider-refused')
     assert.match(login.error.message, /does not accept the client id and secret \(invalid_client\)/)
-    assert.match(
-      login.error.hint ?? '',
-      /set GOOGLE_SECRET in \.env$/,
-    )
+    assert.match(login.error.hint ?? '', /set GOOGLE_SECRET in \.env$/)
   })
 
   it('is one without a refresh token too', async () => {

@@ -1,0 +1,119 @@
+import type { OpenAiAgent } from '../../shared/agent-schema.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { type Answer, cutTo } from './answer.ts'
+import { postToAgent, wordsOf } from './post.ts'
+import { envValue } from './env-value.ts'
+
+/** What stands around an answer in JSON, and the escapes in it. */
+const roomBytes = 4 * 1024 * 1024
+
+/**
+ * Asks a model over the chat completions API (https://platform.openai.com/docs/api-reference/chat),
+ * as OpenAI, Ollama, LM Studio and vLLM speak it; not streamed. Throws an `agent-…` error that names
+ * host, model and status, never the key or the prompt.
+ */
+export const askOpenAi = async (
+  agent: OpenAiAgent,
+  prompt: string,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<Answer> => {
+  const url = new URL(`${agent.base_url.replace(/\/+$/, '')}/chat/completions`)
+  const key = agent.api_key_env === undefined ? undefined : envValue(agent.api_key_env, env)
+  const messages = [
+    ...(agent.system === undefined ? [] : [{ role: 'system', content: agent.system }]),
+    { role: 'user', content: prompt },
+  ]
+  const posted = await postToAgent(
+    url,
+    { model: agent.model, messages, stream: false },
+    {
+      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      timeoutMs: agent.timeout,
+      limitBytes: agent.output_limit * 6 + roomBytes,
+      signal,
+    },
+  )
+  const { status, body, cut } = posted
+  if (status !== 200)
+    throw refusal(agent, url, status, wordsOf(body, key === undefined ? [] : [key]))
+  if (cut) throw failed(`${url.host} answered with more than can be read`)
+  return answerIn(jsonOf(body), agent, url)
+}
+
+const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
+  const [choice] = listAt(document, 'choices')
+  const message = at(choice, 'message')
+  const text = textOf(at(message, 'content')) || textOf(at(message, 'refusal'))
+  if (document === undefined || choice === undefined)
+    throw failed(`${url.host} answered with what is no chat completion`, 'is base_url right?')
+  if (text === '') throw failed(`${agent.model} at ${url.host} answered without a text`)
+  // The model had to stop: whoever reads the answer must know that it is not whole.
+  const whole =
+    at(choice, 'finish_reason') === 'length'
+      ? `${text}\n[cut: the model reached its own limit]`
+      : text
+  return cutTo(whole, agent.output_limit)
+}
+
+/** Text, or a list of parts with texts. */
+const textOf = (content: unknown): string => {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part: unknown) => at(part, 'text'))
+    .filter((text) => typeof text === 'string')
+    .join('')
+}
+
+const refusal = (agent: OpenAiAgent, url: URL, status: number, said: string): DoorwardError => {
+  const { host } = url
+  const key = agent.api_key_env ?? 'api_key_env'
+  const [message, wayOut] = ((): [string, string?] => {
+    if (status >= 300 && status < 400)
+      return [
+        `${host} answered with a redirect (${status}), which is not followed`,
+        'set base_url to where it leads',
+      ]
+    if (status === 401 || status === 403)
+      return [`${host} refused the API key (${status})`, `set ${key} to one that is valid`]
+    if (status === 404)
+      return [
+        `${host} knows no model "${agent.model}", or no chat at this base_url (404)`,
+        'mend model or base_url',
+      ]
+    if (status === 413) return [`the prompt is too long for ${host} (413)`, 'set max_value_length']
+    if (status === 429) return [`${host} takes no more requests now (429)`]
+    if (status >= 500) return [`${host} has a fault of its own (${status})`]
+    return [`${host} did not take the request (${status})`]
+  })()
+  const way = wayOut === undefined ? '' : ` (${wayOut})`
+  return new DoorwardError('agent-failed', message, {
+    hint: wayOut,
+    localDetail: `${message}${said === '' ? '' : `: ${said}`}${way}`,
+  })
+}
+
+const failed = (message: string, wayOut?: string): DoorwardError =>
+  new DoorwardError('agent-failed', message, {
+    hint: wayOut,
+    localDetail: wayOut === undefined ? message : `${message} (${wayOut})`,
+  })
+
+const jsonOf = (body: Buffer): unknown => {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const at = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined
+
+const listAt = (value: unknown, name: string): unknown[] => {
+  const list = at(value, name)
+  return Array.isArray(list) ? list : []
+}

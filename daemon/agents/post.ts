@@ -1,0 +1,119 @@
+import { type IncomingMessage, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { plainLine } from '../../shared/plain-text.ts'
+import { createByteCollector } from '../byte-collector.ts'
+
+export type Posted = {
+  readonly status: number
+  /** At most the limit; `cut` when there was more. */
+  readonly body: Buffer
+  readonly cut: boolean
+}
+
+export type PostOptions = {
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+  readonly limitBytes: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Posts a JSON document to an agent and reads what it answers, whatever its status: no redirect, no
+ * proxy, no time limit but ours (fetch gives up on headers after 300 s, and models think for longer).
+ * Throws `agent-failed`, `agent-timeout` or `agent-stopped`, without the document or a header.
+ */
+export const postToAgent = async (
+  url: URL,
+  document: unknown,
+  { headers, timeoutMs, limitBytes, signal }: PostOptions,
+): Promise<Posted> => {
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const both = AbortSignal.any([timeout, signal])
+  try {
+    const response = await send(url, JSON.stringify(document), headers, both)
+    return await readAnswer(response, limitBytes)
+  } catch (error) {
+    if (signal.aborted)
+      throw new DoorwardError('agent-stopped', `${url.host} was left because the daemon stops`)
+    if (timeout.aborted)
+      throw new DoorwardError(
+        'agent-timeout',
+        `${url.host} took longer than ${timeoutMs / 1000} s and was left`,
+      )
+    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${reasonOf(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+/** The first words of an answer that is a refusal, for the owner; no secret that was sent is in them. */
+export const wordsOf = (body: Buffer, secrets: readonly string[]): string => {
+  const words = plainLine(body.subarray(0, 4000).toString('utf8'))
+  return secrets
+    .filter((secret) => secret !== '')
+    .reduce((text, secret) => text.replaceAll(secret, '<secret>'), words)
+    .slice(0, 300)
+}
+
+const send = async (
+  url: URL,
+  body: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(
+      url,
+      {
+        method: 'POST',
+        agent: false,
+        signal,
+        headers: {
+          accept: 'application/json, text/plain;q=0.9, */*;q=0.1',
+          'user-agent': 'doorward',
+          ...headers,
+          'content-type': 'application/json',
+          'content-length': String(Buffer.byteLength(body)),
+        },
+      },
+      resolve,
+    )
+    request.once('error', reject)
+    // An answer such as 101 ends without any other event.
+    request.once('close', () => reject(new Error('closed')))
+    request.end(body)
+  })
+
+const readAnswer = async (response: IncomingMessage, limitBytes: number): Promise<Posted> => {
+  const collected = createByteCollector()
+  let cut = false
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    const room = limitBytes - collected.size()
+    collected.add(chunk.subarray(0, room))
+    if (chunk.length <= room) continue
+    cut = true
+    // Leaving the loop ends the connection.
+    break
+  }
+  return { status: response.statusCode ?? 0, body: collected.bytes(), cut }
+}
+
+const reasonOf = (error: unknown): string => {
+  const code = systemCode(error)
+  const words: Record<string, string> = {
+    ECONNREFUSED: 'nothing listens there: is it running?',
+    ENOTFOUND: 'there is no such host',
+    EAI_AGAIN: 'the name of the host cannot be looked up now',
+    ECONNRESET: 'it broke the connection off',
+    ETIMEDOUT: 'it cannot be reached',
+    EHOSTUNREACH: 'it cannot be reached',
+    ENETUNREACH: 'it cannot be reached',
+    ERR_INVALID_CHAR: 'a header has a character that no header can have',
+    HPE_INVALID_CONSTANT: 'it does not speak HTTP',
+    EPROTO: 'it does not speak TLS',
+  }
+  if (code !== undefined && /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))
+    return `its certificate is not trusted (${code})`
+  return (code && words[code]) ?? code ?? 'it broke the connection off'
+}

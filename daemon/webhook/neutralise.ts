@@ -1,0 +1,103 @@
+/*
+ * Text that strangers wrote, made harmless for a language model: nothing in it is invisible to a person,
+ * nothing can be taken for our markers or for the end of a turn. Words stay readable. Linear in the
+ * length of the text, whatever it contains.
+ */
+
+/**
+ * Characters that show nothing: controls but tab and line feed, and what Unicode calls default-ignorable:
+ * zero-width and formatting ones, bidirectional overrides, fillers, variation selectors (but one, of
+ * emoji), and tags, which can spell hidden ASCII. Unicode Technical Reports 36 and 39.
+ */
+const invisible =
+  /(?![\t\n]|\ufe0f)[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|\ufe0f(?=\ufe0f)/gu
+
+/**
+ * What chat templates end a turn or change the speaker with: <|im_start|>, <｜User｜>, [INST], <<SYS>>, <s>,
+ * <start_of_turn>, <tool_call>, and a line that begins with Human:, Assistant: or System:.
+ */
+const chatTokens =
+  /<(?=[|\uff5c])|(?<=[|\uff5c])>|\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|BOS|EOS)\])|<(?=<\/?SYS>>)|<(?=\/?(?:s|bos|eos|pad|unk|system|user|assistant|human|instructions?|think|thinking|tool|tools|tool_call|tool_response|tool_result|function_calls?|function_results?|invoke|start_of_turn|end_of_turn|turn|image_soft_token)>)/gi
+const speakers = /^([ \t]*)(human|assistant|system)(?=[ \t]*:)/gim
+
+/**
+ * Makes a text from outside harmless; see the head of this file. HTML comments are taken out of a text,
+ * and shown in JSON, where one could begin in one value and end in another.
+ */
+export const neutralise = (text: string, isJson = false): string => {
+  const visible = text.replaceAll(/\r\n?|[\u2028\u2029]/g, '\n').replace(invisible, '')
+  return breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible))
+    .replace(chatTokens, (bracket) => (bracket === '>' ? ' >' : `${bracket} `))
+    .replace(speakers, '$1[$2]')
+}
+
+const showComments = (text: string): string => text.replaceAll('<!--', '<! --')
+
+/** HTML comments show nothing where people read: they are taken out, and that is said. */
+const takeCommentsOut = (text: string): string => {
+  let result = ''
+  let from = 0
+  for (;;) {
+    const start = text.indexOf('<!--', from)
+    if (start === -1) return result + text.slice(from)
+    const end = text.indexOf('-->', start + 4)
+    // One without an end is shown as text.
+    if (end === -1) return result + showComments(text.slice(from))
+    result += `${text.slice(from, start)}[HTML comment of ${end - start - 4} characters taken out]`
+    from = end + 3
+  }
+}
+
+/** Letters and brackets of other scripts that look like those of our markers. */
+const lookAlikes = new Map(
+  Object.entries({
+    e: 'еεєҽ℮',
+    v: 'νѵ',
+    n: 'пηոռ',
+    t: 'тτ',
+    x: 'хχ×',
+    d: 'ԁɗ',
+    '<': '‹«〈⟨《≪≺ᐸ❮❬⧼⟪',
+  }).flatMap(([plain, others]) => others.split('').map((other) => [other, plain] as const)),
+)
+
+/** A bracket and, soon after it, the words of our markers, whatever stands between. */
+const marker = /[<([{][^a-z0-9]{0,8}(?:end)?[^a-z0-9]{0,8}event(?=[^a-z0-9]{0,8}text)/g
+
+/**
+ * Breaks what reads like our markers: upper or lower case, full-width, styled or accented letters,
+ * look-alikes from other scripts. The words stay, with a dot between them, so that no marker is left.
+ */
+const breakMarkers = (text: string): string => {
+  const { folded, placeOf } = fold(text)
+  let result = ''
+  let from = 0
+  for (const match of folded.matchAll(marker)) {
+    const middle = placeOf(match.index + match[0].length)
+    result += `${text.slice(from, middle)}·`
+    from = middle
+  }
+  return result + text.slice(from)
+}
+
+type Folded = { readonly folded: string; readonly placeOf: (index: number) => number }
+
+/** The text as a hasty reader takes it in, and where in the text itself each unit of that comes from. */
+const fold = (text: string): Folded => {
+  // Nearly all texts are plain ASCII: nothing to fold but the case.
+  if (!/[^\u0000-\u007f]/.test(text))
+    return { folded: text.toLowerCase(), placeOf: (index) => index }
+  let folded = ''
+  const places: number[] = []
+  let place = 0
+  for (const character of text) {
+    const plain = character.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
+    for (const unit of plain) {
+      const letter = lookAlikes.get(unit) ?? unit
+      folded += letter
+      for (let index = 0; index < letter.length; index += 1) places.push(place)
+    }
+    place += character.length
+  }
+  return { folded, placeOf: (index) => places[index] ?? text.length }
+}

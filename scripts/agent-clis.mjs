@@ -1,0 +1,39 @@
+// Installs the agent programs that test/agent-clis runs for real (Linux on x64), in a folder of their own
+// (0.9 GB): they are no dependency of doorward. What their install scripts would do is done here by name,
+// so that no other package builds or runs anything.
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { root, run } from './setup.mjs'
+
+const folder = join(root, 'test', 'agent-clis')
+const packages = join(folder, 'node_modules')
+const lock = join(folder, 'package-lock.json')
+/** Holds the lock file that was installed to its end. */
+const stamp = join(packages, '.installed')
+
+/** True when every program is there in the version that the lock file names, ready to run. */
+export const hasAgentClis = () =>
+  existsSync(stamp) && readFileSync(stamp, 'utf8') === readFileSync(lock, 'utf8')
+
+/** Installs them unless they are there. Ends the process with npm's exit code when that fails. */
+export const installAgentClis = () => {
+  if (hasAgentClis()) return
+  console.error('installing the agent programs for test/agent-clis (only this once) ...')
+  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: folder,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  })
+  run(process.execPath, ['install.cjs'], {
+    cwd: join(packages, '@anthropic-ai', 'claude-code'),
+    stdio: ['ignore', 2, 2],
+  })
+  // opencode-ai is a wrapper that chooses one of twelve packages like this one.
+  const opencode = join(packages, '.bin', 'opencode')
+  rmSync(opencode, { force: true })
+  symlinkSync(join('..', 'opencode-linux-x64-baseline', 'bin', 'opencode'), opencode)
+  writeFileSync(stamp, readFileSync(lock))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) installAgentClis()

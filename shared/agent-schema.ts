@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { type CliKind, agentClis } from './agent-clis.ts'
+import { duration, environmentName, secureUrl, size } from './config-values.ts'
+import { parseDotPath } from './dot-path.ts'
+
+/*
+ * The kinds of agent that agents.yaml can hold, and what each of them takes.
+ */
+
+const agentCommon = {
+  timeout: duration('10m', 'Then SIGTERM, and 5 s later SIGKILL, to the whole process group.'),
+  concurrency: z.int().min(1).max(64).default(1).describe('Runs at once of this agent. Default 1.'),
+  output_limit: size('1mb', 'A longer answer is cut and marked.'),
+}
+
+const programCommon = {
+  cwd: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Working folder, ~ allowed. Default: an empty folder, removed afterwards.'),
+  env: z
+    .record(environmentName, z.string())
+    .optional()
+    .describe(
+      'Added to the clean environment: a value, env:NAME for one of ours, or oauth:<provider> for a fresh access token.',
+    ),
+}
+
+/** An agent program whose flags and output doorward knows. */
+const cliAgent = <Kind extends CliKind>(kind: Kind) => {
+  const { name, ownFlags } = agentClis[kind]
+  return z
+    .strictObject({
+      kind: z.literal(kind).describe(`Runs ${name} without tools; what it answers is read.`),
+      args: z
+        .array(z.string())
+        .refine(
+          (args) => !args.some((arg) => ownFlags.includes(arg.split('=')[0] ?? '')),
+          `${ownFlags.join(' and ')} must be left out: doorward sets what it reads`,
+        )
+        .optional()
+        .describe('Flags added to its own: a model, tools that it may use.'),
+      ...programCommon,
+      ...agentCommon,
+    })
+    .describe(`Runs ${name} by itself, with no tools unless args grants them.`)
+}
+
+/** Headers that say how the request itself is built. */
+const builtHeaders = ['host', 'content-length', 'content-type', 'connection', 'transfer-encoding']
+
+const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .refine((name) => !builtHeaders.includes(name.toLowerCase()), 'this header is set by itself')
+
+const isDotPath = (text: string): boolean => {
+  try {
+    return parseDotPath(text).length > 0
+  } catch {
+    return false
+  }
+}
+
+/** One agent of agents.yaml, by its kind. */
+export const agentSchema = z.discriminatedUnion('kind', [
+  z
+    .strictObject({
+      kind: z.literal('echo').describe('Answers with the prompt.'),
+      ...agentCommon,
+    })
+    .describe('Answers with the prompt; needs nothing.'),
+  z
+    .strictObject({
+      kind: z.literal('command').describe('Runs a program; the prompt is its standard input.'),
+      command: z
+        .array(z.string())
+        .min(1)
+        .refine(([program]) => program !== '', 'the program has no name')
+        .describe('Program and arguments; never a shell.'),
+      ...programCommon,
+      ...agentCommon,
+    })
+    .describe('Runs a program; its standard output is the answer.'),
+  cliAgent('claude'),
+  cliAgent('codex'),
+  cliAgent('gemini'),
+  cliAgent('opencode'),
+  cliAgent('llm'),
+  z
+    .strictObject({
+      kind: z.literal('openai').describe('Asks a model that speaks the OpenAI chat API.'),
+      base_url: secureUrl.describe(
+        'What stands before /chat/completions, for example http://127.0.0.1:11434/v1.',
+      ),
+      model: z.string().min(1).describe('Name of the model.'),
+      api_key_env: environmentName
+        .optional()
+        .describe('Environment variable with the API key. Default: no key is sent.'),
+      system: z.string().optional().describe('System message before the prompt.'),
+      ...agentCommon,
+    })
+    .describe('Asks a model that speaks the OpenAI chat API: OpenAI, Ollama, LM Studio, vLLM.'),
+  z
+    .strictObject({
+      kind: z.literal('http').describe('Posts {prompt, webhook, eventId} as JSON.'),
+      url: secureUrl.describe('Where to; redirects are not followed.'),
+      headers: z
+        .record(headerName, z.string().regex(/^[\t\x20-\x7e]*$/, 'not the value of a header'))
+        .optional()
+        .describe('Added headers: a value, or env:NAME for one of our variables.'),
+      answer_path: z
+        .string()
+        .refine(isDotPath, 'not a path of names with dots between them')
+        .optional()
+        .describe('Dot path of the answer in a JSON body. Default: the body is the answer.'),
+      ...agentCommon,
+    })
+    .describe('Posts the prompt to a URL; what it answers is the answer.'),
+])
+
+export type Agent = z.output<typeof agentSchema>
+export type CommandAgent = Extract<Agent, { kind: 'command' }>
+export type CliAgent = Extract<Agent, { kind: CliKind }>
+export type OpenAiAgent = Extract<Agent, { kind: 'openai' }>
+export type HttpAgent = Extract<Agent, { kind: 'http' }>

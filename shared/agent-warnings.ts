@@ -1,0 +1,55 @@
+import { permissionOf } from './agent-permissions.ts'
+import type { Warning } from './config-warnings.ts'
+import { secretsOf } from './environment.ts'
+import type { Config } from './load-config.ts'
+import type { Webhook } from './webhook-definition.ts'
+
+/** Variables that agents of enabled webhooks cannot do without. */
+export const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
+  const used = new Map(
+    config.webhooks
+      .filter(({ enabled }) => enabled)
+      .map(({ agentName, agent }) => [agentName, agent]),
+  )
+  return [...used].flatMap(([agentName, agent]): Warning[] => {
+    const unset = neededBy(agent).filter((name) => secretsOf([name], env).length === 0)
+    if (unset.length === 0) return []
+    return [
+      {
+        code: 'agent-key-unset',
+        detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; it cannot be asked`,
+        hint: `set ${unset.join(', ')} in .env of the home folder`,
+      },
+    ]
+  })
+}
+
+const neededBy = (agent: Webhook['agent']): string[] => {
+  if (agent.kind === 'openai') return agent.api_key_env === undefined ? [] : [agent.api_key_env]
+  if (agent.kind !== 'http') return []
+  return Object.values(agent.headers ?? {})
+    .filter((value) => value.startsWith('env:'))
+    .map((value) => value.slice('env:'.length))
+}
+
+/** Where an answer stays on this machine. */
+const localTargets: readonly string[] = ['none', 'log', 'notify', 'file']
+
+/** Text of strangers, an agent that may act, and a way out of the machine: together they are a way in. */
+export const riskWarnings = (config: Config): Warning[] =>
+  config.webhooks.flatMap((webhook): Warning[] => {
+    const { path, enabled, acceptsRisk, agentName, agent, prompt, targets } = webhook
+    const permission = permissionOf(agent)
+    const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
+    const leaving = targets.filter(({ kind }) => !localTargets.includes(kind))
+    if (!enabled || acceptsRisk || !hasEventText || permission === undefined) return []
+    if (leaving.length === 0) return []
+    const where = leaving.map(({ text }) => text).join(', ')
+    return [
+      {
+        code: 'dangerous-combination',
+        detail: `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}), and sends its answer out of this machine (${where}): whoever writes that text can make it act for them and send them what it finds`,
+        hint: `take ${permission} from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true beside the webhook silences this`,
+      },
+    ]
+  })

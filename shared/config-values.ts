@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { bytesOf, millisecondsOf, rateOf } from './units.ts'
+
+/*
+ * The kinds of value that keys of the configuration take, each checked in our own words.
+ */
+
+// Of setTimeout: a longer one would fire at once.
+const longestTimerMs = 2_147_483_647
+const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
+
+const largestSize = 1024 ** 4
+const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
+
+/** A duration with its default, in milliseconds once read. */
+export const duration = (text: string, meaning: string) =>
+  z
+    .string(notDuration)
+    .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
+    .transform(millisecondsOf)
+    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'must lie between 1ms and 24d')
+    .prefault(text)
+    .describe(`${meaning} Default ${text}.`)
+
+/** A size with its default, in bytes once read. */
+export const size = (text: string, meaning: string) =>
+  z
+    .string(notSize)
+    .regex(/^\d+(b|kb|mb|gb)$/, notSize)
+    .transform(bytesOf)
+    .refine((bytes) => bytes > 0 && bytes <= largestSize, 'must lie between 1b and 1024gb')
+    .prefault(text)
+    .describe(`${meaning} Default ${text}.`)
+
+/** The name of an environment variable, never its value. */
+export const environmentName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
+
+/** The name of a header, in lower case once read. */
+export const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .transform((name) => name.toLowerCase())
+
+const notRate = 'not a rate: write it like 10/s, 60/min or 1000/h'
+
+/** So many in a time. */
+export const rate = z
+  .string(notRate)
+  .regex(/^[1-9]\d{0,5}\/(s|min|h)$/, notRate)
+  .transform(rateOf)
+
+/** An https URL, or an http one of this machine. */
+export const secureUrl = z
+  .string()
+  .refine(
+    (text) => isSecureOrLoopback(text),
+    'not an https URL (http is accepted for a loopback address only)',
+  )
+
+const isSecureOrLoopback = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol } = new URL(text)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
+}
+
+/** True for a URL of this machine itself, where plain http is no risk. */
+export const isLoopbackUrl = (url: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { EventDetail } from '../../shared/api.ts'
+import { run } from '../cli/support/cli.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { send } from '../support/http.ts'
+import { type ModelServer, startModelServer } from '../support/model-server.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/*
+ * The agent programs themselves, as scripts/agent-clis.mjs installs them, run by the built daemon
+ * against a model of our own.
+ */
+
+const programs = fileURLToPath(
+  new URL('../../../test/agent-clis/node_modules/.bin', import.meta.url),
+)
+
+/** Files of a person's own: settings and login of each program, which must keep working. */
+const loginFiles = (origin: string): Readonly<Record<string, string>> => ({
+  '.codex/config.toml': `model = "fake-model"
+model_provider = "fake"
+[model_providers.fake]
+name = "fake"
+base_url = "${origin}/v1"
+env_key = "FAKE_KEY"
+wire_api = "responses"
+`,
+  '.gemini/settings.json': `{
+  // Settings of Gemini CLI have comments: "http://not.one".
+  "security": { "auth": { "selectedType": "gemini-api-key" } }
+}
+`,
+  '.config/opencode/opencode.json': JSON.stringify({
+    model: 'fake/fake-model',
+    provider: {
+      fake: {
+        npm: '@ai-sdk/openai-compatible',
+        options: { baseURL: `${origin}/v1`, apiKey: 'key' },
+        models: { 'fake-model': { name: 'fake' } },
+      },
+    },
+  }),
+})
+
+const agentsFile = (origin: string): string => `agents:
+  claude: { kind: claude, env: { ANTHROPIC_BASE_URL: "${origin}", ANTHROPIC_API_KEY: "env:FAKE_KEY" } }
+  codex: { kind: codex, env: { FAKE_KEY: "env:FAKE_KEY" } }
+  gemini: { kind: gemini, args: [-m, gemini-2.5-flash], env: { GOOGLE_GEMINI_BASE_URL: "${origin}", GEMINI_API_KEY: "env:FAKE_KEY" } }
+  opencode: { kind: opencode, env: { OPENCODE_DISABLE_MODELS_FETCH: "1" } }
+`
+
+const kinds = ['claude', 'codex', 'gemini', 'opencode'] as const
+
+const webhooksFile = `webhooks:
+${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+${kinds.map((kind) => `  - { path: /hasty-${kind}, agent: hasty-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+`
+
+/** The same agents with little patience. */
+const hastily = (agents: string): string =>
+  agents
+    .split('\n')
+    .flatMap((line) => {
+      const hasty = line.replace(/^ {2}(\w+): \{ /, '  hasty-$1: { timeout: 8s, ')
+      return hasty === line ? [] : [hasty]
+    })
+    .join('\n')
+
+describe('the agent programs themselves', function () {
+  this.timeout(120_000)
+  let model: ModelServer
+  let daemon: RunningDaemon
+  let home: string
+  let temporary: string
+  let runs = 0
+
+  before(async () => {
+    model = await startModelServer()
+    home = await temporaryFolder()
+    temporary = await temporaryFolder()
+    for (const [path, text] of Object.entries(loginFiles(model.origin))) {
+      await mkdir(join(home, path, '..'), { recursive: true })
+      await writeFile(join(home, path), text)
+    }
+    const agents = agentsFile(model.origin)
+    daemon = await startDaemon({
+      agents: `${agents}${hastily(agents)}\n`,
+      webhooks: webhooksFile,
+      gateway: 'oauth: { callback_port: 0 }\nqueue: { concurrency: 8 }\n',
+      env: 'FAKE_KEY=key-canary\n',
+      variables: {
+        HOME: home,
+        TMPDIR: temporary,
+        PATH: [programs, process.env['PATH']].join(delimiter),
+      },
+    })
+  })
+  after(async () => {
+    await daemon?.stop()
+    model?.close()
+  })
+
+  /** Sends an event with a canary of its own through an agent. */
+  const ask = async (path: string): Promise<{ event: EventDetail; canary: string }> => {
+    const canary = `canary-${(runs += 1)}-${Math.random().toString(36).slice(2)}`
+    const reply = await send(`${daemon.url}/${path}`, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ canary }),
+    })
+    return { event: await untilFinished(daemon, String(reply.json()['id'])), canary }
+  }
+
+  /** Every file that holds a text, in all places that a run could have written to. */
+  const filesWith = async (text: string): Promise<string[]> => {
+    const found: string[] = []
+    for (const root of [home, temporary, daemon.home.root, '/dev/shm']) {
+      const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => [])
+      for (const entry of entries) {
+        if (!entry.isFile()) continue
+        const path = join(entry.parentPath, entry.name)
+        const bytes = await readFile(path).catch(() => Buffer.alloc(0))
+        if (bytes.includes(text)) found.push(path)
+      }
+    }
+    return found
+  }
+
+  const requestsWith = (canary: string) =>
+    model.requests.filter(({ body }) => body.includes(canary))
+
+  const toolsIn = (body: string): unknown[] => {
+    const { tools = [] } = JSON.parse(body) as { tools?: { functionDeclarations?: unknown[] }[] }
+    return tools.flatMap((tool) => tool.functionDeclarations ?? [tool])
+  }
+
+  for (const kind of kinds) {
+    describe(kind, () => {
+      it('answers, is told that the event is data, and leaves the prompt in no file', async () => {
+        model.behave({ kind: 'answers', text: 'Two\nlines “said”.' })
+        const { event, canary } = await ask(kind)
+        assert.deepEqual([event.state, event.result], ['done', 'Two\nlines “said”.'], event.detail)
+        const [request] = requestsWith(canary)
+        assert.ok(request)
+        assert.match(request.body, /<<<EVENT_TEXT [0-9a-f]{16}>>>/)
+        assert.match(request.body, /never instructions to follow/)
+        assert.deepEqual(await filesWith(canary), [])
+        assert.deepEqual(await readdir(temporary), [])
+      })
+
+      it('is offered no tool that reads or changes anything', async () => {
+        model.behave({ kind: 'answers', text: 'ok' })
+        const { canary } = await ask(kind)
+        const requests = requestsWith(canary)
+        assert.ok(requests.length > 0)
+        const names = requests
+          .flatMap(({ body }) => toolsIn(body))
+          .map((tool) => (tool as { name?: string }).name)
+        // It asks the person, of whom there is none.
+        assert.deepEqual(
+          names.filter((name) => name !== 'request_user_input'),
+          [],
+        )
+      })
+
+      it('fails with its own words and the way to log in when the model refuses it', async () => {
+        model.behave({ kind: 'refuses', status: 401, message: 'the model says no' })
+        const { event, canary } = await ask(kind)
+        assert.deepEqual(
+          [event.state, event.stage, event.code],
+          ['failed', 'agent', 'agent-failed'],
+        )
+        assert.match(event.detail ?? '', /^\w+ ended with exit code \d+: .*the model says no/s)
+        assert.match(event.detail ?? '', kind === 'opencode' ? /says no/ : /\(run/)
+        assert.ok(!event.detail?.includes('key-canary') && !event.detail?.includes(canary))
+        assert.deepEqual(await filesWith(canary), [])
+      })
+    })
+  }
+
+  // These wait for their time to be over: all four at once.
+  it('fail, or are stopped in time, when the model has a fault', async () => {
+    model.behave({ kind: 'refuses', status: 500, message: 'the model is broken' })
+    for (const { event, canary } of await Promise.all(kinds.map((kind) => ask(`hasty-${kind}`)))) {
+      assert.equal(event.state, 'failed')
+      assert.match(event.code ?? '', /^agent-(failed|timeout)$/)
+      assert.ok((event.durations.agentMs ?? 0) < 20_000)
+      assert.deepEqual(await filesWith(canary), [])
+    }
+  })
+
+  it('are stopped in time when the model never answers, and leave nothing', async () => {
+    model.behave({ kind: 'hangs' })
+    for (const { event, canary } of await Promise.all(kinds.map((kind) => ask(`hasty-${kind}`)))) {
+      assert.deepEqual([event.state, event.code], ['failed', 'agent-timeout'])
+      assert.ok((event.durations.agentMs ?? 0) < 20_000)
+      assert.deepEqual(await filesWith(canary), [])
+    }
+    assert.deepEqual(await readdir(temporary), [])
+  })
+
+  it('pass the privacy check of doorward doctor', async () => {
+    model.behave({ kind: 'answers', text: 'ok' })
+    const { code, stdout } = await run(
+      ['doctor', '--privacy', '--yes', '--json', ...kinds.map((kind) => `/${kind}`)],
+      { home: daemon.home, env: { HOME: home, TMPDIR: temporary } },
+    )
+    const answer = JSON.parse(stdout) as { webhooks: { state: string }[]; files: unknown[] }
+    assert.deepEqual(
+      answer.webhooks.map(({ state }) => state),
+      ['done', 'done', 'done', 'done'],
+    )
+    assert.deepEqual([code, answer.files], [0, []])
+  })
+})

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { askOpenAi } from '../../../daemon/agents/openai.ts'
+import type { OpenAiAgent } from '../../../shared/agent-schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+
+const never = new AbortController().signal
+const env = { KEY: ' key-canary\n' }
+
+const agentAt = (origin: string, more: Partial<OpenAiAgent> = {}): OpenAiAgent => ({
+  kind: 'openai',
+  base_url: `${origin}/v1/`,
+  model: 'a-model',
+  api_key_env: 'KEY',
+  timeout: 5000,
+  concurrency: 1,
+  output_limit: 1024,
+  ...more,
+})
+
+const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
+  const error = await asking.then(
+    () => assert.fail('it answered'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof DoorwardError, String(error))
+  for (const text of [error.message, error.localDetail, error.hint])
+    assert.doesNotMatch(text ?? '', /canary/)
+  return error
+}
+
+/** Asks a model that answers as told. */
+const askOne = async (handler: Script[string], more: Partial<OpenAiAgent> = {}, signal = never) => {
+  const provider = await startScriptedProvider(() => ({ '/v1/chat/completions': handler }))
+  try {
+    return await askOpenAi(agentAt(provider.origin, more), 'prompt-canary', env, signal)
+  } finally {
+    provider.close()
+  }
+}
+
+const chat = (message: unknown, finish = 'stop') => ({
+  choices: [{ message, finish_reason: finish }],
+})
+
+describe('an agent of kind openai', () => {
+  it('asks a chat completion with its model, system message and key, and reads the answer', async () => {
+    const model = await startModelServer()
+    model.behave({ kind: 'answers', text: 'the answer' })
+    const answer = await askOpenAi(
+      agentAt(model.origin, { system: 'be brief' }),
+      'hello',
+      env,
+      never,
+    )
+    model.close()
+    assert.deepEqual(answer, { text: 'the answer', cut: false })
+    const [request] = model.requests
+    assert.equal(request?.path, '/v1/chat/completions')
+    assert.equal(request.headers.authorization, 'Bearer key-canary')
+    assert.deepEqual(JSON.parse(request.body), {
+      model: 'a-model',
+      messages: [
+        { role: 'system', content: 'be brief' },
+        { role: 'user', content: 'hello' },
+      ],
+      stream: false,
+    })
+  })
+
+  it('sends no key where it names none, and is not asked where the named one is unset', async () => {
+    const seen: unknown[] = []
+    const handler: Script[string] = (response, request) => {
+      seen.push(request.headers.authorization)
+      sendJson(response, 200, chat({ content: 'x' }))
+    }
+    await askOne(handler, { api_key_env: undefined })
+    const error = await failureOf(askOne(handler, { api_key_env: 'OTHER_KEY' }))
+    assert.equal(error.code, 'agent-failed')
+    assert.match(error.localDetail ?? '', /^OTHER_KEY is unset or empty \(set OTHER_KEY in \.env/)
+    assert.deepEqual(seen, [undefined])
+  })
+
+  const refused: readonly [number, RegExp][] = [
+    [302, /redirect \(302\), which is not followed: .*\(set base_url/],
+    [400, /did not take the request \(400\): .*it says so/],
+    [401, /refused the API key \(401\).*set KEY to one that is valid/],
+    [403, /refused the API key \(403\)/],
+    [404, /knows no model "a-model".*mend model or base_url/],
+    [413, /too long/],
+    [429, /no more requests now \(429\)/],
+    [500, /fault of its own \(500\)/],
+    [503, /fault of its own \(503\)/],
+  ]
+  for (const [status, words] of refused)
+    it(`says what ${status} means, without the key or the prompt`, async () => {
+      const error = await failureOf(
+        askOne((response, request) => {
+          response.setHeader('location', 'http://127.0.0.1:1/')
+          const key = request.headers.authorization?.slice('Bearer '.length)
+          sendJson(response, status, { error: { message: `it says so of ${key}` } })
+        }),
+      )
+      assert.equal(error.code, 'agent-failed')
+      assert.match(error.localDetail ?? '', words)
+    })
+
+  it('fails with what is no chat completion, or has no text', async () => {
+    const bad: readonly [Script[string], RegExp][] = [
+      [(response) => response.end('<html>'), /no chat completion$/],
+      [(response) => sendJson(response, 200, { choices: [] }), /no chat completion/],
+      [(response) => sendJson(response, 200, chat({ content: null })), /without a text/],
+      [(response) => sendJson(response, 200, null), /no chat completion/],
+      [
+        (response) => response.destroy(),
+        /cannot ask 127\.0\.0\.1:\d+: it broke the connection off/,
+      ],
+      [(response) => response.end('x'.repeat(6_000_000)), /more than can be read/],
+    ]
+    for (const [handler, words] of bad)
+      assert.match((await failureOf(askOne(handler))).message, words)
+  })
+
+  it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
+    const textOf = async (message: unknown, finish?: string) =>
+      (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
+    assert.equal(await textOf({ content: [{ type: 'text', text: 'a' }, { text: 'b' }] }), 'ab')
+    assert.equal(await textOf({ content: null, refusal: 'I will not' }), 'I will not')
+    assert.equal(
+      await textOf({ content: 'a' }, 'length'),
+      'a\n[cut: the model reached its own limit]',
+    )
+    assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
+  })
+
+  it('is left when it takes too long, from the first byte to the last', async () => {
+    for (const handler of [
+      () => undefined,
+      (response) => response.write('{'),
+    ] as Script[string][]) {
+      const error = await failureOf(askOne(handler, { timeout: 200 }))
+      assert.equal(error.code, 'agent-timeout')
+      assert.match(error.message, /longer than 0\.2 s/)
+    }
+  })
+
+  it('is left when the daemon stops', async () => {
+    const stop = new AbortController()
+    const asking = askOne(() => stop.abort(), {}, stop.signal)
+    assert.equal((await failureOf(asking)).code, 'agent-stopped')
+  })
+
+  it('says that nothing listens there', async () => {
+    const provider = await startScriptedProvider(() => ({}))
+    provider.close()
+    const error = await failureOf(askOpenAi(agentAt(provider.origin), 'x', env, never))
+    assert.match(error.message, /nothing listens there: is it running\?/)
+  })
+})

@@ -1,0 +1,228 @@
+import { once } from 'node:events'
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** How the model behaves: answers with a text, refuses with a status, or never answers. */
+export type ModelBehaviour =
+  | { readonly kind: 'answers'; readonly text: string }
+  | { readonly kind: 'refuses'; readonly status: number; readonly message: string }
+  | { readonly kind: 'hangs' }
+
+export type ModelRequest = {
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** A model that speaks as Anthropic, OpenAI (both of its APIs) and Gemini do, streaming and not. */
+export type ModelServer = {
+  readonly origin: string
+  readonly requests: readonly ModelRequest[]
+  readonly behave: (behaviour: ModelBehaviour) => void
+  readonly close: () => void
+}
+
+/** Starts a model on a free port of 127.0.0.1. */
+export const startModelServer = async (): Promise<ModelServer> => {
+  const requests: ModelRequest[] = []
+  let behaviour: ModelBehaviour = { kind: 'answers', text: 'an answer' }
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+      const body = Buffer.concat(chunks).toString()
+      const { pathname } = new URL(request.url ?? '/', 'http://model')
+      requests.push({ path: pathname, headers: request.headers, body })
+      answer(response, pathname, body, behaviour)
+    })()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    behave: (next) => {
+      behaviour = next
+    },
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const answer = (
+  response: ServerResponse,
+  path: string,
+  body: string,
+  behaviour: ModelBehaviour,
+): void => {
+  const wire = wires.find(({ fits }) => fits.test(path))
+  if (!wire) {
+    sendJson(response, 404, { error: { message: `no such path ${path}`, type: 'not_found' } })
+    return
+  }
+  if (behaviour.kind === 'hangs') return
+  if (behaviour.kind === 'refuses') {
+    const { status, message } = behaviour
+    const type = status === 401 ? 'authentication_error' : 'api_error'
+    const words = status === 401 ? 'UNAUTHENTICATED' : 'INTERNAL'
+    sendJson(response, status, {
+      type: 'error',
+      error: { type, message, code: status, status: words },
+    })
+    return
+  }
+  const streams = path.includes(':stream') || (readJson(body) as { stream?: boolean })?.stream
+  if (streams) sendEvents(response, wire.stream(behaviour.text))
+  else sendJson(response, 200, wire.whole(behaviour.text))
+}
+
+type Wire = {
+  readonly fits: RegExp
+  readonly whole: (text: string) => unknown
+  /** Messages of an event stream: an optional name, and the data. */
+  readonly stream: (text: string) => readonly (readonly [string | undefined, unknown])[]
+}
+
+const model = 'fake-model'
+
+const anthropicMessage = (content: readonly unknown[]) => ({
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model,
+  content,
+  stop_reason: null,
+  stop_sequence: null,
+  usage: { input_tokens: 1, output_tokens: 1 },
+})
+
+const openAiResponse = (status: string, output: readonly unknown[]) => ({
+  id: 'resp_1',
+  object: 'response',
+  created_at: 0,
+  model,
+  status,
+  output,
+  usage: {
+    input_tokens: 1,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: 1,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 2,
+  },
+})
+
+const responseItem = (text: string, status: string) => ({
+  id: 'item_1',
+  type: 'message',
+  role: 'assistant',
+  status,
+  content: text === '' ? [] : [{ type: 'output_text', text, annotations: [] }],
+})
+
+const geminiAnswer = (text: string) => ({
+  candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP' }],
+  usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+  modelVersion: model,
+})
+
+const chatChunk = (delta: unknown, finish: string | null) => ({
+  id: 'chat_1',
+  object: 'chat.completion.chunk',
+  created: 0,
+  model,
+  choices: [{ index: 0, delta, finish_reason: finish }],
+})
+
+const wires: readonly Wire[] = [
+  {
+    fits: /\/v1\/messages$/,
+    whole: (text) => ({ ...anthropicMessage([{ type: 'text', text }]), stop_reason: 'end_turn' }),
+    stream: (text) =>
+      [
+        { type: 'message_start', message: anthropicMessage([]) },
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+        { type: 'content_block_stop', index: 0 },
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'end_turn', stop_sequence: null },
+          usage: { output_tokens: 1 },
+        },
+        { type: 'message_stop' },
+      ].map((data) => [data.type, data] as const),
+  },
+  {
+    fits: /\/chat\/completions$/,
+    whole: (text) => ({
+      id: 'chat_1',
+      object: 'chat.completion',
+      created: 0,
+      model,
+      choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    }),
+    stream: (text) => [
+      [undefined, chatChunk({ role: 'assistant', content: text }, null)],
+      [undefined, chatChunk({}, 'stop')],
+      [undefined, '[DONE]'],
+    ],
+  },
+  {
+    fits: /\/responses$/,
+    whole: (text) => openAiResponse('completed', [responseItem(text, 'completed')]),
+    stream: (text) => {
+      const place = { item_id: 'item_1', output_index: 0, content_index: 0 }
+      return [
+        { type: 'response.created', response: openAiResponse('in_progress', []) },
+        {
+          type: 'response.output_item.added',
+          output_index: 0,
+          item: responseItem('', 'in_progress'),
+        },
+        { type: 'response.output_text.delta', ...place, delta: text },
+        { type: 'response.output_text.done', ...place, text },
+        {
+          type: 'response.output_item.done',
+          output_index: 0,
+          item: responseItem(text, 'completed'),
+        },
+        {
+          type: 'response.completed',
+          response: openAiResponse('completed', [responseItem(text, 'completed')]),
+        },
+      ].map((data) => [data.type, data] as const)
+    },
+  },
+  {
+    fits: /:(stream)?generateContent$/i,
+    whole: geminiAnswer,
+    stream: (text) => [[undefined, geminiAnswer(text)]],
+  },
+]
+
+const readJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const sendJson = (response: ServerResponse, status: number, document: unknown): void => {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(document))
+}
+
+const sendEvents = (
+  response: ServerResponse,
+  messages: readonly (readonly [string | undefined, unknown])[],
+): void => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  for (const [name, data] of messages)
+    response.write(
+      `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`,
+    )
+  response.end()
+}
