@@ -16,6 +16,7 @@ import { readOrMakeApiToken } from './api-token.ts'
 import { createApp } from './app.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDeliver } from './deliver/deliver.ts'
+import { createCommentMarks } from './deliver/own-comment.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { closeServer, listen, portOf, urlOf } from './listen.ts'
@@ -121,6 +122,15 @@ const serve = async (
     return stopping
   }
 
+  const marks = createCommentMarks(apiToken)
+  const deliver = createDeliver({
+    homeFolder: home.root,
+    targets: config.gateway.targets,
+    env,
+    access: oauth.access,
+    marks,
+    log,
+  })
   const app = createApp({
     apiToken,
     port: () => portOf(server),
@@ -132,9 +142,10 @@ const serve = async (
       events,
       runEvent: createRunEvent(
         createInvoke({ env, noteRun: noteRuns(home), access: oauth.access }),
-        createDeliver(home.root),
+        deliver,
         log,
       ),
+      isOwnComment: marks.isOwnComment,
       log,
     }),
     routers: [

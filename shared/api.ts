@@ -52,6 +52,8 @@ const targetResultSchema = z.strictObject({
   target: z.string(),
   state: z.enum(['waiting', 'done', 'failed']),
   attempts: z.int(),
+  /** Why it failed; the event itself has the code of the first target that failed. */
+  code: z.string().optional(),
   detail: z.string().optional(),
 })
 export type TargetResult = z.infer<typeof targetResultSchema>

@@ -1,5 +1,6 @@
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
+import { targetWarnings } from './target-warnings.ts'
 
 /** Something that works but should not stay so; shown by `config check`, the log and the tray. */
 export type Warning = { readonly code: string; readonly detail: string; readonly hint: string }
@@ -8,6 +9,7 @@ export type Warning = { readonly code: string; readonly detail: string; readonly
 export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] => [
   ...limitWarnings(config),
   ...secretWarnings(config, env),
+  ...targetWarnings(config, env),
 ]
 
 /** A body that never finds room is answered 503, and its sender tries again for ever. */

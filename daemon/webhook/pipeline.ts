@@ -32,6 +32,8 @@ export type PipelineParts = {
   readonly queue: Queue
   readonly events: EventStore
   readonly runEvent: RunEvent
+  /** True for an event about what we wrote ourselves: the loop guard. */
+  readonly isOwnComment: (payload: unknown) => boolean
   readonly log: Log
 }
 
@@ -41,7 +43,7 @@ export type Accepted = { readonly id: string; readonly status: 'accepted' | 'fil
 export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
-  { maxBodyBytes, budget, queue, events, runEvent, log }: PipelineParts,
+  { maxBodyBytes, budget, queue, events, runEvent, isOwnComment, log }: PipelineParts,
 ): Promise<Accepted> => {
   const receivedAt = new Date()
   const { headers, headersDistinct } = request
@@ -71,6 +73,7 @@ export const acceptDelivery = async (
       const payload = parse(verified, headers['content-type'], headers['content-encoding'])
       stage = 'filter'
       if (isPing(headersDistinct)) return pass('ping', 'the webhook is set up and its secret fits')
+      if (isOwnComment(payload)) return pass('filtered', 'our own comment')
       const mismatch = firstMismatch(payload, webhook.filter)
       // The path is the owner's own word; the value, which is the sender's, is not shown.
       if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)

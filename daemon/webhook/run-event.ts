@@ -54,7 +54,13 @@ export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunE
       stage = 'deliver'
       change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)
       const answered = { eventId: id, webhook: webhook.path, receivedAt, text: answer.text }
-      const results = await timed(durations, 'deliverMs', deliver(targets, answered))
+      const sofar = waitingTargets(targets)
+      const changed = (place: number, result: TargetResult) => {
+        sofar[place] = result
+        if (result.state === 'waiting') change({ targets: [...sofar] })
+      }
+      const delivery = deliver(targets, answered, { signal, changed })
+      const results = await timed(durations, 'deliverMs', delivery)
       return { ...deliveredEnd(results), durations: { ...durations } }
     } catch (error) {
       if (!(error instanceof DoorwardError))
@@ -87,16 +93,19 @@ export const createRunEvent = (invoke: Invoke, deliver: Deliver, log: Log): RunE
       },
     })
     // There was room. The job starts in a later turn, when the event is there.
-    events.add(receivedAt, { ...known, state: 'accepted', ...waitingTargets(targets) }, id)
+    events.add(receivedAt, { ...known, state: 'accepted', ...waitingFor(targets) }, id)
     events.update(id, { state: 'queued' }, { prompt })
     return id
   }
 }
 
-const waitingTargets = (targets: readonly ReadyTarget[]): Partial<EventRecord> => ({
+const waitingFor = (targets: readonly ReadyTarget[]): Partial<EventRecord> => ({
   ...(targets.length > 0 && { target: targets.map(({ text }) => text).join(', ') }),
-  targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
+  targets: waitingTargets(targets),
 })
+
+const waitingTargets = (targets: readonly ReadyTarget[]): TargetResult[] =>
+  targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 }))
 
 const deliveringChange = ({ text, cut }: Answer): Partial<EventRecord> => ({
   state: 'delivering',
@@ -108,7 +117,8 @@ const deliveredEnd = (targets: TargetResult[]): Partial<EventRecord> => {
   const failed = targets.find(({ state }) => state === 'failed')
   if (!failed) return { state: 'done', targets }
   const detail = `${failed.target}: ${failed.detail ?? 'not delivered'}`
-  return { state: 'failed', stage: 'deliver', code: 'delivery-failed', detail, targets }
+  const { code = 'delivery-failed' } = failed
+  return { state: 'failed', stage: 'deliver', code, detail, targets }
 }
 
 const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
