@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import type { Log } from '../log.ts'
@@ -104,6 +105,8 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
 
   return async (targets, answered, options = {}) => {
     const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
+    // All targets of all events that are delivered now listen to the one signal of the daemon's end.
+    setMaxListeners(0, signal)
     return Promise.all(
       only.flatMap((place) => {
         const target = targets[place]

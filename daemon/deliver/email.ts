@@ -31,7 +31,7 @@ const bySmtp = async (
   server: SmtpServer,
 ): Promise<undefined> => {
   const mail = await composeMail(message, from)
-  await sendBySmtp(mail, /<(.+)>$/.exec(from)?.[1] ?? from, server, attempt)
+  await sendBySmtp(mail, server, attempt)
 }
 
 const byGmail = async (

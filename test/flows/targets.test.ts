@@ -79,7 +79,10 @@ webhooks:
         JSON.stringify(tokenRecord(provider, `canary-${provider}-token`)),
         { mode: 0o600 },
       )
-    daemon = await startDaemon({ home })
+    // No proxy of the environment stands between: nothing listens there.
+    const proxy = 'http://127.0.0.1:9'
+    const variables = { HTTP_PROXY: proxy, http_proxy: proxy, NODE_USE_ENV_PROXY: '1' }
+    daemon = await startDaemon({ home, variables })
   })
   after(async () => {
     assert.equal(await daemon.stop(), 0)

@@ -4,8 +4,8 @@ import { plainLine } from '../../../shared/plain-text.ts'
 import type { Message } from '../sender.ts'
 
 export type Mail = {
-  readonly from: string | undefined
-  readonly to: string
+  /** Bare addresses, host names as the mail system writes them (RFC 5891). */
+  readonly envelope: { readonly from: string; readonly to: readonly string[] }
   /** Stays the same over all tries, so that a repeat is known: with its angle brackets. */
   readonly messageId: string
   /** The whole message, with CRLF at the end of its lines (RFC 5322). */
@@ -22,7 +22,7 @@ export const composeMail = async (message: Message, from: string | undefined): P
   const { address: to, text, answered } = message
   const messageId = messageIdOf(message, from)
   const footer = `${answered.webhook} · ${answered.receivedAt.toISOString()} · ${answered.eventId}`
-  const bytes = await new MailComposer({
+  const composed = new MailComposer({
     ...(from === undefined ? {} : { from }),
     to,
     subject: subjectOf(answered.webhook, text),
@@ -33,10 +33,13 @@ export const composeMail = async (message: Message, from: string | undefined): P
     disableFileAccess: true,
     disableUrlAccess: true,
     newline: 'windows',
-  })
-    .compile()
-    .build()
-  return { from, to, messageId, bytes }
+  }).compile()
+  const envelope = composed.getEnvelope()
+  return {
+    envelope: { from: envelope.from || '', to: envelope.to },
+    messageId,
+    bytes: await composed.build(),
+  }
 }
 
 const messageIdOf = ({ address, answered }: Message, from: string | undefined): string => {

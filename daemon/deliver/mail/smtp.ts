@@ -16,7 +16,6 @@ const email = 'email'
  */
 export const sendBySmtp = async (
   mail: Mail,
-  sender: string,
   { host, port, isTls, isLoopback, login }: SmtpServer,
   { signal, timeoutMs }: Attempt,
 ): Promise<void> => {
@@ -48,8 +47,10 @@ export const sendBySmtp = async (
       connection.on('error', reject)
       connection.once('end', () => reject(new Error('the connection ended')))
       const send = () =>
-        connection.send({ from: sender, to: [mail.to] }, contentOf(mail, progress), (error) =>
-          error ? reject(error) : resolve(),
+        connection.send(
+          { from: mail.envelope.from, to: [...mail.envelope.to] },
+          contentOf(mail, progress),
+          (error) => (error ? reject(error) : resolve()),
         )
       connection.connect((error) => {
         if (error) return reject(error)
@@ -59,12 +60,13 @@ export const sendBySmtp = async (
         return undefined
       })
     })
+    connection.quit()
   } catch (error) {
+    connection.close()
     throw failureOf(error, progress, signal)
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
-    connection.quit()
   }
 }
 

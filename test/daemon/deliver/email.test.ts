@@ -79,6 +79,13 @@ describe('delivery by mail over SMTP', () => {
     }
   })
 
+  it('writes a host name of other letters as the mail system has it', async () => {
+    await run('x', undefined, 'email:jane@bücher.example')
+    // The server shows the address as people do; the mail itself has it as it went over the wire.
+    assert.deepEqual(server.mails[0]?.to, ['jane@bücher.example'])
+    assert.equal(parsed(server.mails[0]?.text ?? '')['to'], 'jane@xn--bcher-kva.example')
+  })
+
   it('cuts a long first line for the subject, not in the middle of a character', async () => {
     for (const before of ['', 'a']) await run(before + '😀'.repeat(500))
     for (const { text } of server.mails) assert.doesNotMatch(text, /=EF=BF=BD/)
