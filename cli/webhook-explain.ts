@@ -112,10 +112,12 @@ const conditionCell = (
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
 })
 
-const outcomeOf = ({ signature, matches, handshake }: Explanation): string => {
+const outcomeOf = ({ signature, matches, handshake, ownComment }: Explanation): string => {
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
+  if (ownComment)
+    return `${then}it would be passed over: it is about a comment that doorward wrote itself`
   return matches ? `${then}the agent would run` : `${then}it would be filtered out`
 }
 

@@ -2,7 +2,7 @@ import type { WebhookSummary } from '../shared/api.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { moment } from './show-time.ts'
-import { type Cell, tableLines } from './table.ts'
+import { type Cell, cut, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the webhook definitions with their URLs, and whether their secrets are set. */
@@ -20,11 +20,16 @@ export const listWebhooks = async (context: Context): Promise<void> => {
     return
   }
   const now = new Date()
-  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'URL']
-  const rows = answer.webhooks.map((webhook) => webhookRow(webhook, now, terminal))
+  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'DELIVERS TO', 'URL']
+  const rows = answer.webhooks.map((webhook) =>
+    webhookRow(webhook, now, terminal).toSpliced(-1, 0, deliversTo(webhook)),
+  )
   // The URL is there to be copied: it is never cut.
   for (const line of tableLines([header, ...rows])) terminal.print(line)
 }
+
+const deliversTo = ({ deliverTo }: WebhookSummary): string =>
+  cut(deliverTo.join(', '), 40) || 'nowhere'
 
 /** One webhook as a row of a table; `secretLabel` stands before the word on its secret. */
 export const webhookRow = (

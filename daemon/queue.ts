@@ -17,7 +17,7 @@ export type Job = {
    * Called instead of `run` when the daemon stops before the turn comes; and after it, when a job that
    * was told to stop does not end and the daemon goes without it.
    */
-  readonly drop: (when: 'waiting' | 'running') => void
+  readonly drop: () => void
 }
 
 export type QueueLimits = {
@@ -102,14 +102,14 @@ export const createQueue = ({
     stop.abort(reason)
     schedulePump()
     lastWait ??= setTimeout(() => {
-      for (const job of runningJobs) job.drop('running')
+      for (const job of runningJobs) job.drop()
       whenIdle?.()
     }, lastWaitMs)
   }
   const dropWaiting = () => {
     for (const job of [...waitingOf.values()].flat()) {
       budget.giveBack(job.bytes)
-      job.drop('waiting')
+      job.drop()
     }
     waitingOf.clear()
     waiting = 0

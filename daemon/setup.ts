@@ -1,6 +1,13 @@
+import type { Home } from '../shared/home.ts'
 import type { Config } from '../shared/load-config.ts'
+import { createInvoke } from './agents/invoke.ts'
+import type { NoteRun } from './agents/leftovers.ts'
+import { createDeliver } from './deliver/deliver.ts'
+import type { CommentMarks } from './deliver/own-comment.ts'
+import type { Progress } from './deliver/progress.ts'
+import type { OAuth } from './oauth/oauth.ts'
 import { type ReadyWebhook, webhooksByPath } from './webhook/ready-webhook.ts'
-import type { RunEvent } from './webhook/run-event.ts'
+import { type RunEvent, type RunEventParts, createRunEvent } from './webhook/run-event.ts'
 
 /**
  * One configuration and all that is made ready from it. It never changes: a new configuration is a new
@@ -15,11 +22,28 @@ export type Setup = {
   readonly runEvent: RunEvent
 }
 
+/** What every setup of a daemon has in common: it outlives a change of the configuration. */
+export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
+  readonly home: Home
+  readonly noteRun: NoteRun
+  /** Fresh tokens of logins. */
+  readonly access: OAuth['access']
+  readonly marks: CommentMarks
+  readonly progress: Progress
+}
+
 /** Makes a configuration ready to be worked with. */
-export const createSetup = (config: Config, env: NodeJS.ProcessEnv, runEvent: RunEvent): Setup => ({
-  config,
-  env,
-  byPath: webhooksByPath(config, env),
-  maxBodyBytes: config.gateway.server.body_limit,
-  runEvent,
-})
+export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: LastingParts): Setup => {
+  const { home, noteRun, access, marks, progress, log } = parts
+  const { server, targets } = config.gateway
+  const invoke = createInvoke({ env, noteRun, access })
+  const homeFolder = home.root
+  const deliver = createDeliver({ homeFolder, targets, env, access, marks, progress, log })
+  return {
+    config,
+    env,
+    byPath: webhooksByPath(config, env),
+    maxBodyBytes: server.body_limit,
+    runEvent: createRunEvent({ ...parts, invoke, deliver }),
+  }
+}

@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { warningsOf } from '../shared/config-warnings.ts'
-import { DoorwardError, nameOf } from '../shared/errors.ts'
+import { nameOf } from '../shared/errors.ts'
 import { makeHome } from '../shared/first-home.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
-import { writeWhole } from '../shared/write-whole.ts'
-import { createInvoke } from './agents/invoke.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { createByteBudget } from './byte-budget.ts'
-import { createDeliver } from './deliver/deliver.ts'
+import { createDaemonJson } from './daemon-json.ts'
+import { createCommentMarks } from './deliver/own-comment.ts'
+import { createProgress } from './deliver/progress.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
-import { closeServer, listen, portOf, urlOf } from './listen.ts'
-import { type LiveConfig, type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
+import { createListeners } from './listeners.ts'
+import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
+import { logLevelOf } from './log-level.ts'
 import { type Log, openLog } from './log.ts'
 import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import { createQueue } from './queue.ts'
@@ -33,7 +33,7 @@ import { createRateLimits } from './webhook/rate-limits.ts'
 import { createRefusalLog } from './webhook/refusal-log.ts'
 import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
-import { type AcceptedEvent, createRunEvent } from './webhook/run-event.ts'
+import type { AcceptedEvent } from './webhook/run-event.ts'
 import { countEvents, summarize } from './webhook/summaries.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
 
@@ -81,19 +81,26 @@ const serve = async (
   apiToken: string,
   unlock: () => Promise<void>,
 ): Promise<RunningDaemon> => {
-  const { server: serverConfig, queue: queueConfig, events: eventsConfig } = started.config.gateway
+  const { server, queue: limits, events: eventLimits } = started.config.gateway
   const { log, close: closeLog } = openLog(home, logLevelOf(started.env))
   const leftovers = await endLeftovers(home)
   if (leftovers > 0) log.warn({ agents: leftovers }, 'ended agents of a daemon that was killed')
   const startedAt = new Date()
-  const events = createEventStore(eventsConfig.keep)
-  const budget = createByteBudget(queueConfig.max_bytes)
+
+  const listeners = createListeners(server)
+  const { url } = listeners
+  const publicUrl = () => live.current().config.gateway.server.public_url ?? listeners.publicUrl()
+  const daemonJson = createDaemonJson(home, startedAt)
+
+  const events = createEventStore(eventLimits.keep)
+  const stream = createEventStream(events, randomBytes(6).toString('hex'))
+  const countedOf = countEvents(events)
+  const budget = createByteBudget(limits.max_bytes)
   const queue = createQueue({
-    maxEvents: queueConfig.max_events,
-    concurrency: queueConfig.concurrency,
+    maxEvents: limits.max_events,
+    concurrency: limits.concurrency,
     budget,
   })
-  const stream = createEventStream(events, randomBytes(6).toString('hex'))
   // Logins are there before the setup that uses their tokens, and see each new configuration.
   let known: Pick<Setup, 'config' | 'env'> = started
   const oauth = createOAuth({
@@ -103,52 +110,33 @@ const serve = async (
     log,
     announce: announceTo(events),
   })
-  const deliveries = createDeliveries()
-  const kept = createKeptEvents<AcceptedEvent>(events)
-  const noteRun = noteRuns(home)
-  const live: LiveConfig = createLiveConfig(
-    {
-      home,
-      processEnv,
-      setUp: (config, env) => {
-        const invoke = createInvoke({ env, noteRun, access: oauth.access })
-        const deliver = createDeliver(home.root)
-        const parts = { invoke, deliver, queue, events, deliveries, kept, log }
-        const setup = createSetup(config, env, createRunEvent(parts))
-        known = setup
-        return setup
-      },
-      changed: async ({ gateway }) => {
-        queue.resize({
-          maxEvents: gateway.queue.max_events,
-          concurrency: gateway.queue.concurrency,
-        })
-        budget.resize(gateway.queue.max_bytes)
-        events.resize(gateway.events.keep)
-        await writeDaemonJson().catch((error: unknown) =>
-          log.error({ error: nameOf(error) }, 'cannot write run/daemon.json'),
-        )
-      },
-      events,
-      log,
-    },
-    started,
-  )
-  const server = createServer(serverLimits)
-  const publicServer =
-    serverConfig.public_port === undefined ? undefined : createServer(serverLimits)
-  const servers = publicServer ? [server, publicServer] : [server]
-  const url = () => urlOf(serverConfig.host, server)
-  const publicUrl = () =>
-    live.current().config.gateway.server.public_url ??
-    (publicServer && urlOf(serverConfig.host, publicServer))
-  let written: string | undefined
-  const writeDaemonJson = async () => {
-    const text = daemonJson(url(), publicUrl(), startedAt)
-    if (text !== written) await writeWhole(home.daemonJson, text)
-    written = text
+  const lasting = {
+    home,
+    queue,
+    events,
+    log,
+    access: oauth.access,
+    noteRun: noteRuns(home),
+    deliveries: createDeliveries(),
+    kept: createKeptEvents<AcceptedEvent>(events),
+    marks: createCommentMarks(apiToken),
+    progress: createProgress(),
   }
-  const countedOf = countEvents(events)
+  const setUp = (config: Config, env: NodeJS.ProcessEnv): Setup => {
+    const setup = createSetup(config, env, lasting)
+    known = setup
+    return setup
+  }
+  const changed = async ({ gateway }: Config): Promise<void> => {
+    const { max_events: maxEvents, concurrency, max_bytes: maxBytes } = gateway.queue
+    queue.resize({ maxEvents, concurrency })
+    budget.resize(maxBytes)
+    events.resize(gateway.events.keep)
+    await daemonJson
+      .write(url(), publicUrl())
+      .catch((error: unknown) => log.error({ error: nameOf(error) }, 'cannot write daemon.json'))
+  }
+  const live = createLiveConfig({ home, processEnv, setUp, changed, events, log }, started)
   const webhooks = () => {
     const { config, env } = live.current()
     return summarize(config, env, publicUrl() ?? url(), countedOf)
@@ -166,8 +154,8 @@ const serve = async (
       await drained
       await oauth.close()
       stream.close()
-      await Promise.all(servers.map(closeServer))
-      await unlink(home.daemonJson).catch(() => undefined)
+      await listeners.close()
+      await daemonJson.remove()
       await unlock()
       refusals.close()
       log.info('stopped')
@@ -178,6 +166,8 @@ const serve = async (
     return stopping
   }
 
+  const { deliveries, kept, marks } = lasting
+  const { isOwnComment } = marks
   const serveWebhook = serveWebhooks(live.current, {
     budget,
     events,
@@ -185,11 +175,12 @@ const serve = async (
     rateLimits: createRateLimits(),
     learners,
     examine: createExamine(),
+    isOwnComment,
     refusals,
   })
   const app = createApp({
     apiToken,
-    port: () => portOf(server),
+    port: listeners.port,
     log,
     webhooks: serveWebhook,
     routers: [
@@ -200,25 +191,20 @@ const serve = async (
         retry: (id) => retryEvent(id, live.current(), events, kept),
         shutdown: () => void stop(),
       }),
-      tryOutRoutes({ current: live.current, learners }),
+      tryOutRoutes({ current: live.current, learners, isOwnComment }),
       oauth.routes,
     ],
   })
-  const handle = app.callback()
-  server.on('request', (request, response) => void handle(request, response))
-  const handlePublic = createPublicApp({ log, webhooks: serveWebhook }).callback()
-  publicServer?.on('request', (request, response) => void handlePublic(request, response))
+  const publicApp = createPublicApp({ log, webhooks: serveWebhook })
 
   try {
     // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
     await oauth.start()
-    await listen(server, serverConfig.host, serverConfig.port, apiToken, log)
-    if (publicServer)
-      await listen(publicServer, serverConfig.host, serverConfig.public_port ?? 0, apiToken, log)
-    await writeDaemonJson()
+    await listeners.listen({ app, publicApp }, apiToken, log)
+    await daemonJson.write(url(), publicUrl())
   } catch (error) {
     await oauth.close()
-    await Promise.all(servers.map(closeServer))
+    await listeners.close()
     await closeLog()
     throw error
   }
@@ -229,23 +215,6 @@ const serve = async (
     return waiting + running
   }
   return { url: url(), stop, unfinished, abort: queue.abort }
-}
-
-const serverLimits = {
-  headersTimeout: 10_000,
-  // The whole request; the body alone has 15 s (see receive.ts).
-  requestTimeout: 30_000,
-  connectionsCheckingInterval: 1000,
-}
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
-
-const logLevelOf = (env: NodeJS.ProcessEnv): string => {
-  const level = env['DOORWARD_LOG_LEVEL'] || 'info'
-  if (logLevels.includes(level)) return level
-  throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is no level of a log', {
-    hint: `set it to one of ${logLevels.join(', ')}`,
-  })
 }
 
 const announceTo =
@@ -269,15 +238,4 @@ const noteStart = (
   log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
   for (const { code, detail, hint } of warningsOf(config, env)) log.warn({ code, hint }, detail)
   events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} started` })
-}
-
-const daemonJson = (url: string, publicUrl: string | undefined, startedAt: Date): string => {
-  const file = {
-    pid: process.pid,
-    url,
-    ...(publicUrl === undefined ? {} : { publicUrl }),
-    version,
-    startedAt: startedAt.toISOString(),
-  }
-  return `${JSON.stringify(file)}\n`
 }

@@ -2,6 +2,7 @@ import { permissionOf } from './agent-permissions.ts'
 import type { Warning } from './config-warnings.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
+import { sentKinds } from './target-address.ts'
 import type { Webhook } from './webhook-definition.ts'
 
 /** Variables that agents of enabled webhooks cannot do without. */
@@ -32,16 +33,13 @@ const neededBy = (agent: Webhook['agent']): string[] => {
     .map((value) => value.slice('env:'.length))
 }
 
-/** Where an answer stays on this machine. */
-const localTargets: readonly string[] = ['none', 'log', 'notify', 'file']
-
 /** Text of strangers, an agent that may act, and a way out of the machine: together they are a way in. */
 export const riskWarnings = (config: Config): Warning[] =>
   config.webhooks.flatMap((webhook): Warning[] => {
     const { path, enabled, acceptsRisk, agentName, agent, prompt, targets } = webhook
     const permission = permissionOf(agent)
     const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
-    const leaving = targets.filter(({ kind }) => !localTargets.includes(kind))
+    const leaving = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
     if (!enabled || acceptsRisk || !hasEventText || permission === undefined) return []
     if (leaving.length === 0) return []
     const where = leaving.map(({ text }) => text).join(', ')

@@ -52,6 +52,8 @@ const targetResultSchema = z.strictObject({
   target: z.string(),
   state: z.enum(['waiting', 'done', 'failed']),
   attempts: z.int(),
+  /** Why it failed; the event itself has the code of the first target that failed. */
+  code: z.string().optional(),
   detail: z.string().optional(),
 })
 export type TargetResult = z.infer<typeof targetResultSchema>
@@ -133,9 +135,11 @@ export const explanationSchema = z.strictObject({
     result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
     detail: z.string().optional(),
   }),
-  /** It would wake the agent: the filter matches, and it is no handshake. */
+  /** It would wake the agent: the filter matches, and it is no handshake and no echo of our own. */
   matches: z.boolean(),
   handshake: z.string().optional(),
+  /** It is about a comment that this home wrote: passed over, so that nothing goes round in circles. */
+  ownComment: z.boolean().optional(),
   filter: z.array(
     z.strictObject({
       path: z.string(),

@@ -2,6 +2,7 @@ import { agentKeyWarnings, riskWarnings } from './agent-warnings.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
 import { schemeWarnings } from './scheme-warnings.ts'
+import { targetWarnings } from './target-warnings.ts'
 
 /** Something that works but should not stay so; shown by `config check`, the log and the tray. */
 export type Warning = { readonly code: string; readonly detail: string; readonly hint: string }
@@ -14,6 +15,7 @@ export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
     .filter(({ enabled }) => enabled)
     .flatMap((webhook) => schemeWarnings(webhook, env)),
   ...agentKeyWarnings(config, env),
+  ...targetWarnings(config, env),
   ...riskWarnings(config),
 ]
 

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { agentSchema } from './agent-schema.ts'
 import { duration, environmentName, headerName, rate, secureUrl, size } from './config-values.ts'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
+import { targetsSchema } from './target-schema.ts'
 
 export type { Agent, CommandAgent } from './agent-schema.ts'
 export { isLoopbackUrl } from './config-values.ts'
+export type { TargetSettings } from './target-schema.ts'
 
 /*
  * The shapes of the three configuration files. The same schemas check what is loaded and write the
@@ -57,7 +59,9 @@ export const webhookSchema = z.strictObject({
   deliver_to: z
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
-    .describe('none, log, notify:desktop or file:<path>; a list delivers to each. Default none.'),
+    .describe(
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number> or http:<name>; a list delivers to each. Default none.',
+    ),
   dedupe: z
     .enum(['id', 'body', 'off'])
     .optional()
@@ -208,6 +212,9 @@ export const gatewayFileSchema = z.strictObject({
     )
     .default({})
     .describe('Overrides of google, github and slack, and providers of your own.'),
+  targets: targetsSchema
+    .prefault({})
+    .describe('What targets of deliver_to need, beyond their names.'),
 })
 
 export type WebhookEntry = z.output<typeof webhookSchema>

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { z } from 'zod'
+import { checkTargets } from './check-targets.ts'
 import {
   type Agent,
   type ConfigName,
@@ -85,6 +86,7 @@ export const checkConfig = (
   const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
   checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
   const checked = checkDefinitions(webhooksFile, agentNames, ofWebhooks)
+  checkTargets(webhooksFile, gatewayFile, ofWebhooks)
 
   const problems = [
     ...[ofGateway, ofAgents, ofWebhooks].flatMap((list) => list.toSorted(byPlace)),

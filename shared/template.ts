@@ -7,6 +7,10 @@ export type Template = {
   readonly parts: readonly (string | DotPath)[]
 }
 
+/** True for a template into which nothing of an event comes. */
+export const isFixed = ({ parts }: Template): boolean =>
+  parts.every((part) => typeof part === 'string')
+
 const placeholder = /\{\{([^{}]*)\}\}/g
 
 /**

@@ -1,63 +1,129 @@
+import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import type { Log } from '../log.ts'
 import type { ReadyTarget } from '../webhook/expand-targets.ts'
 import type { Answered } from './answered.ts'
+import type { DeliveryFailed } from './delivery-failed.ts'
 import { appendToFile } from './file.ts'
 import { writeToStandardOutput } from './log.ts'
+import type { Progress } from './progress.ts'
+import type { RetryRules, Tried } from './retry.ts'
+import { createSendParts } from './send-parts.ts'
+import { type SenderParts, createSenders } from './senders.ts'
 
 /*
- * The story of one answer: it goes to each target in turn. One that fails does not keep it from the
- * others, and is reported by name.
+ * The story of one answer: it goes to all its targets at once, so that one that is slow or fails does not
+ * keep it from the others.
+ *
+ *   answer -> parts -> each part in turn: send, and again while that makes sense -> done, or failed with
+ *   the reason; a later delivery of the same answer goes on at the part that failed
  */
 
-/** Brings an answer to every target. Never rejects: what failed is in the results. */
+export type DeliverOptions = {
+  /** Places in the list of targets; by default all of them. */
+  readonly only?: readonly number[] | undefined
+  /** The daemon cannot wait any longer. */
+  readonly signal?: AbortSignal
+  /** How the target at this place of the list is doing. */
+  readonly changed?: (place: number, result: TargetResult) => void
+}
+
+/**
+ * Brings an answer to its targets, and gives a result for each of those it was to go to, in their order.
+ * Never rejects: what failed is in the results.
+ */
 export type Deliver = (
   targets: readonly ReadyTarget[],
   answered: Answered,
+  options?: DeliverOptions,
 ) => Promise<TargetResult[]>
 
-export const createDeliver =
-  (homeFolder: string): Deliver =>
-  async (targets, answered) => {
-    const results: TargetResult[] = []
-    for (const target of targets) results.push(await deliverTo(target, answered, homeFolder))
-    return results
+export type DeliverParts = SenderParts & {
+  readonly homeFolder: string
+  /** How far answers of several messages have come: it outlives a change of the configuration. */
+  readonly progress: Progress
+  readonly log: Log
+  readonly rules?: RetryRules
+}
+
+export const createDeliver = (parts: DeliverParts): Deliver => {
+  const { homeFolder, progress, log, rules } = parts
+  const sendParts = createSendParts(createSenders(parts), progress, rules)
+
+  /** Brings it to one target; what it returns is a remark for the person who looks at the event. */
+  const bring = async (
+    target: ReadyTarget,
+    answered: Answered,
+    tried: Pick<Tried, 'signal' | 'again'>,
+  ): Promise<string | undefined> => {
+    switch (target.kind) {
+      case 'invalid':
+        throw target.error
+      case 'log':
+        return writeToStandardOutput(answered)
+      case 'file':
+        return appendToFile(target.path, answered, homeFolder)
+      case 'notify':
+        // The tray follows the events and shows this one; the event itself is the delivery.
+        return undefined
+      case 'slack':
+      case 'telegram':
+      case 'discord':
+      case 'email':
+      case 'github':
+      case 'http':
+        return sendParts(target, answered, tried)
+    }
   }
 
-const deliverTo = async (
-  target: ReadyTarget,
-  answered: Answered,
-  homeFolder: string,
-): Promise<TargetResult> => {
-  try {
-    const detail = await send(target, answered, homeFolder)
-    return { target: target.text, state: 'done', attempts: 1, ...(detail ? { detail } : {}) }
-  } catch (error) {
-    const known = error instanceof DoorwardError ? error : undefined
-    return {
-      target: target.text,
-      state: 'failed',
-      attempts: 1,
-      detail: known?.message ?? 'something went wrong inside the daemon',
+  const deliverTo = async (
+    target: ReadyTarget,
+    answered: Answered,
+    signal: AbortSignal,
+    changed: (result: TargetResult) => void,
+  ): Promise<TargetResult> => {
+    let attempts = 1
+    const result = (state: TargetResult['state'], more: Pick<TargetResult, 'code' | 'detail'>) => {
+      const now = { target: target.text, state, attempts, ...more }
+      changed(now)
+      return now
     }
+    const again = ({ message }: DeliveryFailed) => {
+      result('waiting', { detail: `${message}; it is tried again` })
+      attempts += 1
+    }
+    try {
+      const detail = await bring(target, answered, { signal, again })
+      return result('done', detail === undefined ? {} : { detail })
+    } catch (error) {
+      if (!(error instanceof DoorwardError))
+        log.error(
+          { event: answered.eventId, target: target.kind, error: nameOf(error) },
+          'internal error',
+        )
+      return result('failed', reasonOf(error))
+    }
+  }
+
+  return async (targets, answered, options = {}) => {
+    const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
+    // All targets of all events that are delivered now listen to the one signal of the daemon's end.
+    setMaxListeners(0, signal)
+    return Promise.all(
+      only.flatMap((place) => {
+        const target = targets[place]
+        return target
+          ? [deliverTo(target, answered, signal, (result) => changed?.(place, result))]
+          : []
+      }),
+    )
   }
 }
 
-/** Sends to one target; what it returns is a remark for the person who looks at the event. */
-const send = async (
-  target: ReadyTarget,
-  answered: Answered,
-  homeFolder: string,
-): Promise<string | undefined> => {
-  switch (target.kind) {
-    case 'invalid':
-      throw target.error
-    case 'log':
-      return writeToStandardOutput(answered)
-    case 'file':
-      return appendToFile(target.path, answered, homeFolder)
-    case 'notify':
-      // The tray follows the events and shows this one; the event itself is the delivery.
-      return undefined
-  }
+const reasonOf = (error: unknown): { code: string; detail: string } => {
+  if (!(error instanceof DoorwardError))
+    return { code: 'internal', detail: 'something went wrong inside the daemon' }
+  const { code, message, hint } = error
+  return { code, detail: hint === undefined ? message : `${message} (${hint})` }
 }

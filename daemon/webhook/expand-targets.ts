@@ -1,7 +1,8 @@
 import type { DotPath } from '../../shared/dot-path.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { type SentKind, addressForms, isAddress } from '../../shared/target-address.ts'
 import type { Target } from '../../shared/target.ts'
-import type { Template } from '../../shared/template.ts'
+import { type Template, isFixed } from '../../shared/template.ts'
 import { plainText } from './expand.ts'
 import type { Payload } from './parse.ts'
 import { valueAt } from './value-at.ts'
@@ -11,6 +12,7 @@ export type ReadyTarget = { readonly text: string } & (
   | { readonly kind: 'log' }
   | { readonly kind: 'notify' }
   | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: SentKind; readonly address: string }
   | { readonly kind: 'invalid'; readonly error: DoorwardError }
 )
 
@@ -24,19 +26,66 @@ export const expandTargets = (targets: readonly Target[], payload: Payload): Rea
       case 'notify':
         return [{ text: target.text, kind: target.kind }]
       case 'file':
-        return [readyFile(target.text, target.path, payload)]
+        return [
+          orInvalid(target.text, () => {
+            const path = expandFileName(target.path, payload)
+            return { text: `file:${path}`, kind: 'file', path }
+          }),
+        ]
+      case 'slack':
+      case 'telegram':
+      case 'discord':
+      case 'email':
+      case 'github':
+      case 'http':
+        return [
+          orInvalid(target.text, () => {
+            const { kind } = target
+            const address = expandAddress(kind, target.address, payload)
+            return { text: `${kind}:${address}`, kind, address }
+          }),
+        ]
     }
   })
 
-const readyFile = (text: string, template: Template, payload: Payload): ReadyTarget => {
+const orInvalid = (text: string, make: () => ReadyTarget): ReadyTarget => {
   try {
-    const path = expandFileName(template, payload)
-    return { text: `file:${path}`, kind: 'file', path }
+    return make()
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return { text, kind: 'invalid', error }
   }
 }
+
+/**
+ * The name of a target that leaves the machine, held to the strict grammar of its kind once the payload's
+ * values are in it. Throws `target-invalid`, without the value.
+ */
+export const expandAddress = (kind: SentKind, template: Template, payload: Payload): string => {
+  // Held to the grammar when the configuration was loaded.
+  if (isFixed(template)) return template.source
+  const address = template.parts
+    .map((part) => (typeof part === 'string' ? part : addressPart(kind, part, payload)))
+    .join('')
+  if (isAddress(kind, address)) return address
+  throw new DoorwardError(
+    'target-invalid',
+    `the values of this event do not make a target of ${kind}`,
+    { hint: `it has to be ${addressForms[kind]}` },
+  )
+}
+
+const addressPart = (kind: SentKind, path: DotPath, payload: Payload): string => {
+  const value = valueAt(payload, path)
+  const isPlain = typeof value === 'string' || typeof value === 'number'
+  if (isPlain && value !== '') return String(value)
+  throw new DoorwardError(
+    'target-invalid',
+    `${nameOf(path)}, a part of a target of ${kind}, is ${isPlain ? 'empty' : 'no text'} in this event`,
+  )
+}
+
+const nameOf = (path: DotPath): string => `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
 
 const maxNameLength = 200
 
@@ -60,7 +109,7 @@ export const expandFileName = (template: Template, payload: Payload): string => 
 
 const namePart = (path: DotPath, payload: Payload): string => {
   const value = plainText(valueAt(payload, path))
-  const name = `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
+  const name = nameOf(path)
   if (value.trim() === '') throw invalid(name, 'is empty in this event')
   if (value.length > maxNameLength)
     throw invalid(name, `is longer than ${maxNameLength} characters`)

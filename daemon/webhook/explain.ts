@@ -1,9 +1,11 @@
 import type { Explanation } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { argvOf } from '../agents/presets.ts'
+import type { CommentMarks } from '../deliver/own-comment.ts'
+import { partsFor } from '../deliver/text/parts.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
 import { createExamine } from './doctor.ts'
-import { type ReadyTarget, expandTargets } from './expand-targets.ts'
+import { expandTargets } from './expand-targets.ts'
 import { holds } from './filter.ts'
 import { handshakeOf } from './handshake.ts'
 import { markedPrompt } from './marked-prompt.ts'
@@ -12,6 +14,14 @@ import type { ReadyWebhook } from './ready-webhook.ts'
 import { valueAt } from './value-at.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
+/** What is to be explained, as if it came at `nowMs`. */
+export type LookedAt = {
+  readonly headers: SignatureHeaders
+  readonly bytes: Buffer
+  readonly nowMs: number
+  readonly isOwnComment: CommentMarks['isOwnComment']
+}
+
 /**
  * The story of a delivery told without living it: the stages of `pipeline.ts` up to the queue, each
  * asked what it says, and nothing run, sent, noted or remembered. Throws what keeps a body from being
@@ -19,9 +29,7 @@ import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
  */
 export const explain = (
   webhook: ReadyWebhook,
-  headers: SignatureHeaders,
-  bytes: Buffer,
-  nowMs: number,
+  { headers, bytes, nowMs, isOwnComment }: LookedAt,
 ): Explanation => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
@@ -37,12 +45,14 @@ export const explain = (
     matches: holds(payload, condition),
   }))
   const handshake = handshakeOf(scheme, headers, payload)?.status
+  const ownComment = handshake === undefined && isOwnComment(payload)
   const { prompt, substituted } = markedPrompt(webhook, payload)
   return {
     webhook: webhook.path,
     signature: checkTime(checked.signature, payload, webhook, nowMs),
-    matches: handshake === undefined && filter.every(({ matches }) => matches),
+    matches: handshake === undefined && !ownComment && filter.every(({ matches }) => matches),
     ...(handshake === undefined ? {} : { handshake }),
+    ...(ownComment && { ownComment }),
     filter,
     prompt,
     substituted,
@@ -137,8 +147,5 @@ const targetsOf = (
   expandTargets(targets, payload).map((target) =>
     target.kind === 'invalid'
       ? { target: target.text, parts: [], detail: target.error.message }
-      : { target: target.text, parts: partsOf(target, text) },
+      : { target: target.text, parts: partsFor(target, text) },
   )
-
-/** The messages that an answer makes for a target. */
-const partsOf = (_target: ReadyTarget, text: string): string[] => [text]

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
+import { type CommentMarks, ownCommentDetail } from '../deliver/own-comment.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
@@ -39,6 +40,8 @@ export type PipelineParts = {
   readonly rateLimits: RateLimits
   readonly learners: Learners
   readonly examine: Examine
+  /** True for an event about what we wrote ourselves: the loop guard. */
+  readonly isOwnComment: CommentMarks['isOwnComment']
   readonly refusals: RefusalLog
 }
 
@@ -59,8 +62,10 @@ export const acceptDelivery = async (
   request: IncomingMessage,
   webhook: ReadyWebhook,
   { maxBodyBytes, runEvent }: Setup,
-  { budget, events, deliveries, rateLimits, learners, examine, refusals }: PipelineParts,
+  parts: PipelineParts,
 ): Promise<Accepted> => {
+  const { budget, events, deliveries, rateLimits, learners, examine, isOwnComment, refusals } =
+    parts
   const receivedAt = new Date()
   const now = receivedAt.getTime()
   const { headers, headersDistinct } = request
@@ -103,6 +108,7 @@ export const acceptDelivery = async (
       stage = 'filter'
       const handshake = handshakeOf(scheme, headersDistinct, payload)
       if (handshake) return pass(handshake.status, handshake.detail, handshake.text)
+      if (isOwnComment(payload)) return pass('filtered', ownCommentDetail)
       learners.show(webhook.path, payload)
       const mismatch = firstMismatch(payload, webhook.filter)
       // The path is the owner's own word; the value, which is the sender's, is not shown.

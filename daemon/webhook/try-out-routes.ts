@@ -1,6 +1,7 @@
 import { Router } from '@koa/router'
 import { explainSchema, learnSchema } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import type { CommentMarks } from '../deliver/own-comment.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Setup } from '../setup.ts'
 import { explain } from './explain.ts'
@@ -9,10 +10,14 @@ import { lessonOf } from './lesson.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 import type { SignatureHeaders } from './verify.ts'
 
-export type TryOutParts = { readonly current: () => Setup; readonly learners: Learners }
+export type TryOutParts = {
+  readonly current: () => Setup
+  readonly learners: Learners
+  readonly isOwnComment: CommentMarks['isOwnComment']
+}
 
 /** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
-export const tryOutRoutes = ({ current, learners }: TryOutParts): Router => {
+export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): Router => {
   const router = new Router()
   // JSON in JSON: quotes and line breaks take twice the room.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -20,7 +25,12 @@ export const tryOutRoutes = ({ current, learners }: TryOutParts): Router => {
   router.post('/webhooks/explain', async (ctx) => {
     const { path, headers = {}, payload } = await readJsonBody(ctx, explainSchema, maxBytes())
     if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
-    ctx.body = explain(webhookAt(path, current()), distinct(headers), bytesOf(payload), Date.now())
+    ctx.body = explain(webhookAt(path, current()), {
+      headers: distinct(headers),
+      bytes: bytesOf(payload),
+      nowMs: Date.now(),
+      isOwnComment,
+    })
   })
   router.post('/webhooks/learn', async (ctx) => {
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())

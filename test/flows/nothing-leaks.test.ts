@@ -52,7 +52,7 @@ webhooks:
     const payload = { text: 'payload-canary', name: 'answers.md' }
     assert.equal((await finished('/echo', payload)).state, 'done')
     const hostile = await finished('/echo', { ...payload, name: '../payload-canary' })
-    assert.deepEqual([hostile.state, hostile.code], ['failed', 'delivery-failed'])
+    assert.deepEqual([hostile.state, hostile.code], ['failed', 'target-invalid'])
     const environment = await finished('/env', payload)
     assert.ok(environment.result?.includes(agentKey))
     assert.ok(!environment.result?.includes(secret) && !environment.result?.includes('NEVER'))

@@ -21,31 +21,10 @@ const warnings = (agent: string, webhook: string, env: NodeJS.ProcessEnv = signe
 describe('the warnings of a configuration', () => {
   const yolo = 'kind: gemini, args: [--yolo]'
   const prompt = 'prompt_template: "{{event.title}}"'
-  const leaves = 'deliver_to: [log, "LEAVES"]'
-
-  /** Targets that leave the machine, as far as there are any. */
-  const withLeaving = (agent: string, webhook: string): Warning[] => {
-    const config = checkConfig(
-      readYaml('gateway.yaml', ''),
-      readYaml('agents.yaml', `agents: { fixer: { ${agent} } }`),
-      readYaml(
-        'webhooks.yaml',
-        `webhooks: [{ path: /a, agent: fixer, secret_env: GITHUB_SECRET, ${webhook.replace(', "LEAVES"', '')} }]`,
-      ),
-      signed,
-    )
-    const far = {
-      text: 'slack:#ops',
-      kind: 'slack',
-    } as unknown as (typeof config.webhooks)[0]['targets'][0]
-    const webhooks = config.webhooks.map((one) =>
-      webhook.includes('LEAVES') ? { ...one, targets: [...one.targets, far] } : one,
-    )
-    return warningsOf({ ...config, webhooks }, signed)
-  }
+  const leaves = 'deliver_to: [log, "slack:#ops"]'
 
   it('name text of strangers that reaches an agent with permissions and a target outside', () => {
-    assert.deepEqual(withLeaving(yolo, `${prompt}, ${leaves}`), [
+    assert.deepEqual(warnings(yolo, `${prompt}, ${leaves}`), [
       {
         code: 'dangerous-combination',
         detail:
@@ -63,7 +42,7 @@ describe('the warnings of a configuration', () => {
       [yolo, `${prompt}, ${leaves}, accept_risk: true`],
       [yolo, `${prompt}, ${leaves}, enabled: false`],
     ] as const)
-      assert.deepEqual(withLeaving(agent, webhook), [])
+      assert.deepEqual(warnings(agent, webhook), [])
   })
 
   it('name the keys that an agent cannot do without', () => {

@@ -124,7 +124,7 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'a list where the whole should be a map': [
       { webhooks: '- path: /a\n', agents: 'hello\n', gateway: '3\n' },
-      'gateway.yaml:1:1 must be a map (known: server, oauth, queue, events, providers)',
+      'gateway.yaml:1:1 must be a map (known: server, oauth, queue, events, providers, targets)',
       'agents.yaml:1:1 must be a map (it begins with agents:)',
       'webhooks.yaml:1:1 must be a map (it begins with webhooks:)',
     ],
@@ -496,14 +496,14 @@ describe('a name in a webhook definition', () => {
           '    deliver_to: [log, notify, "file:a/", "file:{{evnt.x}}", "file:a\\0b"]\n',
         ),
       },
-      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>)',
+      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
       'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file has a NUL character in it',
     ],
     'a target alone': [
       { webhooks: webhook('    deliver_to: notfy:desktop\n') },
-      'webhooks.yaml:5:5 webhooks[0].deliver_to: unknown target "notfy:desktop" (one of none, log, notify:desktop, file:<path>)',
+      'webhooks.yaml:5:5 webhooks[0].deliver_to: unknown target "notfy:desktop" (did you mean "notify:desktop"?)',
     ],
     'every unknown name of a template': [
       {
@@ -690,6 +690,7 @@ describe('gateway.yaml', () => {
       },
       events: { keep: 200 },
       providers: {},
+      targets: { slack: {}, telegram: {}, discord: {}, email: {}, github: {}, http: {} },
     })
   })
 })
@@ -715,7 +716,7 @@ describe('a configuration', () => {
       'webhooks.yaml:3:5 webhooks[1].prompt_template: missing',
       'webhooks.yaml:3:7 webhooks[1].path: path /a is defined twice (first in line 2)',
       'webhooks.yaml:3:17 webhooks[1].agent: unknown agent "nobody" (known: echo, reviewer, a)',
-      'webhooks.yaml:3:45 webhooks[1].deliver_to[0]: unknown target "lg" (one of none, log, notify:desktop, file:<path>)',
+      'webhooks.yaml:3:45 webhooks[1].deliver_to[0]: unknown target "lg" (did you mean "log"?)',
       'webhooks.yaml:3:60 webhooks[1].filter.constructor: the name "constructor" cannot be used in a path',
       'webhooks.yaml:4:5 webhooks[2].agent: missing',
       'webhooks.yaml:4:5 webhooks[2].prompt_template: missing',

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { expandFileName, expandTargets } from '../../../daemon/webhook/expand-targets.ts'
+import {
+  expandAddress,
+  expandFileName,
+  expandTargets,
+} from '../../../daemon/webhook/expand-targets.ts'
+import type { SentKind } from '../../../shared/target-address.ts'
 import { parseTarget } from '../../../shared/target.ts'
 import { parseTemplate } from '../../../shared/template.ts'
 
@@ -60,6 +65,51 @@ describe('expandFileName', () => {
         (error: Error & { code?: string }) => {
           assert.ok(error.code === 'target-invalid' || error.code === 'payload-not-json')
           assert.doesNotMatch(error.message, /passwd|xxxx|[\u0000-\u001f\u009b\u202e]/)
+          return true
+        },
+      )
+    })
+})
+
+describe('expandAddress', () => {
+  const address = (kind: SentKind, template: string, values: unknown) =>
+    expandAddress(kind, parseTemplate(template), values)
+
+  for (const [kind, template, values, expected] of [
+    ['github', '{{event.r}}#{{event.n}}', { r: 'acme/door', n: 7 }, 'acme/door#7'],
+    ['slack', '#team-{{event.t}}', { t: 'door' }, '#team-door'],
+    ['email', '{{event.u}}@example.com', { u: 'jane' }, 'jane@example.com'],
+    ['telegram', '{{event.c}}', { c: -100_123 }, '-100123'],
+    ['discord', '{{event.d}}', { d: 'ops' }, 'ops'],
+    ['telegram', '@me', {}, '@me'],
+  ] as const)
+    it(`makes ${kind}:${expected}`, () => assert.equal(address(kind, template, values), expected))
+
+  for (const [kind, template, value] of [
+    ['github', '{{event.a}}#1', '../../user'],
+    ['github', '{{event.a}}#1', 'acme/door#2'],
+    ['github', 'acme/door#{{event.a}}', '1/../../../other/repo/issues/1'],
+    ['github', 'acme/door#{{event.a}}', -1],
+    ['github', 'acme/door#{{event.a}}', 1.5],
+    ['slack', '#{{event.a}}', 'canary,#other'],
+    ['slack', '#a-{{event.a}}', ''],
+    ['slack', '#a-{{event.a}}', undefined],
+    ['slack', '#a-{{event.a}}', true],
+    ['slack', '#a-{{event.a}}', { b: 1 }],
+    ['slack', '{{event.a}}', '<!here>'],
+    ['email', '{{event.a}}@example.com', 'eve@canary.example,x'],
+    ['email', '{{event.a}}', 'a@b.example\r\nBcc: canary@x.example'],
+    ['email', '{{event.a}}', 'Canary <a@b.example>'],
+    ['telegram', '{{event.a}}', '@me'],
+    ['telegram', '{{event.a}}', '1?x=canary'],
+    ['discord', '{{event.a}}', 'https://canary.example'],
+  ] as const)
+    it(`refuses ${JSON.stringify(value)} in ${kind}:${template}, without quoting it`, () => {
+      assert.throws(
+        () => address(kind, template, { a: value }),
+        (error: Error & { code?: string; hint?: string }) => {
+          assert.equal(error.code, 'target-invalid')
+          assert.doesNotMatch(`${error.message} ${error.hint}`, /canary|\.\.\//i)
           return true
         },
       )

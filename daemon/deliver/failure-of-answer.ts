@@ -1,0 +1,36 @@
+import { DeliveryFailed } from './delivery-failed.ts'
+import type { TargetAnswer } from './request.ts'
+
+/**
+ * What the status of an answer says, where the target's own words say no more: 429 and 5xx are worth
+ * another try, everything else but 2xx is not.
+ */
+export const failureOfAnswer = (
+  target: string,
+  { status, headers }: TargetAnswer,
+  hint?: string,
+): DeliveryFailed | undefined => {
+  if (status >= 200 && status < 300) return undefined
+  const retryAfterMs = retryAfterIn(headers['retry-after'])
+  if (status === 429)
+    return new DeliveryFailed('later', `${target} takes no more for now (429)`, { retryAfterMs })
+  if (status >= 500)
+    return new DeliveryFailed('later', `${target} answered ${status}`, { retryAfterMs })
+  const what = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
+  return new DeliveryFailed('refused', `${target} answered ${status}${what}`, { hint })
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a date; in milliseconds from now. */
+export const retryAfterIn = (
+  text: string | undefined,
+  now: number = Date.now(),
+): number | undefined => {
+  if (text === undefined) return undefined
+  if (/^\d{1,9}(\.\d{1,6})?$/.test(text)) return Number(text) * 1000
+  const waitMs = Date.parse(text) - now
+  return waitMs > 0 ? waitMs : undefined
+}
+
+/** Seconds in a JSON answer, as milliseconds. */
+export const secondsIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value * 1000 : undefined

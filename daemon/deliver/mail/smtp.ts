@@ -1,0 +1,137 @@
+import { Readable } from 'node:stream'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type { SmtpServer } from '../../../shared/target-secrets.ts'
+import { DeliveryFailed } from '../delivery-failed.ts'
+import type { Attempt } from '../sender.ts'
+import type { Mail } from './mail-message.ts'
+
+const connectMs = 15_000
+
+const email = 'email'
+
+/**
+ * Hands a mail to a server (RFC 5321). TLS always, but on loopback, where it is used if the server has it.
+ * Throws `DeliveryFailed`: `later` for 4xx and before the text was sent, `unknown` when no answer came
+ * after it.
+ */
+export const sendBySmtp = async (
+  mail: Mail,
+  { host, port, isTls, isLoopback, login }: SmtpServer,
+  { signal, timeoutMs }: Attempt,
+): Promise<void> => {
+  const connection = new SMTPConnection({
+    host,
+    port,
+    secure: isTls,
+    requireTLS: !isTls && !isLoopback,
+    // A server on this machine has a certificate of its own making, and nobody stands between.
+    tls: { rejectUnauthorized: !isLoopback },
+    // Else the name of this machine would be told.
+    name: 'localhost',
+    connectionTimeout: connectMs,
+    greetingTimeout: connectMs,
+    dnsTimeout: connectMs,
+    socketTimeout: timeoutMs,
+    socketCloseTimeout: 1000,
+    logger: false,
+  })
+  const progress: Progress = { isSending: false }
+  const stop = () => connection.close()
+  // A server that says a word now and then is never silent.
+  const timer = setTimeout(stop, timeoutMs * 4)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      signal.throwIfAborted()
+      signal.addEventListener('abort', stop, { once: true })
+      // One that goes before its time says so here, whatever it was asked.
+      connection.on('error', reject)
+      connection.once('end', () => reject(new Error('the connection ended')))
+      const send = () =>
+        connection.send(
+          { from: mail.envelope.from, to: [...mail.envelope.to] },
+          contentOf(mail, progress),
+          (error) => (error ? reject(error) : resolve()),
+        )
+      connection.connect((error) => {
+        if (error) return reject(error)
+        if (!login || !connection.allowsAuth) return login ? reject(noLogin()) : send()
+        const credentials = { user: login.user, pass: login.password }
+        connection.login({ credentials }, (refused) => (refused ? reject(refused) : send()))
+        return undefined
+      })
+    })
+    connection.quit()
+  } catch (error) {
+    connection.close()
+    throw failureOf(error, progress, signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+type Progress = { isSending: boolean }
+
+/** The text of the mail; it is read once the server has said that it takes it. */
+const contentOf = ({ bytes }: Mail, progress: Progress): Readable =>
+  new Readable({
+    read() {
+      progress.isSending = true
+      this.push(bytes)
+      this.push(null)
+    },
+  })
+
+const noLogin = () =>
+  new DeliveryFailed('refused', 'the mail server takes no login', {
+    hint: 'leave user and password out of the URL, or name another port',
+  })
+
+type SmtpError = { readonly code: string; readonly responseCode: number | undefined }
+
+/** The server's own words are not shown: they can hold the address. */
+const readError = (error: unknown): SmtpError => {
+  const { code, responseCode } = (typeof error === 'object' && error !== null ? error : {}) as {
+    readonly code?: unknown
+    readonly responseCode?: unknown
+  }
+  return {
+    code: typeof code === 'string' && /^[A-Z0-9_]{1,50}$/.test(code) ? code : '',
+    responseCode: typeof responseCode === 'number' ? responseCode : undefined,
+  }
+}
+
+const failureOf = (error: unknown, { isSending }: Progress, signal: AbortSignal) => {
+  if (error instanceof DeliveryFailed) return error
+  const { code, responseCode } = readError(error)
+  if (responseCode !== undefined && responseCode >= 400) {
+    const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
+    if (responseCode < 500)
+      return new DeliveryFailed('later', `the mail server asks to try later (${responseCode})`)
+    return isLogin
+      ? new DeliveryFailed('refused', `the mail server refused the login (${responseCode})`, {
+          hint: 'check user and password in the URL; many servers want an app password',
+        })
+      : new DeliveryFailed('refused', `the mail server refused the mail (${responseCode})`, {
+          hint: 'check the address, and that the server sends mail from targets.email.from',
+        })
+  }
+  if (isSending)
+    return new DeliveryFailed(
+      'unknown',
+      signal.aborted
+        ? `${email} was not waited for, as the daemon stops`
+        : 'the mail server did not say whether it took the mail',
+    )
+  if (code === 'EAUTH' || code === 'EENVELOPE' || code === 'EMESSAGE')
+    return new DeliveryFailed('refused', `the mail server and doorward do not agree (${code})`, {
+      hint: 'check the URL of the mail server',
+    })
+  if (code === 'ETLS')
+    return new DeliveryFailed('refused', 'no TLS that can be trusted with the mail server', {
+      hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS; check the name of the server',
+    })
+  return new DeliveryFailed('later', `the mail server cannot be reached${code && ` (${code})`}`, {
+    hint: 'check the URL of the mail server and the network',
+  })
+}

@@ -1,0 +1,145 @@
+import { type IncomingMessage, type RequestOptions, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { systemCode } from '../../shared/errors.ts'
+import { version } from '../../shared/version.ts'
+import { createByteCollector } from '../byte-collector.ts'
+import { DeliveryFailed } from './delivery-failed.ts'
+import type { Attempt } from './sender.ts'
+
+const connectMs = 10_000
+const maxAnswerBytes = 1024 * 1024
+
+export type TargetRequest = {
+  /** What the target is called in messages: its URL may hold a token. */
+  readonly target: string
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
+}
+
+export type TargetAnswer = {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  /** The body as a JSON object, or an empty one where it is none, or was cut off. */
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+/**
+ * One HTTP request to a target: no redirects, no proxy of the environment, a connection of its own, 10 s to
+ * connect and so long as the try has for the whole. Throws `DeliveryFailed`: `later` when no connection stood, so that
+ * nothing can have been sent, `unknown` when one stood and no whole answer came.
+ */
+export const requestTarget = async (url: URL, asked: TargetRequest): Promise<TargetAnswer> => {
+  const {
+    target,
+    attempt: { signal },
+  } = asked
+  const progress = { isConnected: false, timedOut: false }
+  try {
+    const response = await open(url, asked, progress)
+    const { statusCode: status = 0, headers } = response
+    return { status, headers, json: jsonIn(await readBody(response, signal)) }
+  } catch (error) {
+    throw failureOf(target, error, progress, signal)
+  }
+}
+
+type Progress = { isConnected: boolean; timedOut: boolean }
+
+const open = async (
+  url: URL,
+  { method = 'POST', headers, body, attempt: { signal, timeoutMs } }: TargetRequest,
+  progress: Progress,
+): Promise<IncomingMessage> => {
+  const isTls = url.protocol === 'https:'
+  const options: RequestOptions = {
+    method,
+    signal,
+    // None that is kept open: on one that has just died it is not known what arrived.
+    agent: false,
+    headers: {
+      'user-agent': `doorward/${version}`,
+      accept: 'application/json',
+      ...headers,
+      ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+    },
+  }
+  return new Promise((resolve, reject) => {
+    const request = (isTls ? httpsRequest : httpRequest)(url, options)
+    const give = (ms: number) =>
+      setTimeout(() => {
+        progress.timedOut = true
+        request.destroy(new Error('no answer in time'))
+      }, ms)
+    const connecting = give(connectMs)
+    const answering = give(timeoutMs)
+    request.once('socket', (socket) =>
+      socket.once(isTls ? 'secureConnect' : 'connect', () => {
+        clearTimeout(connecting)
+        progress.isConnected = true
+      }),
+    )
+    request.once('close', () => {
+      clearTimeout(connecting)
+      clearTimeout(answering)
+      // An answer that is none of HTTP's usual ones ends without any other event.
+      reject(new Error('no answer'))
+    })
+    request.once('error', reject)
+    request.once('response', resolve)
+    request.end(body)
+  })
+}
+
+/** As much of the body as comes: what is too long, or breaks off, is cut. */
+const readBody = async (response: IncomingMessage, signal: AbortSignal): Promise<string> => {
+  const collected = createByteCollector()
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      if (collected.size() + chunk.length > maxAnswerBytes) break
+      collected.add(chunk)
+    }
+  } catch {
+    if (signal.aborted) throw new Error('stopped')
+  }
+  return collected.bytes().toString('utf8')
+}
+
+const jsonIn = (text: string): Record<string, unknown> => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** A certificate that cannot be trusted will not be better in a minute. */
+const isCertificateCode = (code: string): boolean =>
+  /CERT|SIGNED|SIGNATURE|ERR_TLS|UNABLE_TO/.test(code)
+
+const failureOf = (
+  target: string,
+  error: unknown,
+  { isConnected, timedOut }: Progress,
+  signal: AbortSignal,
+): DeliveryFailed => {
+  const code = systemCode(error) ?? ''
+  const shown = /^[A-Z0-9_]{1,50}$/.test(code) && !signal.aborted ? ` (${code})` : ''
+  if (isConnected) {
+    const how = signal.aborted
+      ? 'was not waited for, as the daemon stops'
+      : timedOut
+        ? 'did not answer in time'
+        : `broke off the connection${shown}`
+    return new DeliveryFailed('unknown', `${target} ${how}`)
+  }
+  if (isCertificateCode(code))
+    return new DeliveryFailed('refused', `the certificate of ${target} cannot be trusted${shown}`)
+  return new DeliveryFailed(
+    'later',
+    `${target} cannot be reached${timedOut ? ' in time' : shown}`,
+    { hint: 'check the network' },
+  )
+}

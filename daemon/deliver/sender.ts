@@ -1,0 +1,29 @@
+import type { Answered } from './answered.ts'
+
+/** One message for one target: an answer, or a part of one that is too long for it. */
+export type Message = {
+  readonly address: string
+  readonly text: string
+  /** Which part it is, from 1. */
+  readonly part: number
+  readonly answered: Answered
+}
+
+export type Attempt = {
+  readonly signal: AbortSignal
+  /** How long the target has for its answer. */
+  readonly timeoutMs: number
+  /** An earlier try may have brought it there: look before sending again. */
+  readonly mayHaveArrived: boolean
+}
+
+/** A target that leaves the machine. */
+export type Sender = {
+  /** True where a repeat is recognised, so that what may have arrived can be sent again. */
+  readonly knowsRepeats: boolean
+  /**
+   * Sends once. What it returns is a remark for the person who looks at the event. Throws
+   * `DeliveryFailed`, which says whether another try makes sense.
+   */
+  readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
+}

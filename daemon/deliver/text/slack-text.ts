@@ -1,0 +1,17 @@
+/** Zero width space: breaks a name apart without being seen. */
+const gap = '\u200b'
+
+// What Slack takes for a mention, with its opening bracket as it is or as an entity of Markdown.
+// Comments and document types of HTML are none.
+const mention =
+  /(<|&lt;?|&#0*60;?|&#x0*3c;?)(?=!(?!--|doctype\b)|@|#[CG]|&(?:#|excl|commat|num|quest))/gi
+// Some workspaces link these words by themselves.
+const broadcast = /@(?=(?:channel|here|everyone|group)\b)/gi
+
+/**
+ * Markdown for `markdown_text` in which nobody is called: `<!channel>`, `<!here>`, `<@U…>` and groups are
+ * shown as they are written (docs.slack.dev, "Formatting message text", special mentions). In code too:
+ * Slack looks for them everywhere.
+ */
+export const slackText = (markdown: string): string =>
+  markdown.replace(mention, `$1${gap}`).replace(broadcast, `@${gap}`)

@@ -1,0 +1,85 @@
+import { closingLine, openFenceIn, openingLine } from './fence.ts'
+
+export type Limits = {
+  /** UTF-16 units of one message, as `measure` counts them. */
+  readonly characters: number
+  readonly parts: number
+  /** How long a piece is once it is made ready to be sent. By default its length. */
+  readonly measure?: (piece: string) => number
+}
+
+/**
+ * Cuts a text into messages of a limited length: at the ends of paragraphs, lines or words where there are
+ * any, never inside a surrogate pair; a code fence that is cut is closed and opened again. Several are
+ * numbered; what does not fit into the last one is left out, and that is said there.
+ */
+export const splitText = (text: string, limits: Limits): string[] => {
+  const { characters, parts, measure = lengthOf } = limits
+  // A text of megabytes is not looked at as a whole.
+  if (text.length <= characters && measure(text) <= characters) return [text]
+  const pieces: string[] = []
+  let rest = text
+  let head = ''
+  while (rest !== '' && pieces.length < parts) {
+    const isLast = pieces.length === parts - 1
+    const number = `(${parts}/${parts})\n`
+    const fits = (piece: string, note: string) =>
+      measure(`${number}${closed(head + piece)}${note}`) <= characters - closingReserve
+    if (rest.length <= characters && fits(rest, '')) {
+      pieces.push(head + rest)
+      rest = ''
+      break
+    }
+    const note = (left: number) => (isLast ? cutNote(left, text.length) : '')
+    // The longest note there can be: numbers grow shorter with what is left.
+    const most = Math.min(rest.length, characters)
+    const end = longestFit(rest.slice(0, most), (piece) => fits(piece, note(text.length)))
+    const piece = rest.slice(0, goodEnd(rest, end))
+    const fence = openFenceIn(head + piece)
+    rest = fence
+      ? rest.slice(piece.length).replace(/^\n/, '')
+      : rest.slice(piece.length).trimStart()
+    const shown = closed(head + (fence ? piece : piece.trimEnd()))
+    pieces.push(isLast && rest !== '' ? shown + note(rest.length) : shown)
+    head = fence ? `${openingLine(fence)}\n` : ''
+  }
+  const { length } = pieces
+  return length === 1 ? pieces : pieces.map((piece, index) => `(${index + 1}/${length})\n${piece}`)
+}
+
+/** A piece that ends a little earlier may have to close a fence that the longer one does not. */
+const closingReserve = 64
+
+const lengthOf = (piece: string): number => piece.length
+
+const cutNote = (left: number, whole: number): string =>
+  `\n\n(cut here: ${left} of ${whole} characters are left out; "doorward events show" has them while the event is in memory)`
+
+/** With a fence that is open at its end closed. */
+const closed = (piece: string): string => {
+  const fence = openFenceIn(piece)
+  return fence ? `${piece.replace(/\n$/, '')}\n${closingLine(fence)}` : piece
+}
+
+/** How many units of the text fit, at least one. */
+const longestFit = (text: string, fits: (piece: string) => boolean): number => {
+  let low = 1
+  let high = text.length
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (fits(text.slice(0, middle))) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** The end of a paragraph, line or word in the second half of what fits; else where it must be. */
+const goodEnd = (text: string, end: number): number => {
+  const half = Math.floor(end / 2)
+  for (const border of ['\n\n', '\n', ' ']) {
+    const at = text.lastIndexOf(border, end)
+    if (at >= half && at > 0) return at
+  }
+  const splitsPair = /[\ud800-\udbff]/.test(text[end - 1] ?? '')
+  return splitsPair && end > 1 ? end - 1 : end
+}

@@ -1,0 +1,118 @@
+import { type Fence, fenceAfter } from './fence.ts'
+
+/** A stretch of formatted text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
+export type TelegramEntity = {
+  readonly type: 'bold' | 'italic' | 'strikethrough' | 'code' | 'pre' | 'text_link'
+  readonly offset: number
+  readonly length: number
+  readonly language?: string
+  readonly url?: string
+}
+
+export type TelegramText = {
+  readonly text: string
+  readonly entities: readonly TelegramEntity[]
+}
+
+/**
+ * Plain text with formatting beside it, made of Markdown: nothing has to be escaped, and what looks like
+ * formatting but is none stays as it is. `@names` outside of code call nobody.
+ */
+export const telegramText = (markdown: string): TelegramText => {
+  const formatted = new Formatted()
+  blocksOf(markdown).forEach((block, index) => {
+    if (index > 0) formatted.add('\n')
+    if ('line' in block) addLine(block.line, formatted)
+    else {
+      const { language } = block
+      const format = { type: 'pre', ...(language === '' ? {} : { language }) } as const
+      formatted.add(block.code.join('\n'), format)
+    }
+  })
+  return formatted.end()
+}
+
+type Block = { readonly line: string } | { readonly code: string[]; readonly language: string }
+
+/** Lines of text, and whole blocks of code without the lines of their fences. */
+const blocksOf = (markdown: string): Block[] => {
+  const blocks: Block[] = []
+  let fence: Fence | undefined
+  let code: string[] = []
+  for (const line of markdown.split('\n')) {
+    const after = fenceAfter(line, fence)
+    if (!fence && after) {
+      code = []
+      blocks.push({ code, language: after.language })
+    } else if (fence && after) code.push(line)
+    else if (!fence) blocks.push({ line })
+    fence = after
+  }
+  return blocks
+}
+
+/** Text that grows, and its formatting. */
+class Formatted {
+  #text = ''
+  readonly #entities: TelegramEntity[] = []
+
+  add(piece: string, ...formats: readonly Format[]): void {
+    const offset = this.#text.length
+    this.#text += piece
+    const { length } = piece
+    if (piece.trim() === '') return
+    for (const format of formats) this.#entities.push({ ...format, offset, length })
+  }
+
+  end(): TelegramText {
+    const text = this.#text.trimEnd()
+    const entities = this.#entities.flatMap(({ length, ...entity }) => {
+      const left = Math.min(length, text.length - entity.offset)
+      return left > 0 ? [{ ...entity, length: left }] : []
+    })
+    return { text, entities }
+  }
+}
+
+type Format = Omit<TelegramEntity, 'offset' | 'length'>
+
+const heading = /^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$/
+
+const addLine = (line: string, text: Formatted): void => {
+  const title = heading.exec(line)?.[1]
+  if (title === undefined) addInline(line, text, [])
+  else addInline(title, text, [{ type: 'bold' }])
+}
+
+// In the order in which they bind. Each ends in the line in which it begins.
+const inline = new RegExp(
+  [
+    /(?<!`)(?<ticks>`+)(?<code>[^`]+)\k<ticks>(?!`)/,
+    /(?<!!)\[(?<label>[^[\]]+)\]\((?<url>https?:\/\/[^\s()<>]+)\)/,
+    /(?<strong>\*\*|__)(?=\S)(?<bold>[^*_]+?)(?<=\S)\k<strong>/,
+    /(?<![*\w])\*(?=[^\s*])(?<starred>[^*]+?)(?<=[^\s*])\*(?![*\w])/,
+    /(?<![_\w])_(?=[^\s_])(?<lined>[^_]+?)(?<=[^\s_])_(?![_\w])/,
+    /~~(?=\S)(?<struck>[^~]+?)(?<=\S)~~/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'g',
+)
+
+const addInline = (line: string, text: Formatted, outer: readonly Format[]): void => {
+  let end = 0
+  for (const match of line.matchAll(inline)) {
+    text.add(quiet(line.slice(end, match.index)), ...outer)
+    end = match.index + match[0].length
+    const { code, label, url = '', bold, starred, lined, struck } = match.groups ?? {}
+    if (code !== undefined) text.add(code, { type: 'code' })
+    else if (label !== undefined) addInline(label, text, [...outer, { type: 'text_link', url }])
+    else if (bold !== undefined) addInline(bold, text, [...outer, { type: 'bold' }])
+    else if (struck !== undefined) addInline(struck, text, [...outer, { type: 'strikethrough' }])
+    else addInline(starred ?? lined ?? '', text, [...outer, { type: 'italic' }])
+  }
+  text.add(quiet(line.slice(end)), ...outer)
+}
+
+/** A zero width space between the sign and the name. */
+const quiet = (text: string): string => text.replace(/@(?=[A-Za-z0-9_])/g, '@\u200b')

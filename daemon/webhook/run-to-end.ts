@@ -1,0 +1,117 @@
+import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
+import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import type { Answer } from '../agents/answer.ts'
+import type { Invoke } from '../agents/invoke.ts'
+import type { Deliver } from '../deliver/deliver.ts'
+import type { EventChanges, EventStore } from '../events.ts'
+import type { Log } from '../log.ts'
+import { previewOf } from './preview.ts'
+import type { AcceptedEvent } from './run-event.ts'
+import { deliveredEnd, openPlaces, waitingFor, withResult } from './target-results.ts'
+
+/*
+ * The part of the story that takes time: the agent is asked, unless its answer is there already, and the
+ * answer goes to the targets that have not got it.
+ */
+
+export type Run = {
+  readonly id: string
+  readonly event: AcceptedEvent
+  /** Of an earlier run, when only the delivery is to be done. */
+  readonly answer: string | undefined
+  readonly queuedMs: number
+  readonly signal: AbortSignal
+  readonly change: (changes: EventChanges, result?: string) => void
+}
+
+/** Takes one event through its agent to its targets. Never rejects; resolves with how it ended. */
+export type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
+
+export type RunToEndParts = {
+  readonly invoke: Invoke
+  readonly deliver: Deliver
+  readonly events: EventStore
+  readonly log: Log
+}
+
+type Durations = { queuedMs: number; agentMs?: number; deliverMs?: number }
+
+export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts): RunToEnd => {
+  const askAgent = async ({ id, event, signal, change }: Run, durations: Durations) => {
+    const { webhook, prompt } = event
+    const question = { prompt, webhook: webhook.path, eventId: id }
+    const asked = invoke(webhook.agentName, webhook.agent, question, signal)
+    const answer = await timed(durations, 'agentMs', asked)
+    change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)
+    return answer.text
+  }
+
+  const bringToTargets = async (
+    { id, event, signal, change }: Run,
+    text: string,
+    earlier: readonly TargetResult[],
+  ) => {
+    const { webhook, receivedAt, targets } = event
+    const only = openPlaces(earlier)
+    let results = [...earlier]
+    const changed = (place: number, result: TargetResult) => {
+      results = withResult(results, earlier, place, result)
+      if (result.state === 'waiting') change({ targets: results })
+    }
+    const answered = { eventId: id, webhook: webhook.path, receivedAt, text }
+    // What it resolves with, `changed` has said of each.
+    await deliver(targets, answered, { only, signal, changed })
+    return results
+  }
+
+  return async (run) => {
+    const { id, event, answer, queuedMs, change } = run
+    const before = events.get(id)
+    const attempts = (before?.attempts ?? 0) + 1
+    const { targets: earlier } = before ?? waitingFor(event.targets)
+    const durations: Durations = { queuedMs }
+    let stage: Stage = 'agent'
+    try {
+      if (answer === undefined) change({ state: 'running', attempts, durations: { ...durations } })
+      else {
+        stage = 'deliver'
+        if (before?.durations.agentMs !== undefined) durations.agentMs = before.durations.agentMs
+        change({ state: 'delivering', attempts, durations: { ...durations } })
+      }
+      const text = answer ?? (await askAgent(run, durations))
+      stage = 'deliver'
+      const results = await timed(durations, 'deliverMs', bringToTargets(run, text, earlier))
+      return { ...deliveredEnd(results), durations: { ...durations } }
+    } catch (error) {
+      if (!(error instanceof DoorwardError))
+        log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
+      return { ...failedEnd(stage, error), durations: { ...durations } }
+    }
+  }
+}
+
+const deliveringChange = ({ text, cut }: Answer): EventChanges => ({
+  state: 'delivering',
+  resultPreview: previewOf(text),
+  ...(cut && { detail: 'the answer was longer than output_limit and is cut' }),
+})
+
+const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
+  const known = error instanceof DoorwardError ? error : undefined
+  const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
+  return { state: 'failed', stage, code: known?.code ?? 'internal', detail }
+}
+
+/** Notes how long something took, also when it fails. */
+const timed = async <Value>(
+  durations: Durations,
+  name: keyof Durations,
+  work: Promise<Value>,
+): Promise<Value> => {
+  const start = performance.now()
+  try {
+    return await work
+  } finally {
+    durations[name] = Math.round(performance.now() - start)
+  }
+}

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { telegramText } from '../../../../daemon/deliver/text/telegram-text.ts'
+
+/** Each entity as its type and the text that it stands over. */
+const read = (markdown: string) => {
+  const { text, entities } = telegramText(markdown)
+  return [
+    text.replaceAll('\u200b', '·'),
+    ...entities.map(({ type, offset, length, url, language }) =>
+      [type, text.slice(offset, offset + length), url ?? language].filter(Boolean).join(' '),
+    ),
+  ]
+}
+
+describe('telegramText', () => {
+  for (const [given, ...wanted] of [
+    ['plain text, 1 < 2 & 3', 'plain text, 1 < 2 & 3'],
+    ['**bold** and __too__', 'bold and too', 'bold bold', 'bold too'],
+    [
+      '*lean* _too_ snake_case_name 2*3*4',
+      'lean too snake_case_name 2*3*4',
+      'italic lean',
+      'italic too',
+    ],
+    ['~~gone~~', 'gone', 'strikethrough gone'],
+    ['`a*b*` ``c ` d``', 'a*b* ``c ` d``', 'code a*b*'],
+    ['# A *title*\ntext', 'A title\ntext', 'bold A ', 'bold title', 'italic title'],
+    ['[here](https://a.b/c)', 'here', 'text_link here https://a.b/c'],
+    ['[x](javascript:alert) [y](tg://user?id=1)', '[x](javascript:alert) [y](tg://user?id=1)'],
+    ['a\n```ts\n*x* @b\n  y\n```\nz', 'a\n*x* @b\n  y\nz', 'pre *x* @b\n  y ts'],
+    ['```\nnever closed', 'never closed', 'pre never closed'],
+    ['😀 **é😀**', '😀 é😀', 'bold é😀'],
+    ['hello @octocat, `@code`', 'hello @·octocat, @code', 'code @code'],
+    ['- a\n- b\n\n> c', '- a\n- b\n\n> c'],
+    ['** not bold **', '** not bold **'],
+    ['```\n```', ''],
+  ] as const)
+    it(`reads ${JSON.stringify(given)}`, () => assert.deepEqual(read(given), wanted))
+
+  it('takes a time that grows with the length alone', () => {
+    const started = performance.now()
+    for (const text of ['*', '_', '`', '[', '~~', '**a', '[a](', '# '])
+      telegramText(text.repeat(4096 / text.length))
+    assert.ok(performance.now() - started < 1000)
+  })
+})

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { REST } from '@discordjs/rest'
+import { Octokit } from '@octokit/core'
+import { WebClient } from '@slack/web-api'
+import { answered, deliverWith, ready } from '../../support/deliver.ts'
+import {
+  type Recorded,
+  type TargetServer,
+  json,
+  startTargetServer,
+} from '../../support/target-server.ts'
+
+/*
+ * The official clients as the oracle: what they put on the wire for a message is what we have to put
+ * there. Both talk to the same server, which writes it down.
+ */
+
+const mediaType = ({ headers }: Recorded) => (headers['content-type'] ?? '').split(';')[0]
+
+describe('a request to a target', () => {
+  let server: TargetServer
+  afterEach(() => server.close())
+
+  /** What the official client sent, and what we did. */
+  const both = (): [theirs: Recorded, ours: Recorded] => {
+    const [theirs, ours] = server.requests
+    assert.ok(theirs && ours && server.requests.length === 2)
+    return [theirs, ours]
+  }
+
+  it('is that of the official client of Slack, as JSON where that sends a form', async () => {
+    server = await startTargetServer(json(200, { ok: true }))
+    const client = new WebClient('xoxb-1', { slackApiUrl: `${server.origin}/api/` })
+    await client.apiCall('chat.postMessage', {
+      channel: '#alerts',
+      markdown_text: '**done** & <b>',
+      unfurl_links: false,
+      unfurl_media: false,
+    })
+    const { deliver } = deliverWith(
+      { slack: { api_url: `${server.origin}/api` } },
+      { tokens: { slack: ['xoxb-1'] } },
+    )
+    await deliver(ready(['slack:#alerts']), answered('**done** & <b>'))
+    const [theirs, ours] = both()
+    assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
+    assert.equal(ours.headers.authorization, theirs.headers.authorization)
+    // A form has text alone.
+    const asText = Object.entries(ours.fields).map(([name, value]) => [name, String(value)])
+    assert.deepEqual(Object.fromEntries(asText), { ...theirs.fields })
+    // docs.slack.dev/reference/methods/chat.postMessage names both as content types.
+    assert.deepEqual(
+      [mediaType(theirs), ours.headers['content-type']],
+      ['application/x-www-form-urlencoded', 'application/json; charset=utf-8'],
+    )
+  })
+
+  it('is that of the official client of Discord', async () => {
+    server = await startTargetServer(json(200, { id: '1' }))
+    const rest = new REST({ api: `${server.origin}/api`, version: '10' })
+    await rest.post('/webhooks/123456789012345678/a-token', {
+      auth: false,
+      query: new URLSearchParams({ wait: 'true' }),
+      body: { content: '**done** @everyone', allowed_mentions: { parse: [] }, flags: 4 },
+    })
+    const url = `${server.origin}/api/v10/webhooks/123456789012345678/a-token`
+    const { deliver } = deliverWith({ discord: { ops: { url_env: 'URL' } } }, { env: { URL: url } })
+    await deliver(ready(['discord:ops']), answered('**done** @everyone'))
+    const [theirs, ours] = both()
+    assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
+    assert.deepEqual(ours.fields, theirs.fields)
+    assert.equal(mediaType(ours), mediaType(theirs))
+    assert.equal(theirs.headers.authorization, undefined)
+    assert.equal(ours.headers.authorization, undefined)
+  })
+
+  it('is that of the official client of GitHub', async () => {
+    server = await startTargetServer(json(201, { id: 1 }))
+    const { deliver } = deliverWith(
+      { github: { api_url: server.origin } },
+      { tokens: { github: ['gho_1'] } },
+    )
+    await deliver(ready(['github:acme/door#7']), answered('**done** & `x`'))
+    const body = String(server.requests[0]?.fields['body'])
+    const octokit = new Octokit({ baseUrl: server.origin, auth: 'gho_1' })
+    await octokit.request('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
+      owner: 'acme',
+      repo: 'door',
+      issue_number: 7,
+      body,
+      headers: { 'x-github-api-version': '2022-11-28' },
+    })
+    const [ours, theirs] = both()
+    assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
+    assert.deepEqual(ours.fields, theirs.fields)
+    for (const name of ['content-type', 'x-github-api-version'])
+      assert.equal(ours.headers[name], theirs.headers[name])
+    // It takes any version of the media type, of which the page recommends this one.
+    assert.match(theirs.headers.accept ?? '', /^application\/vnd\.github\.v3\+json$/)
+    assert.equal(ours.headers.accept, 'application/vnd.github+json')
+    assert.deepEqual(
+      [theirs.headers.authorization, ours.headers.authorization],
+      ['token gho_1', 'Bearer gho_1'],
+    )
+  })
+})
