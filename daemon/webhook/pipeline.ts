@@ -11,7 +11,7 @@ import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
 import type { Examine } from './doctor.ts'
 import { expandPrompt } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
-import { newFenceId } from './fence-id.ts'
+import { fenceIdFor } from './fence-id.ts'
 import { firstMismatch } from './filter.ts'
 import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
 import type { Learners } from './learners.ts'
@@ -117,7 +117,8 @@ export const acceptDelivery = async (
       const first = delivery && deliveries.eventOf(delivery, performance.now())
       if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
       stage = 'expand'
-      const prompt = expandPrompt(webhook.prompt, payload, webhook.values, newFenceId())
+      const { values } = webhook
+      const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.
