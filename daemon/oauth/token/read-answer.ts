@@ -8,7 +8,7 @@ import type { Endpoints } from '../provider/discovery.ts'
 export const standardAnswer = async (
   response: Response,
   dialect: Dialect,
-  { isIssuerKnown }: Endpoints,
+  { isIssuerKnown }: Pick<Endpoints, 'isIssuerKnown'>,
 ): Promise<Response> => {
   const text = await response.text()
   const headers = new Headers(response.headers)

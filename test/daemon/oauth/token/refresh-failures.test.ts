@@ -50,6 +50,7 @@ describe('a refresh that fails', () => {
       gateway: {
         providers: {
           mine: {
+            issuer: provider.origin,
             authorization_endpoint: `${provider.origin}/authorize`,
             token_endpoint: `${provider.origin}/token`,
           },
@@ -151,6 +152,20 @@ describe('a refresh that fails', () => {
     answer = (response) => sendJson(response, 400, { error: 'invalid_grant' })
     await app.untilEvent(({ what }) => what === 'needs-login')
     assert.match((await stored()).ended?.cause ?? '', /never arrived/)
+  })
+
+  it('is none by an id token that a wrong clock makes look old: the new tokens are kept', async () => {
+    const part = (document: object) => Buffer.from(JSON.stringify(document)).toString('base64url')
+    const claims = { iss: 'https://elsewhere.example', aud: 'id', sub: 'u', iat: 1, exp: 2 }
+    await startWith(-10, (response) =>
+      sendJson(response, 200, {
+        ...fresh('new-access-token'),
+        refresh_token: 'new',
+        id_token: `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`,
+      }),
+    )
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+    assert.equal((await stored()).refreshToken, 'new')
   })
 
   it('keeps the old refresh token and scopes where the answer names none', async () => {
