@@ -33,7 +33,10 @@ export type Tokens = {
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
   readonly start: () => Promise<void>
-  /** Waits for refreshes on their way, 10 s at most, so that no new token is lost. */
+  /**
+   * Waits for refreshes on their way, 10 s at most, and tries once more to write what the disk refused, so
+   * that no new token is lost.
+   */
   readonly close: () => Promise<void>
 }
 
@@ -57,7 +60,7 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
-  const { refresh, isUnsaved, unsaved, forgetUnsaved } = createRefresh(
+  const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
     inTurn,
@@ -93,7 +96,8 @@ export const createTokens = (
       if (before?.error && Date.now() < before.askAgainAt) throw before.error
       return await flight(provider)
     } catch (error) {
-      if (stored && isValid && isPassing(error)) return stored
+      // New tokens that the disk refused have most likely ended the stored one.
+      if (stored && isValid && isPassing(error) && !isUnsaved(provider)) return stored
       throw error
     }
   }
@@ -220,6 +224,8 @@ export const createTokens = (
       for (const provider of await tokenProviders(home)) await takeUp(provider)
     },
     close: async () => {
+      // Who has made room on a full disk may well restart the daemon next.
+      for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
       isClosed = true
       alarms.close()
       const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
@@ -256,8 +262,7 @@ const isFreshEnough = (
 
 /** What may be better the next time and says nothing of the token that is there. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof DoorwardError &&
-  !['needs-login', 'not-logged-in', 'home-unusable'].includes(error.code)
+  error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
 
 const knownError = (error: unknown): DoorwardError =>
   error instanceof DoorwardError

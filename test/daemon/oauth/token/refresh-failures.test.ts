@@ -175,25 +175,56 @@ describe('a refresh that fails', () => {
     assert.deepEqual([refreshToken, scopes], ['stored-refresh-token', ['a']])
   })
 
-  it('to save keeps the new tokens until the disk takes them', async () => {
+  describe('to save', () => {
     const away = () => `${home.tokens}.away`
-    await startWith(-10, (response) => {
+    const breakDisk = async () => {
+      // A file where the folder was stops anybody from writing, root too.
+      await rename(home.tokens, away())
+      await writeFile(home.tokens, '')
+    }
+    const mendDisk = async () => {
+      await unlink(home.tokens)
+      await rename(away(), home.tokens)
+    }
+    const breakWhileRenewing: TokenEndpoint = (response) => {
       void (async () => {
-        // A file where the folder was stops anybody from writing, root too.
-        await rename(home.tokens, away())
-        await writeFile(home.tokens, '')
+        await breakDisk()
         sendJson(response, 200, { ...fresh('new-access-token'), refresh_token: 'new' })
       })()
+    }
+
+    it('keeps the new tokens until the disk takes them', async () => {
+      await startWith(-10, breakWhileRenewing)
+      const refused = await ask()
+      assert.deepEqual([refused.status, refused.body.code], [500, 'home-unusable'])
+      assert.equal(JSON.stringify(refused.body).includes('new-access-token'), false)
+      await mendDisk()
+      await app.untilEvent(({ what }) => what === 'refresh')
+      assert.equal((await ask()).body.accessToken, 'new-access-token')
+      assert.equal((await stored()).refreshToken, 'new')
+      assert.equal(provider.requests.length, 1)
     })
-    const refused = await ask()
-    assert.deepEqual([refused.status, refused.body.code], [500, 'home-unusable'])
-    assert.equal(JSON.stringify(refused.body).includes('new-access-token'), false)
-    await unlink(home.tokens)
-    await rename(away(), home.tokens)
-    await app.untilEvent(({ what }) => what === 'refresh')
-    assert.equal((await ask()).body.accessToken, 'new-access-token')
-    assert.equal((await stored()).refreshToken, 'new')
-    assert.equal(provider.requests.length, 1)
+
+    it('gives out neither the new token nor the one that it has most likely ended', async () => {
+      await startWith(30, breakWhileRenewing)
+      assert.equal((await ask()).body.code, 'home-unusable')
+      await mendDisk()
+    })
+
+    it('writes the new tokens at the latest when the daemon stops', async () => {
+      await startWith(-10, breakWhileRenewing)
+      assert.equal((await ask()).body.code, 'home-unusable')
+      await mendDisk()
+      await app.oauth.close()
+      assert.equal((await stored()).refreshToken, 'new')
+    })
+  })
+
+  it('for want of a journal asks nobody, and leaves a token in service that is good', async () => {
+    await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
+    await mkdir(join(home.tokens, 'mine.json.refresh', 'in-the-way'), { recursive: true })
+    assert.equal((await ask()).body.accessToken, 'stored-access-token')
+    assert.equal(provider.requests.length, 0)
   })
 
   it('writes nothing of the provider’s answer to log and events', async () => {
