@@ -27,6 +27,15 @@ export const refreshTime = (
 }
 
 const soonestMs = 1000
+const noticeableMs = 60_000
+
+/**
+ * True for a record that came at a time which is still to come: the clock was ahead then and has been set
+ * since, so that the end of the token is not known.
+ */
+export const isFromFuture = ({ obtainedAt }: Pick<Lifetime, 'obtainedAt'>, now: number): boolean =>
+  Date.parse(obtainedAt) > now + noticeableMs
+
 /** How long an access token was good for when it came; endless for one that never ends. */
 export const lifetimeMs = ({
   obtainedAt,

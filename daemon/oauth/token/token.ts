@@ -9,7 +9,14 @@ import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { sentBefore } from './refresh-journal.ts'
-import { backoffMs, isRenewable, lifetimeMs, refreshTime, validityMs } from './refresh-time.ts'
+import {
+  backoffMs,
+  isFromFuture,
+  isRenewable,
+  lifetimeMs,
+  refreshTime,
+  validityMs,
+} from './refresh-time.ts'
 import { createTokenCache } from './token-cache.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -93,7 +100,7 @@ export const createTokens = (
     if (stored && !isRenewable(stored)) throw needsLogin(stored)
     if (stored && before?.renewedTo === stored.accessToken && isRecent(before)) return stored
     try {
-      if (before?.error && Date.now() < before.askAgainAt) throw before.error
+      if (before?.error && isTooSoon(before)) throw before.error
       return await flight(provider)
     } catch (error) {
       // New tokens that the disk refused have most likely ended the stored one.
@@ -102,7 +109,10 @@ export const createTokens = (
     }
   }
 
-  const isRecent = ({ at }: Ended): boolean => Date.now() - at < justNowMs
+  // A clock that was set back leaves times that are still to come: they hold nobody up.
+  const isRecent = ({ at }: Ended): boolean => Math.abs(Date.now() - at) < justNowMs
+  const isTooSoon = ({ at, askAgainAt }: Ended): boolean =>
+    at <= Date.now() && Date.now() < askAgainAt
 
   /** The refresh that is on its way for this provider, or a new one: one for all who wait. */
   const flight = (provider: string): Promise<TokenRecord> => {
@@ -164,7 +174,9 @@ export const createTokens = (
 
   const schedule = (provider: string, record: TokenRecord): void => {
     if (isClosed) return
-    alarms.set(provider, refreshTime(record, gateway.oauth.refresh_ahead, Math.random()))
+    const at = refreshTime(record, gateway.oauth.refresh_ahead, Math.random())
+    const isDue = at !== undefined && isFromFuture(record, Date.now())
+    alarms.set(provider, isDue ? Date.now() : at)
   }
 
   const alarms = createAlarms((provider) => {
@@ -257,6 +269,7 @@ const isFreshEnough = (
 ): boolean => {
   const wanted = minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
   const left = validityMs(record, now)
+  if (isRenewable(record) && record.expiresAt !== null && isFromFuture(record, now)) return false
   return left > 0 && left >= wanted
 }
 
