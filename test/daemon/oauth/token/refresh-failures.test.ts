@@ -168,6 +168,25 @@ describe('a refresh that fails', () => {
     assert.equal((await stored()).refreshToken, 'new')
   })
 
+  for (const refreshToken of [null, ''])
+    it(`is none by an answer with ${JSON.stringify(refreshToken)} for what it leaves out`, async () => {
+      await startWith(-10, (response) =>
+        sendJson(response, 200, {
+          access_token: 'new-access-token',
+          token_type: 'bearer',
+          expires_in: null,
+          scope: null,
+          refresh_token: refreshToken,
+        }),
+      )
+      assert.equal((await ask()).body.accessToken, 'new-access-token')
+      const { scopes, ...record } = await stored()
+      assert.deepEqual(
+        [record.refreshToken, record.expiresAt, scopes],
+        ['stored-refresh-token', null, ['a']],
+      )
+    })
+
   it('keeps the old refresh token and scopes where the answer names none', async () => {
     await startWith(-10, (response) => sendJson(response, 200, fresh('new-access-token')))
     assert.equal((await ask()).body.accessToken, 'new-access-token')
