@@ -9,7 +9,14 @@ import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { sentBefore } from './refresh-journal.ts'
-import { backoffMs, isRenewable, lifetimeMs, refreshTime, validityMs } from './refresh-time.ts'
+import {
+  backoffMs,
+  isFromFuture,
+  isRenewable,
+  lifetimeMs,
+  refreshTime,
+  validityMs,
+} from './refresh-time.ts'
 import { createTokenCache } from './token-cache.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -33,7 +40,10 @@ export type Tokens = {
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
   readonly start: () => Promise<void>
-  /** Waits for refreshes on their way, 10 s at most, so that no new token is lost. */
+  /**
+   * Waits for refreshes on their way, 10 s at most, and tries once more to write what the disk refused, so
+   * that no new token is lost.
+   */
   readonly close: () => Promise<void>
 }
 
@@ -57,7 +67,7 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
-  const { refresh, isUnsaved, unsaved, forgetUnsaved } = createRefresh(
+  const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
     inTurn,
@@ -90,15 +100,19 @@ export const createTokens = (
     if (stored && !isRenewable(stored)) throw needsLogin(stored)
     if (stored && before?.renewedTo === stored.accessToken && isRecent(before)) return stored
     try {
-      if (before?.error && Date.now() < before.askAgainAt) throw before.error
+      if (before?.error && isTooSoon(before)) throw before.error
       return await flight(provider)
     } catch (error) {
-      if (stored && isValid && isPassing(error)) return stored
+      // New tokens that the disk refused have most likely ended the stored one.
+      if (stored && isValid && isPassing(error) && !isUnsaved(provider)) return stored
       throw error
     }
   }
 
-  const isRecent = ({ at }: Ended): boolean => Date.now() - at < justNowMs
+  // A clock that was set back leaves times that are still to come: they hold nobody up.
+  const isRecent = ({ at }: Ended): boolean => Math.abs(Date.now() - at) < justNowMs
+  const isTooSoon = ({ at, askAgainAt }: Ended): boolean =>
+    at <= Date.now() && Date.now() < askAgainAt
 
   /** The refresh that is on its way for this provider, or a new one: one for all who wait. */
   const flight = (provider: string): Promise<TokenRecord> => {
@@ -160,7 +174,9 @@ export const createTokens = (
 
   const schedule = (provider: string, record: TokenRecord): void => {
     if (isClosed) return
-    alarms.set(provider, refreshTime(record, gateway.oauth.refresh_ahead, Math.random()))
+    const at = refreshTime(record, gateway.oauth.refresh_ahead, Math.random())
+    const isDue = at !== undefined && isFromFuture(record, Date.now())
+    alarms.set(provider, isDue ? Date.now() : at)
   }
 
   const alarms = createAlarms((provider) => {
@@ -220,6 +236,8 @@ export const createTokens = (
       for (const provider of await tokenProviders(home)) await takeUp(provider)
     },
     close: async () => {
+      // Who has made room on a full disk may well restart the daemon next.
+      for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
       isClosed = true
       alarms.close()
       const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
@@ -251,13 +269,13 @@ const isFreshEnough = (
 ): boolean => {
   const wanted = minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
   const left = validityMs(record, now)
+  if (isRenewable(record) && record.expiresAt !== null && isFromFuture(record, now)) return false
   return left > 0 && left >= wanted
 }
 
 /** What may be better the next time and says nothing of the token that is there. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof DoorwardError &&
-  !['needs-login', 'not-logged-in', 'home-unusable'].includes(error.code)
+  error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
 
 const knownError = (error: unknown): DoorwardError =>
   error instanceof DoorwardError
