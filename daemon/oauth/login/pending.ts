@@ -117,8 +117,9 @@ export const createPendingLogins = (
   return {
     add(attempt: Attempt, now: number): void {
       const open = [...entries.values()].filter((entry) => !entry.outcome)
-      if (open.length >= maxPending && open[0])
-        cancelEntry(open[0], `more than ${maxPending} logins waited, and this was the oldest`)
+      const oldest = open.find(({ phase }) => phase !== 'saving')
+      if (open.length >= maxPending && oldest)
+        cancelEntry(oldest, `more than ${maxPending} logins waited, and this was the oldest`)
       const expire = () =>
         settle(attempt, {
           status: 'expired',

@@ -50,6 +50,8 @@ export type Tokens = {
 const defaultValidityMs = 60_000
 /** A token renewed so shortly ago is as fresh as it can be: many readers at once make one refresh. */
 const justNowMs = 1000
+/** How long a reader waits for a longer one while the stored token is still good. */
+const patienceMs = 5000
 const closeLimitMs = 10_000
 
 /*
@@ -101,11 +103,28 @@ export const createTokens = (
     if (stored && before?.renewedTo === stored.accessToken && isRecent(before)) return stored
     try {
       if (before?.error && isTooSoon(before)) throw before.error
-      return await flight(provider)
+      const started = flight(provider)
+      return await (stored && isValid ? inTime(started, stored) : started)
     } catch (error) {
       // New tokens that the disk refused have most likely ended the stored one.
       if (stored && isValid && isPassing(error) && !isUnsaved(provider)) return stored
       throw error
+    }
+  }
+
+  /** A provider that takes its time keeps nobody from a token that is still good. */
+  const inTime = async (
+    started: Promise<TokenRecord>,
+    stored: TokenRecord,
+  ): Promise<TokenRecord> => {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<TokenRecord>((resolve) => {
+      timer = setTimeout(() => resolve(stored), patienceMs)
+    })
+    try {
+      return await Promise.race([started, patience])
+    } finally {
+      clearTimeout(timer)
     }
   }
 

@@ -95,6 +95,15 @@ describe('a refresh that fails', () => {
     })
   }
 
+  it('by a provider that takes its time keeps nobody from a token that is still good', async () => {
+    const waiting: ServerResponse[] = []
+    await startWith(30, (response) => void waiting.push(response))
+    const { status, body } = await ask()
+    assert.deepEqual([status, body.accessToken], [200, 'stored-access-token'])
+    for (const response of waiting) sendJson(response, 200, fresh('new-access-token'))
+    assert.equal((await ask('?min_validity=600')).body.accessToken, 'new-access-token')
+  })
+
   it('is asked again once the provider is back, and that is told', async () => {
     await startWith(-10, (response) => sendJson(response, 503, {}))
     assert.equal((await ask()).body.code, 'provider-unavailable')
