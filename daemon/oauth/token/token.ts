@@ -3,7 +3,7 @@ import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import type { Discover } from '../provider/discovery.ts'
-import { providerNames } from '../provider/providers.ts'
+import { findProvider } from '../provider/providers.ts'
 import { createAlarms } from './alarms.ts'
 import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
@@ -204,10 +204,9 @@ export const createTokens = (
   })
 
   const unknownOrNotLoggedIn = (provider: string): DoorwardError => {
-    if (providerNames(gateway).includes(provider)) return notLoggedIn(provider)
-    return new DoorwardError('not-logged-in', `there is no login to ${provider}`, {
-      hint: `known providers: ${providerNames(gateway).join(', ')}`,
-    })
+    // Throws for a name that is none: who mistypes needs no login.
+    findProvider(provider, gateway)
+    return notLoggedIn(provider)
   }
 
   /** Providers whose refresh token was sent by a daemon that was killed before it saved the answer. */
