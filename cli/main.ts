@@ -107,7 +107,9 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .option('-f, --follow', 'go on with new lines until interrupted')
     .action(run(async () => (await import('./daemon-logs.ts')).showLogs))
 
-  const oauth = program.command('oauth').description('log in to providers and out again')
+  const oauth = program
+    .command('oauth')
+    .description('log in to providers and out again, and give tokens to programs')
   oauth
     .command('login')
     .description('log in to a provider in the browser')
@@ -134,23 +136,27 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
         'enter a code in any browser, on any machine (where the provider and your app allow it)',
       ).conflicts('paste'),
     )
+    .addHelpText('after', loginHelp)
     .action(run(async () => (await import('./oauth-login.ts')).login))
   oauth
     .command('list')
     .description('authorized providers: account, scopes, expiry, status')
+    .addHelpText('after', listHelp)
     .action(run(async () => (await import('./oauth-list.ts')).listTokens))
   oauth
     .command('logout')
     .description('revoke and remove the tokens of a provider')
-    .argument('<provider>')
-    .option('--forget', 'forget the OAuth client too')
+    .argument('<provider>', 'a provider of oauth list')
+    .option('--forget', 'forget the OAuth client too: id and secret')
+    .addHelpText('after', logoutHelp)
     .action(run(async () => (await import('./oauth-logout.ts')).logout))
 
   oauth
     .command('token')
     .description('print a fresh access token, and nothing else')
-    .argument('<provider>')
+    .argument('<provider>', 'a provider of oauth list')
     .addOption(minValidity())
+    .addHelpText('after', tokenHelp)
     .action(run(async () => (await import('./oauth-token.ts')).printToken))
   oauth
     .command('exec')
@@ -281,6 +287,38 @@ It ends as the command ends; with 127 when there is no such command, and with
   return program
 }
 
+const loginHelp = `
+The first login needs an OAuth client of your own; without one, the command says
+where to make it. Client id and secret are remembered once a login has worked.
+
+Examples:
+  doorward oauth login github --client-id ID --client-secret-stdin
+  doorward oauth login github
+  doorward oauth login github --scopes repo,read:org
+
+Over ssh it opens no browser, and takes the address that the one on your machine
+ends at. --json prints two lines: the started login, and its outcome.`
+
+const listHelp = `
+STATUS is ok, expired (it is renewed when it is asked for, or cannot be renewed)
+or needs-login (only a new login helps). EXPIRES is that of the access token,
+which the daemon renews by itself before its end where the provider allows it.`
+
+const logoutHelp = `
+The tokens are revoked at the provider and removed here. Where it cannot be
+reached they are removed all the same, and the revocation is tried again for 30
+days. The client stays known, so that the next login needs no options.`
+
+const tokenHelp = `
+Examples:
+  TOKEN=$(doorward oauth token github) || exit
+  curl -H @- https://api.github.com/user <<END
+  Authorization: Bearer $(doorward oauth token github)
+  END
+
+It ends with 4 when a login is needed. A token on a command line can be seen by
+other users of this machine: oauth exec puts it into the environment instead.`
+
 const gitCredentialHelp = `
 To install it for github.com, and in the same way for gist.github.com:
 
@@ -299,14 +337,31 @@ of another provider there that has dialect: github. store and erase do nothing,
 for it is doorward that keeps the tokens.`
 
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */
-const usageError = (error: CommanderError): DoorwardError | undefined => {
+const usageError = (
+  error: CommanderError,
+  program: Command,
+  args: readonly string[],
+): DoorwardError | undefined => {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') return new DoorwardError('usage', 'a command is missing')
   const message = error.message.replace(/^error: /, '')
   const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
   return new DoorwardError('usage', message.split('\n')[0] ?? message, {
-    hint: suggestion ? lowerFirst(suggestion) : 'doorward --help',
+    hint: suggestion ? lowerFirst(suggestion) : `${commandAt(program, args)} --help`,
   })
+}
+
+/** `doorward oauth login`: as far as the words that were typed name commands. */
+const commandAt = (program: Command, args: readonly string[]): string => {
+  let command = program
+  const names = [program.name()]
+  for (const word of args) {
+    const next = command.commands.find((known) => known.name() === word)
+    if (!next) continue
+    command = next
+    names.push(word)
+  }
+  return names.join(' ')
 }
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
@@ -340,7 +395,7 @@ const main = async (args: readonly string[]): Promise<void> => {
     }
     await program.parseAsync(args, { from: 'user' })
   } catch (thrown) {
-    const error = thrown instanceof CommanderError ? usageError(thrown) : thrown
+    const error = thrown instanceof CommanderError ? usageError(thrown, program, own) : thrown
     if (error === undefined) return
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
     if (process.exitCode !== exitInterrupted) reportError(error, json)

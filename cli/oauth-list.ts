@@ -28,7 +28,7 @@ export const listTokens = async (context: Context): Promise<void> => {
     return
   }
   if (tokens.length === 0) {
-    terminal.say('not logged in anywhere\nhint: doorward oauth login google|github|slack')
+    terminal.say('not logged in anywhere\nhint: doorward oauth login github, or google, slack')
     return
   }
   const now = new Date()

@@ -111,15 +111,22 @@ const helpToBrowser = async (
   options: LoginOptions,
   terminal: Terminal,
 ): Promise<() => void> => {
-  showUrl(started, terminal)
   const isRemote = isRemoteShell(process.env)
   const pastes = options.paste || (isRemote && canAsk(terminal))
-  if (isRemote) terminal.say(wayBack(started.redirectUri))
-  else if (options.browser) await openPage(started.authorizationUrl, terminal)
-  if (pastes)
+  const opens = options.browser && !isRemote && isSafeToOpen(started.authorizationUrl)
+  const hasOne = hasBrowser(process.platform, process.env)
+  showUrl(started, opens && hasOne, terminal)
+  if (options.clientId !== undefined)
     terminal.say(
-      `${isRemote ? 'or ' : ''}afterwards paste the address that the browser was sent to, and press Enter`,
+      `if it shows an error: check the client id, and that the app may redirect to\n\n  ${plainLine(started.redirectUri)}\n`,
     )
+  if (isRemote) terminal.say(wayBack(started.redirectUri))
+  if (opens) {
+    const tell = () => terminal.say('no browser could be opened here: open the page yourself')
+    if (hasOne) await openBrowser(started.authorizationUrl, tell)
+    else tell()
+  }
+  if (pastes) terminal.say(howToPaste(started.redirectUri, isRemote))
   else if (isRemote) terminal.say('or use --paste')
   const stopPasting = pastes ? takePastedUrls(client, started, terminal) : undefined
   // A prompt shows by itself how long it has waited.
@@ -132,32 +139,35 @@ const helpToBrowser = async (
   }
 }
 
-const showUrl = (started: StartedLogin, terminal: Terminal): void => {
-  if (terminal.json) terminal.printJsonLine(started)
-  else
-    terminal.warn(
-      `open this page to log in to ${plainLine(started.provider)}:\n\n  ${plainLine(started.authorizationUrl)}\n`,
-    )
+const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Terminal): void => {
+  if (terminal.json) {
+    terminal.printJsonLine(started)
+    return
+  }
+  const provider = plainLine(started.provider)
+  const what = opensBrowser
+    ? `your browser opens to log in to ${provider}; if it does not, open this page:`
+    : `open this page to log in to ${provider}:`
+  terminal.warn(`${what}\n\n  ${plainLine(started.authorizationUrl)}\n`)
 }
 
-const openPage = async (authorizationUrl: string, terminal: Terminal): Promise<void> => {
-  if (!isSafeToOpen(authorizationUrl)) return
-  const tell = () => terminal.say('no browser could be opened here: open the page yourself')
-  if (hasBrowser(process.platform, process.env)) await openBrowser(authorizationUrl, tell)
-  else tell()
+/** Nothing answers there on another machine: the page does not load, but its address is all it takes. */
+const howToPaste = (redirectUri: string, isRemote: boolean): string => {
+  const first = `${isRemote ? 'or ' : ''}log in, then paste the address that the browser ends at`
+  return `${first}, and press Enter;\nthe page need not load: ${plainLine(redirectUri)}?...`
 }
 
 /** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
 const wayBack = (redirectUri: string): string => {
   const { port } = new URL(redirectUri)
   const place = { user: userInfo().username, hostname: hostname() }
-  return `your browser is on another machine: run this there first, to find the way back\n\n  ${tunnelCommand(port, process.env, place)}\n`
+  return `your browser is on another machine; run this there first, for its way back:\n\n  ${tunnelCommand(port, process.env, place)}\n`
 }
 
 /** Holds a request open until the login has an outcome; nothing is polled. */
 const untilSettled = async (
   client: Client,
-  { loginId }: Pick<StartedLogin, 'loginId'>,
+  { loginId, provider }: Pick<StartedLogin, 'loginId' | 'provider'>,
   signal: AbortSignal,
 ): Promise<Login | 'cancelled'> => {
   const path = `/oauth/logins/${encodeURIComponent(loginId)}`
@@ -167,10 +177,20 @@ const untilSettled = async (
       if (now.status !== 'pending') return now
     }
   } catch (error) {
-    if (!signal.aborted) throw error
+    if (!signal.aborted) throw lostLogin(error, provider)
     return await cancel(client, path)
   }
 }
+
+/** A daemon that was killed, or another that came after it, knows nothing of this login. */
+const lostLogin = (error: unknown, provider: string): unknown =>
+  error instanceof DoorwardError &&
+  (error.code === 'daemon-unreachable' || error.code === 'login-not-found')
+    ? new DoorwardError(error.code, `the daemon ended while the login to ${provider} waited`, {
+        cause: error,
+        hint: `doorward oauth login ${provider}`,
+      })
+    : error
 
 /** Too late is too late: a login whose tokens are being written is done, and said to be. */
 const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {

@@ -24,7 +24,8 @@ export const logout = async (
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
     // Code 4 means "log in first"; nobody who logs out wants to.
-    reportError(error, terminal.json)
+    const { code, message, hint = 'doorward oauth list' } = error
+    reportError(new DoorwardError(code, message, { hint }), terminal.json)
     process.exitCode = exitFailed
   }
   if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)

@@ -2,6 +2,7 @@ import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import { providerNameOf } from './provider-name.ts'
 import { withDaemon } from './reach-daemon.ts'
+import { duration } from './show-time.ts'
 
 export type TokenOptions = {
   /** Seconds. */
@@ -22,6 +23,10 @@ export const printToken = async (
   const answer = await withDaemon(context, async (client) =>
     accessTokenOf(client, provider, minValidity),
   )
+  const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
+  // The daemon gives what the provider gives: some have no token that lives so long.
+  if (minValidity !== undefined && left < minValidity * 1000)
+    terminal.say(`warning: this token of ${provider} is valid for ${duration(left)} only`)
   if (terminal.json) terminal.printJson(answer)
   else terminal.print(answer.accessToken)
 }

@@ -1,4 +1,8 @@
-/** Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one. */
+/**
+ * Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one.
+ * `AbortSignal.any` with an `AbortSignal.timeout` is none: nothing holds the latter, and once the garbage
+ * collector has taken it the time never ends (seen with Node 20).
+ */
 export const withTimeLimit = async <Result>(
   limitMs: number,
   signal: AbortSignal,

@@ -81,6 +81,9 @@ export const acceptDelivery = async (
     ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
   })
 
+  const countRate = () => {
+    if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+  }
   const usualText = wantsEmptyAnswer(scheme, headers['content-type']) ? '' : undefined
   const answer = (id: string, status: Status, text = usualText): Accepted =>
     text === undefined ? { id, status } : { id, status, text }
@@ -95,13 +98,16 @@ export const acceptDelivery = async (
       size = body.bytes.length
       stage = 'verify'
       const verified = verifyOrExamine(body.bytes, headersDistinct, webhook, now, examine)
-      if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+      const isSigned = webhook.verifier !== 'none'
+      const isTimeInBody = isSigned && scheme.bodyTimestamp !== undefined
+      if (!isTimeInBody) countRate()
       stage = 'parse'
       const payload = parse(verified, headers, scheme.name === 'slack')
-      const isSigned = webhook.verifier !== 'none'
-      if (isSigned && scheme.bodyTimestamp !== undefined) {
+      if (isTimeInBody) {
         stage = 'verify'
         checkBodyTimestamp(payload, scheme, now)
+        // Not before: old deliveries that somebody sends again must not use up what the sender may send.
+        countRate()
       }
       const { signedId } = verified
       deliveryId = deliveryIdOf(scheme, headersDistinct, { payload, signedId, isSigned })

@@ -86,6 +86,29 @@ describe('cli: oauth login', () => {
     )
   })
 
+  it('says what the app must allow when the client is a new one', async () => {
+    const line =
+      /^if it shows an error: check the client id, and that the app may redirect to\n\n {2}http:\/\/127\.0\.0\.1:53174\/callback$/m
+    assert.match((await loggedIn(authorized, {}, ['--client-id', 'c'])).stderr, line)
+    assert.doesNotMatch((await loggedIn(authorized)).stderr, line)
+    assert.doesNotMatch((await loggedIn(authorized, {}, ['--client-id', 'c', '-q'])).stderr, line)
+  })
+
+  it('says that the login is gone when the daemon was killed', async () => {
+    const server = await startLoginServer(['open'], {
+      waiting: (response) => response.socket?.destroy(),
+    })
+    const { code, stderr } = await run(['oauth', 'login', 'github', '--no-browser'], {
+      home: server.home,
+    })
+    await server.close()
+    assert.equal(code, 3)
+    assert.match(
+      stderr,
+      /^doorward: the daemon ended while the login to github waited\nhint: doorward oauth login github$/m,
+    )
+  })
+
   it('says that it is done when Ctrl-C comes too late', async function () {
     if (process.platform === 'win32') return this.skip()
     const tooLate = { code: 'login-not-pending', detail: 'this login is saving' }

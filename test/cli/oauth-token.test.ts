@@ -20,6 +20,8 @@ describe('cli: oauth token', () => {
           { code: 'provider-unavailable', detail: 'away does not answer', hint: 'wait' },
         ],
       },
+      short: { expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
+      never: { expiresAt: null },
       two: { accessToken: 'one\nGIT=two' },
       none: { accessToken: '' },
     })
@@ -59,6 +61,18 @@ describe('cli: oauth token', () => {
       assert.equal(last?.path, `/oauth/tokens/github/access${query}`)
       assert.equal(last?.userAgent, `doorward-cli/${version} (oauth token)`)
     }
+  })
+
+  it('says when the provider has no token that lives so long', async () => {
+    const long = await token('short', '--min-validity', '2h')
+    assert.deepEqual([long.code, long.stdout], [0, `${tokenOf('short')}\n`])
+    assert.match(long.stderr, /^warning: this token of short is valid for 59m \d+s only\n$/)
+    for (const args of [
+      ['short'],
+      ['short', '--min-validity', '2h', '-q'],
+      ['never', '--min-validity', '2h'],
+    ])
+      assert.equal((await token(...args)).stderr, '')
   })
 
   it('ends with 4 and the command to run when a login is needed', async () => {

@@ -261,6 +261,7 @@ describe('cli: oauth', () => {
 
   it('ends with 1 when not logged in, and asks to forget the client only with --forget', async () => {
     const problem = { code: 'not-logged-in', detail: 'not logged in to github' }
+    const shown = { ...problem, hint: 'doorward oauth list' }
     const server = await startContractServer(() => [404, problem])
     const plain = await run(['oauth', 'logout', 'github'], { home: server.home })
     const forgetting = await run(['oauth', 'logout', 'github', '--forget', '--json'], {
@@ -270,7 +271,7 @@ describe('cli: oauth', () => {
     assert.equal(plain.code, 1)
     assert.match(plain.stderr, /not logged in to github/)
     assert.equal(forgetting.code, 1)
-    assert.deepEqual(JSON.parse(forgetting.stderr), problem)
+    assert.deepEqual(JSON.parse(forgetting.stderr), shown)
     assert.deepEqual(
       server.calls.map(({ path }) => path),
       ['/oauth/tokens/github', '/oauth/tokens/github?forget=true'],

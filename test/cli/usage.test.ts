@@ -30,13 +30,28 @@ describe('cli: usage', () => {
     assert.match(stdout, /--no-start/)
   })
 
+  it('keeps help within 80 columns', async () => {
+    for (const name of ['login', 'list', 'logout', 'token', 'exec', 'git-credential']) {
+      const { stdout } = await run(['oauth', name, '--help'])
+      assert.deepEqual(
+        stdout.split('\n').filter((line) => line.length > 80),
+        [],
+        name,
+      )
+    }
+  })
+
   const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['an unknown command, with the nearest', ['evnts'], /unknown command 'evnts'\nhint: .*events/],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
     ['an unknown option, with the nearest', ['events', '--folow'], /'--folow'\nhint: .*--follow/],
     ['a group without a command', ['daemon'], /a command is missing/],
-    ['a missing argument', ['oauth', 'login'], /missing required argument 'provider'/],
+    [
+      'a missing argument, with the help of the command',
+      ['--no-color', 'oauth', 'login'],
+      /missing required argument 'provider'\nhint: doorward oauth login --help/,
+    ],
     ['an argument too many', ['config', 'path', 'x'], /too many arguments/],
     ['a limit that is no number', ['events', '--limit', 'ten'], /from 1 to 999999/],
     ['an option without its value', ['status', '--home'], /argument missing/],

@@ -64,8 +64,8 @@ providers:
       assert.match(stderr, /not logged in to mine\nhint: doorward oauth login mine\n/)
     }
     const unknown = await cli(['oauth', 'token', 'no-such'])
-    assert.equal(unknown.code, 4)
-    assert.match(unknown.stderr, /no-such\nhint: known providers: /)
+    assert.equal(unknown.code, 1)
+    assert.match(unknown.stderr, /there is no provider no-such\nhint: known: /)
   })
 
   it('comes by a pasted address as well as by the browser', async () => {

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readFile,
+  readdir,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../../shared/errors.ts'
 import { writeWhole } from '../../shared/write-whole.ts'
@@ -17,6 +27,31 @@ describe('a file that is written whole', () => {
     await writeWhole(path, 'two ü')
     assert.equal(await readFile(path, 'utf8'), 'two ü')
     if (process.platform !== 'win32') assert.equal((await stat(path)).mode & 0o777, 0o600)
+  })
+
+  it('is on the disk before it takes its place, and the folder with it afterwards', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const folder = await temporaryFolder()
+    const path = join(folder, 'file')
+    await writeWhole(path, 'old')
+    const handle = await open(path)
+    await handle.close()
+    const prototype = Object.getPrototypeOf(handle) as FileHandle
+    const sync: unknown = Reflect.get(prototype, 'sync')
+    assert.ok(typeof sync === 'function')
+    const seen: string[] = []
+    prototype.sync = async function (this: FileHandle) {
+      const what = (await this.stat()).isDirectory() ? 'folder' : 'file'
+      seen.push(`${what} while it says ${await readFile(path, 'utf8')}`)
+      await Reflect.apply(sync, this, [])
+    }
+    try {
+      await writeWhole(path, 'new')
+    } finally {
+      Reflect.set(prototype, 'sync', sync)
+    }
+    assert.deepEqual(seen, ['file while it says old', 'folder while it says new'])
+    return undefined
   })
 
   it('is for its owner alone again after it was open to others', async function () {

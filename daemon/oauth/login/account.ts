@@ -5,6 +5,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 import { textOf } from '../provider/shown-text.ts'
+import { withTimeLimit } from '../time-limit.ts'
 
 /** For all that is asked: a name is not worth a longer wait of the person at the browser. */
 const timeoutMs = 20_000
@@ -15,11 +16,20 @@ const timeoutMs = 20_000
  */
 export const findAccount = async (
   grant: Grant,
-  { server }: Endpoints,
-  { identify, apiUrl }: { readonly identify: Dialect['identify']; readonly apiUrl?: string },
+  endpoints: Endpoints,
+  api: Api,
   ended: AbortSignal,
+): Promise<Account | null> =>
+  withTimeLimit(timeoutMs, ended, (signal) => askForAccount(grant, endpoints, api, signal))
+
+type Api = { readonly identify: Dialect['identify']; readonly apiUrl?: string }
+
+const askForAccount = async (
+  grant: Grant,
+  { server }: Endpoints,
+  { identify, apiUrl }: Api,
+  signal: AbortSignal,
 ): Promise<Account | null> => {
-  const signal = AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)])
   const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint

@@ -51,8 +51,7 @@ export const createAnswerCallback = ({ listener, render, finish }: Parts) => {
       const [path, query = ''] = splitOnce(request.url ?? '', '?')
       const result = results.get(path)
       if (path !== '/callback' && !result) return { status: 404, page: undefined }
-      if (request.method !== 'GET')
-        return { status: 405, page: undefined, headers: { allow: 'GET' } }
+      if (request.method !== 'GET') return { status: 400, page: undefined }
       checkNavigation(request)
       return result?.answer ?? (await finishAndRedirect(new URLSearchParams(query), host))
     } catch (error) {

@@ -13,7 +13,10 @@ import { nextPace, paceOf, waitMsOf } from './poll-pace.ts'
 import type { Wait } from './wait.ts'
 
 export type DeviceLogins = {
-  readonly start: (who: DeviceClient, scopes: readonly string[]) => Promise<StartedDeviceLogin>
+  readonly start: (
+    who: DeviceClient & Pick<Attempt, 'typedClient'>,
+    scopes: readonly string[],
+  ) => Promise<StartedDeviceLogin>
   /** Resolves when no provider is being asked any more; to be called when all logins have ended. */
   readonly close: () => Promise<void>
 }

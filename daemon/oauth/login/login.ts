@@ -22,6 +22,7 @@ import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
 import { resultPage } from './result-page.ts'
 import { type SaveParts, createSaveGrant } from './save-grant.ts'
+import { typedClient, withTypedClient } from './typed-client.ts'
 import { createUnfinished } from '../unfinished.ts'
 import { wait as waitByClock } from './wait.ts'
 
@@ -55,18 +56,21 @@ export const createLogins = (parts: Parts): Logins => {
 
   const start: Logins['start'] = async (request) => {
     const provider = findProvider(request.provider, gateway)
-    const client = await findClient(home, provider, env, request)
+    const { callback_port: port } = gateway.oauth
+    const client = await findClient(home, provider, env, request, port)
+    const known = await findClient(home, provider, env).catch(() => undefined)
+    const who = { provider, client, typedClient: typedClient(client, known) }
     const endpoints = await discover(provider, closing.signal)
     const scopes = request.scopes ?? provider.scopes
     if (request.device) {
-      const started = await devices.start({ provider, client, endpoints }, scopes)
+      const started = await devices.start({ ...who, endpoints }, scopes).catch((error: unknown) => {
+        if (!(error instanceof DoorwardError)) throw error
+        throw withTypedClient(error, provider.name, who.typedClient)
+      })
       log.info({ provider: provider.name }, 'login by device code started')
       return started
     }
-    const lease = await listener.open(
-      provider.redirectHost,
-      provider.callbackPort ?? gateway.oauth.callback_port,
-    )
+    const lease = await listener.open(provider.redirectHost, provider.callbackPort ?? port)
     if (closing.signal.aborted) {
       lease.release()
       throw new DoorwardError('stopping', 'the daemon is stopping')
@@ -75,8 +79,7 @@ export const createLogins = (parts: Parts): Logins => {
     const attempt: CodeAttempt = {
       kind: 'code',
       loginId: randomText(),
-      provider,
-      client,
+      ...who,
       endpoints,
       scopes,
       state: randomText(),
@@ -153,7 +156,9 @@ export const createLogins = (parts: Parts): Logins => {
       throw new DoorwardError('callback-invalid', 'no login waits for this answer')
     const { provider, scopes } = attempt
     const outcome = await complete(attempt, parameters)
-    return resultPage(provider.title, `doorward oauth login ${provider.name}`, outcome, scopes)
+    const options = outcome.status === 'authorized' ? '' : attempt.typedClient
+    const command = `doorward oauth login ${provider.name}${options}`
+    return resultPage(provider.title, command, outcome, scopes)
   }
 
   const paste = async (loginId: string, text: string): Promise<Login> => {

@@ -6,12 +6,15 @@ import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
 import { registerHint } from '../provider/token-refusal.ts'
+import { withTypedClient } from './typed-client.ts'
 
 /** What every login was started with, whichever way the person approves it. */
 type LoginStart = {
   readonly loginId: string
   readonly provider: Provider
   readonly client: Client
+  /** Options that name the client, as far as the next login would need them again. */
+  readonly typedClient: string
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
   /** Milliseconds since 1970. */
@@ -85,9 +88,10 @@ export const createPendingLogins = (
     })
   }
 
-  const settle = (attempt: Attempt, outcome: Outcome): Outcome => {
+  const settle = (attempt: Attempt, ended: Outcome): Outcome => {
     const entry = entryOf(attempt.loginId)
     if (entry.outcome) return entry.outcome
+    const outcome = withWayOut(attempt, ended)
     entry.outcome = outcome
     attempt.control.abort()
     clearTimeout(entry.timer)
@@ -113,8 +117,9 @@ export const createPendingLogins = (
   return {
     add(attempt: Attempt, now: number): void {
       const open = [...entries.values()].filter((entry) => !entry.outcome)
-      if (open.length >= maxPending && open[0])
-        cancelEntry(open[0], `more than ${maxPending} logins waited, and this was the oldest`)
+      const oldest = open.find(({ phase }) => phase !== 'saving')
+      if (open.length >= maxPending && oldest)
+        cancelEntry(oldest, `more than ${maxPending} logins waited, and this was the oldest`)
       const expire = () =>
         settle(attempt, {
           status: 'expired',
@@ -214,6 +219,11 @@ export const createPendingLogins = (
     },
   }
 }
+
+const withWayOut = ({ provider, typedClient: options }: Attempt, ended: Outcome): Outcome =>
+  ended.status === 'authorized'
+    ? ended
+    : { ...ended, error: withTypedClient(ended.error, provider.name, options) }
 
 /** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
 const expiredHint = (attempt: Attempt): string => {

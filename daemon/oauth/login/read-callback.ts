@@ -1,4 +1,5 @@
 import { DoorwardError } from '../../../shared/errors.ts'
+import { safeErrorCode } from '../provider/shown-text.ts'
 
 /** What the login knows that a callback must fit. */
 export type ExpectedCallback = {
@@ -51,12 +52,6 @@ const checkIssuer = (iss: string | null, { issuer, issuerRequired }: ExpectedCal
   if (iss !== null && iss !== issuer)
     throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider')
 }
-
-/** An error code that is safe to show: words of RFC 6749 section 5.2, never something like a token. */
-export const safeErrorCode = (text: unknown): string | undefined =>
-  typeof text === 'string' && /^[a-z]+(_[a-z]+)*$/.test(text) && text.length <= 48
-    ? text
-    : undefined
 
 const invalid = (why: string): DoorwardError =>
   new DoorwardError('callback-invalid', `this is not the answer a login waits for: ${why}`, {

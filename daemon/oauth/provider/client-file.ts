@@ -6,6 +6,7 @@ import { secretsOf } from '../../../shared/environment.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../shared/home.ts'
 import { syncFolder, writeWhole } from '../../../shared/write-whole.ts'
+import { clientUnknown } from './client-unknown.ts'
 import type { Provider } from './providers.ts'
 
 /** The OAuth client a login is made with; without a secret it is a public one. */
@@ -60,26 +61,21 @@ export const rememberedClient = async (
 /**
  * The client to use: what the request says, else gateway.yaml and its environment variable, else what
  * the last login used. A secret is only taken together with its own client id, and an empty one means
- * none. Throws `client-unknown` when nothing names a client.
+ * none. Throws `client-unknown` when nothing names a client: that tells a person how to get one, with
+ * the port that logins come back to where it is given.
  */
 export const findClient = async (
   home: Home,
   provider: Provider,
   env: NodeJS.ProcessEnv,
   request: Pick<StartLogin, 'clientId' | 'clientSecret'> = {},
+  callbackPort?: number,
 ): Promise<Client> => {
   const isComplete = request.clientId !== undefined && request.clientSecret !== undefined
   const remembered = isComplete ? undefined : await rememberedClient(home, provider.name)
   const sources = [request, configuredClient(provider, env), remembered ?? {}]
   const clientId = sources.find((source) => source.clientId)?.clientId
-  if (!clientId)
-    throw new DoorwardError(
-      'client-unknown',
-      `no OAuth client is known for ${provider.name}: a login needs the client id of your own app`,
-      {
-        hint: `doorward oauth login ${provider.name} --client-id ID, or set providers.${provider.name}.client_id in gateway.yaml`,
-      },
-    )
+  if (!clientId) throw clientUnknown(provider, callbackPort)
   const own = sources.filter((source) => !source.clientId || source.clientId === clientId)
   const clientSecret = own.find((source) => source.clientSecret !== undefined)?.clientSecret
   return { clientId, ...(clientSecret ? { clientSecret } : {}) }

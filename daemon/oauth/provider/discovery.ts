@@ -1,6 +1,7 @@
 import type { AuthorizationServer } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { withTimeLimit } from '../time-limit.ts'
 import { type EndpointName, askIssuer } from './ask-issuer.ts'
 import type { Provider } from './providers.ts'
 import { createShared } from './shared-request.ts'
@@ -42,10 +43,9 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
     if (old && now() < old.askAgainAt) return withEndpoints(provider, old.server)
     try {
       const server = await shared(issuer, signal, (ending) =>
-        askIssuer(
-          issuer,
-          old ? AbortSignal.any([ending, AbortSignal.timeout(patienceMs)]) : ending,
-        ),
+        old
+          ? withTimeLimit(patienceMs, ending, (limited) => askIssuer(issuer, limited))
+          : askIssuer(issuer, ending),
       )
       const endpoints = withEndpoints(provider, server)
       known.set(issuer, { server, askAgainAt: now() + keepMs })

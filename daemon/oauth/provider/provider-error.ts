@@ -5,7 +5,7 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { safeErrorCode } from '../login/read-callback.ts'
+import { safeErrorCode } from './shown-text.ts'
 import {
   type RefusedClient,
   isPassing,

@@ -108,7 +108,8 @@ const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const known = providerNames(gateway)
   const shown = isProviderName(name) ? ` ${name}` : ''
   const near = isProviderName(name) ? nearest(name, known) : undefined
+  // Another that is near may still not be meant: gitlab is only two letters from github.
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
-    hint: near ?? `known: ${known.join(', ')}; add others under providers: in gateway.yaml`,
+    hint: `${near ?? `known: ${known.join(', ')};`} add others under providers: in gateway.yaml`,
   })
 }

@@ -2,6 +2,7 @@ import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { createByteCollector } from '../../byte-collector.ts'
+import { withTimeLimit } from '../time-limit.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024
@@ -9,12 +10,14 @@ const maxAnswerBytes = 1024 * 1024
 /**
  * The options of every request to a provider: https, or http on loopback; no redirects; 30 s; an
  * answer of 1 MiB at most. A provider that cannot be reached, answers 5xx or asks to come back later
- * (429) is `provider-unavailable`.
+ * (429) is `provider-unavailable`. The limit is in milliseconds.
  */
-export const requestOptions = (endpoint: string, signal: AbortSignal) => ({
+export const requestOptions = (endpoint: string, signal: AbortSignal, limitMs = timeoutMs) => ({
   [allowInsecureRequests]: isLoopbackUrl(endpoint),
-  [customFetch]: fetchFromProvider,
-  signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  [customFetch]: async (url: string, init: RequestInit): Promise<Response> =>
+    withTimeLimit(limitMs, signal, (limited) =>
+      fetchFromProvider(url, { ...init, signal: limited }),
+    ),
 })
 
 const fetchFromProvider = async (url: string, init: RequestInit): Promise<Response> => {
@@ -122,7 +125,6 @@ export const askProvider = async (
       ...headers,
     },
     body: form ? new URLSearchParams(form) : json === undefined ? null : JSON.stringify(json),
-    signal: options.signal,
   })
   const body: unknown = await response.json().catch(() => undefined)
   const isObject = typeof body === 'object' && body !== null && !Array.isArray(body)

@@ -13,3 +13,9 @@ export const textOf = (value: unknown): string | undefined => {
     .replaceAll(/\p{Cs}/gu, '')
   return text === '' ? undefined : text
 }
+
+/** An error code that is safe to show: words of RFC 6749 section 5.2, never something like a token. */
+export const safeErrorCode = (text: unknown): string | undefined =>
+  typeof text === 'string' && /^[a-z]+(_[a-z]+)*$/.test(text) && text.length <= 48
+    ? text
+    : undefined

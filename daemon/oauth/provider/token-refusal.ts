@@ -1,6 +1,6 @@
 import { ResponseBodyError } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { safeErrorCode } from '../login/read-callback.ts'
+import { safeErrorCode } from './shown-text.ts'
 import type { Client } from './client-file.ts'
 import type { Provider } from './providers.ts'
 

@@ -18,7 +18,7 @@ const noticeableSkewMs = 5 * 60 * 1000
  * all of it; what they document, and what the record tells, narrows it down.
  */
 export const endCause = (
-  { name, title, dialect }: Pick<Provider, 'name' | 'title' | 'dialect'>,
+  { title, dialect }: Pick<Provider, 'title' | 'dialect'>,
   record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
   { now, providerTime, sentBefore }: End,
 ): string => {
@@ -31,22 +31,21 @@ export const endCause = (
     return 'Google ends a login after 7 days while the consent screen of its app is in testing: publish the app'
   if (providerTime !== undefined && Math.abs(providerTime - now) > noticeableSkewMs)
     return `the clock of this machine is ${minutes(Math.abs(providerTime - now))} ${providerTime > now ? 'behind' : 'ahead of'} that of ${title}: set it`
-  return documented[dialect](title, name)
+  return documented[dialect](title, age)
 }
 
 const minutes = (ms: number): string => `${Math.round(ms / 60_000)} minutes`
 
-const documented: Readonly<
-  Record<Provider['dialect'], (title: string, provider: string) => string>
-> = {
-  standard: (title) => `the access was revoked at ${title}, or the refresh token has expired`,
-  // https://developers.google.com/identity/protocols/oauth2#expiration
-  google: () =>
-    'the access was revoked at Google, the password was changed, it was not used for six months, or more than 100 logins were made with the same client',
-  // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
-  github: () =>
-    'the access was revoked at GitHub, the refresh token was not used for six months, or another program used it',
-  // https://docs.slack.dev/authentication/using-token-rotation
-  slack: () =>
-    'the access was revoked at Slack, the refresh token was not used for 30 days, or another program used it',
-}
+const documented: Readonly<Record<Provider['dialect'], (title: string, ageMs: number) => string>> =
+  {
+    standard: (title) => `the access was revoked at ${title}, or the refresh token has expired`,
+    // https://developers.google.com/identity/protocols/oauth2#expiration
+    google: (_, ageMs) =>
+      `the access was revoked at Google, the password was changed, ${ageMs > 180 * day ? 'it was not used for six months, ' : ''}or more than 100 logins were made with the same client`,
+    // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
+    github: () =>
+      'the access was revoked at GitHub, the refresh token was not used for six months, or another program used it',
+    // https://docs.slack.dev/authentication/using-token-rotation
+    slack: () =>
+      'the access was revoked at Slack, the refresh token was not used for 30 days, or another program used it',
+  }

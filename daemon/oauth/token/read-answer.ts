@@ -8,18 +8,26 @@ import type { Endpoints } from '../provider/discovery.ts'
 export const standardAnswer = async (
   response: Response,
   dialect: Dialect,
-  { isIssuerKnown }: Endpoints,
+  { isIssuerKnown }: Pick<Endpoints, 'isIssuerKnown'>,
 ): Promise<Response> => {
   const text = await response.text()
   const headers = new Headers(response.headers)
   const document = objectIn(text)
   if (!document) return new Response(text || null, { status: response.status, headers })
-  const { status, body } = dialect.normalise({ status: response.status, body: document })
+  const { status, body } = dialect.normalise({ status: response.status, body: said(document) })
   const { id_token: _, ...rest } = body
   // The library would take a challenge (RFC 6749 section 5.2 has one with 401) for all that was said.
   if (typeof body['error'] === 'string') headers.delete('www-authenticate')
   return new Response(JSON.stringify(isIssuerKnown ? body : rest), { status, headers })
 }
+
+/** Many servers write null, or an empty refresh token, where the standard leaves a field out. */
+const said = (document: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(document).filter(
+      ([name, value]) => value !== null && !(name === 'refresh_token' && value === ''),
+    ),
+  )
 
 const objectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
   try {

@@ -11,18 +11,30 @@ export const isRenewable = ({
 /**
  * When to renew an access token in the background, in milliseconds since 1970: `aheadMs` before its end,
  * or a third of its lifetime if that is less, and up to a tenth of that earlier by chance, so that many
- * tokens are not renewed at once. Undefined where it never ends or nothing can renew it.
+ * tokens are not renewed at once; but never sooner than 1 s after it came, whatever the provider says of
+ * its lifetime. Undefined where it never ends or nothing can renew it.
  */
 export const refreshTime = (
   record: Lifetime,
   aheadMs: number,
   random: number,
 ): number | undefined => {
-  const { expiresAt } = record
+  const { expiresAt, obtainedAt } = record
   if (expiresAt === null || !isRenewable(record)) return undefined
   const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
-  return Date.parse(expiresAt) - ahead * (1 + random / 10)
+  const wanted = Date.parse(expiresAt) - ahead * (1 + random / 10)
+  return Math.max(wanted, Date.parse(obtainedAt) + soonestMs)
 }
+
+const soonestMs = 1000
+const noticeableMs = 60_000
+
+/**
+ * True for a record that came at a time which is still to come: the clock was ahead then and has been set
+ * since, so that the end of the token is not known.
+ */
+export const isFromFuture = ({ obtainedAt }: Pick<Lifetime, 'obtainedAt'>, now: number): boolean =>
+  Date.parse(obtainedAt) > now + noticeableMs
 
 /** How long an access token was good for when it came; endless for one that never ends. */
 export const lifetimeMs = ({

@@ -96,6 +96,7 @@ export const createRefresh = (
     /** True while the newest tokens of a provider could not be written to the disk. */
     isUnsaved: (provider: string): boolean => unsaved.has(provider),
     unsaved: (provider: string): TokenRecord | undefined => unsaved.get(provider),
+    unsavedProviders: (): string[] => [...unsaved.keys()],
     /** Lets go of them: a login or logout has made them void. */
     forgetUnsaved: (provider: string): void => void unsaved.delete(provider),
   }

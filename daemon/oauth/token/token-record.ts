@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Account, TokenSummary } from '../../../shared/api.ts'
 import type { Grant } from './grant.ts'
 import { missingScopes } from './missing-scopes.ts'
-import type { Attempt } from '../login/pending.ts'
+import type { Client } from '../provider/client-file.ts'
+import type { Provider } from '../provider/providers.ts'
 
 /** One file in `tokens/`. Fields that a newer version wrote are kept. */
 export const tokenRecordSchema = z.looseObject({
@@ -30,9 +31,16 @@ export const tokenRecordSchema = z.looseObject({
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
+/** What a login asked for, and with which client. */
+type Asked = {
+  readonly provider: Pick<Provider, 'name'>
+  readonly client: Client
+  readonly scopes: readonly string[]
+}
+
 /** The record of a grant that was obtained at this time (milliseconds since 1970). */
 export const tokenRecordOf = (
-  { provider, client, scopes }: Pick<Attempt, 'provider' | 'client' | 'scopes'>,
+  { provider, client, scopes }: Asked,
   grant: Grant,
   account: Account | null,
   obtainedAt: number,

@@ -3,13 +3,20 @@ import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import type { Discover } from '../provider/discovery.ts'
-import { providerNames } from '../provider/providers.ts'
+import { findProvider } from '../provider/providers.ts'
 import { createAlarms } from './alarms.ts'
 import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { sentBefore } from './refresh-journal.ts'
-import { backoffMs, isRenewable, lifetimeMs, refreshTime, validityMs } from './refresh-time.ts'
+import {
+  backoffMs,
+  isFromFuture,
+  isRenewable,
+  lifetimeMs,
+  refreshTime,
+  validityMs,
+} from './refresh-time.ts'
 import { createTokenCache } from './token-cache.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -33,13 +40,18 @@ export type Tokens = {
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
   readonly start: () => Promise<void>
-  /** Waits for refreshes on their way, 10 s at most, so that no new token is lost. */
+  /**
+   * Waits for refreshes on their way, 10 s at most, and tries once more to write what the disk refused, so
+   * that no new token is lost.
+   */
   readonly close: () => Promise<void>
 }
 
 const defaultValidityMs = 60_000
 /** A token renewed so shortly ago is as fresh as it can be: many readers at once make one refresh. */
 const justNowMs = 1000
+/** How long a reader waits for a longer one while the stored token is still good. */
+const patienceMs = 5000
 const closeLimitMs = 10_000
 
 /*
@@ -57,7 +69,7 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
-  const { refresh, isUnsaved, unsaved, forgetUnsaved } = createRefresh(
+  const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
     inTurn,
@@ -90,15 +102,36 @@ export const createTokens = (
     if (stored && !isRenewable(stored)) throw needsLogin(stored)
     if (stored && before?.renewedTo === stored.accessToken && isRecent(before)) return stored
     try {
-      if (before?.error && Date.now() < before.askAgainAt) throw before.error
-      return await flight(provider)
+      if (before?.error && isTooSoon(before)) throw before.error
+      const started = flight(provider)
+      return await (stored && isValid ? inTime(started, stored) : started)
     } catch (error) {
-      if (stored && isValid && isPassing(error)) return stored
+      // New tokens that the disk refused have most likely ended the stored one.
+      if (stored && isValid && isPassing(error) && !isUnsaved(provider)) return stored
       throw error
     }
   }
 
-  const isRecent = ({ at }: Ended): boolean => Date.now() - at < justNowMs
+  /** A provider that takes its time keeps nobody from a token that is still good. */
+  const inTime = async (
+    started: Promise<TokenRecord>,
+    stored: TokenRecord,
+  ): Promise<TokenRecord> => {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<TokenRecord>((resolve) => {
+      timer = setTimeout(() => resolve(stored), patienceMs)
+    })
+    try {
+      return await Promise.race([started, patience])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  // A clock that was set back leaves times that are still to come: they hold nobody up.
+  const isRecent = ({ at }: Ended): boolean => Math.abs(Date.now() - at) < justNowMs
+  const isTooSoon = ({ at, askAgainAt }: Ended): boolean =>
+    at <= Date.now() && Date.now() < askAgainAt
 
   /** The refresh that is on its way for this provider, or a new one: one for all who wait. */
   const flight = (provider: string): Promise<TokenRecord> => {
@@ -160,7 +193,9 @@ export const createTokens = (
 
   const schedule = (provider: string, record: TokenRecord): void => {
     if (isClosed) return
-    alarms.set(provider, refreshTime(record, gateway.oauth.refresh_ahead, Math.random()))
+    const at = refreshTime(record, gateway.oauth.refresh_ahead, Math.random())
+    const isDue = at !== undefined && isFromFuture(record, Date.now())
+    alarms.set(provider, isDue ? Date.now() : at)
   }
 
   const alarms = createAlarms((provider) => {
@@ -169,10 +204,9 @@ export const createTokens = (
   })
 
   const unknownOrNotLoggedIn = (provider: string): DoorwardError => {
-    if (providerNames(gateway).includes(provider)) return notLoggedIn(provider)
-    return new DoorwardError('not-logged-in', `there is no login to ${provider}`, {
-      hint: `known providers: ${providerNames(gateway).join(', ')}`,
-    })
+    // Throws for a name that is none: who mistypes needs no login.
+    findProvider(provider, gateway)
+    return notLoggedIn(provider)
   }
 
   /** Providers whose refresh token was sent by a daemon that was killed before it saved the answer. */
@@ -220,6 +254,8 @@ export const createTokens = (
       for (const provider of await tokenProviders(home)) await takeUp(provider)
     },
     close: async () => {
+      // Who has made room on a full disk may well restart the daemon next.
+      for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
       isClosed = true
       alarms.close()
       const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
@@ -251,13 +287,13 @@ const isFreshEnough = (
 ): boolean => {
   const wanted = minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
   const left = validityMs(record, now)
+  if (isRenewable(record) && record.expiresAt !== null && isFromFuture(record, now)) return false
   return left > 0 && left >= wanted
 }
 
 /** What may be better the next time and says nothing of the token that is there. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof DoorwardError &&
-  !['needs-login', 'not-logged-in', 'home-unusable'].includes(error.code)
+  error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
 
 const knownError = (error: unknown): DoorwardError =>
   error instanceof DoorwardError

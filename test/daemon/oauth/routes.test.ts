@@ -45,6 +45,7 @@ describe('oauth routes', () => {
       const { body, ...answer } = await app.send('POST', '/oauth/start', sent)
       assert.deepEqual([answer.status, body.code], [status, code])
       assert.match(body.detail, detail)
+      if (code === 'client-unknown') assert.match(body.hint ?? '', /, then: doorward oauth login /)
     })
 
   it('takes nothing but plain application/json', async () => {

@@ -82,8 +82,8 @@ describe('callback listener', () => {
         }),
       }),
     ],
-    ['POST', 405, () => ({ url: callback.href, options: { method: 'POST' } })],
-    ['HEAD', 405, () => ({ url: callback.href, options: { method: 'HEAD' } })],
+    ['POST', 400, () => ({ url: callback.href, options: { method: 'POST' } })],
+    ['HEAD', 400, () => ({ url: callback.href, options: { method: 'HEAD' } })],
     [
       'a foreign Host',
       400,

@@ -161,10 +161,35 @@ describe('end of a login', () => {
     const page = await browse(authorizationUrl)
     assert.equal(page.status, 400)
     assert.match(page.text, /Compare both with the settings of the app/)
-    assert.match(textOf(page.text), /oauth login mine --client-secret-stdin/)
+    const again = 'doorward oauth login mine --client-id confidential --client-secret-stdin'
+    assert.ok(textOf(page.text).includes(`${again}\n`))
     const { error } = await app.ended(loginId)
     assert.equal(error?.code, 'provider-refused')
     assert.match(error?.message ?? '', /invalid_client/)
+    assert.ok(error?.hint?.endsWith(`, then: ${again}`), error?.hint)
+  })
+
+  it('names in its hint a client that nothing remembers yet, and no other', async () => {
+    await startApp({}, { client_id: undefined })
+    const hintOf = async (client: object): Promise<string | undefined> => {
+      server.answer = 'deny'
+      const { loginId, authorizationUrl } = await app.start({ provider: 'mine', ...client })
+      await browse(authorizationUrl)
+      return (await app.ended(loginId)).error?.hint
+    }
+    assert.equal(
+      await hintOf({ clientId: 'confidential', clientSecret: server.secret }),
+      'doorward oauth login mine --client-id confidential --client-secret-stdin',
+    )
+    assert.equal(
+      await hintOf({ clientId: 'public' }),
+      'doorward oauth login mine --client-id public',
+    )
+    server.answer = 'consent'
+    const { authorizationUrl } = await app.start({ provider: 'mine', clientId: 'public' })
+    await browse(authorizationUrl)
+    assert.equal(await hintOf({}), 'doorward oauth login mine')
+    assert.equal(await hintOf({ clientId: 'public' }), 'doorward oauth login mine')
   })
 
   it('fails, and says no success, when the tokens cannot be written', async () => {

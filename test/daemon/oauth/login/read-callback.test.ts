@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import {
-  readCallback,
-  readState,
-  safeErrorCode,
-} from '../../../../daemon/oauth/login/read-callback.ts'
+import { readCallback, readState } from '../../../../daemon/oauth/login/read-callback.ts'
+import { safeErrorCode } from '../../../../daemon/oauth/provider/shown-text.ts'
 
 const anyIssuer = { issuer: undefined, issuerRequired: false }
 const known = { issuer: 'https://id.example', issuerRequired: false }

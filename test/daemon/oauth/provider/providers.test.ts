@@ -12,6 +12,17 @@ const find = (name: string, entry?: object) =>
 const at = (path: string) => `https://id.example/${path}`
 
 describe('providers', () => {
+  it('says where others go, also when the name is near a known one', () => {
+    for (const [name, first] of [
+      ['gitlab', 'did you mean "github"?'],
+      ['keycloak', 'known: github, google, slack;'],
+    ] as const)
+      assert.throws(() => find(name), {
+        code: 'provider-unknown',
+        hint: `${first} add others under providers: in gateway.yaml, then: doorward daemon restart`,
+      })
+  })
+
   it('knows google, github and slack with the default scopes', () => {
     assert.deepEqual(providerNames(gatewayOf({})), ['github', 'google', 'slack'])
     assert.deepEqual(find('google').scopes, [

@@ -12,7 +12,7 @@ const causeOf = (
   end: Partial<End> = {},
 ): string =>
   endCause(
-    { name: 'mine', title: 'Mine', dialect },
+    { title: 'Mine', dialect },
     { obtainedAt: daysAgo(1), loggedInAt: daysAgo(30), ...record },
     { now, providerTime: now, sentBefore: undefined, ...end },
   )
@@ -41,7 +41,9 @@ describe('why a login has ended', () => {
   })
 
   it('is what the provider documents where nothing else is known', () => {
-    assert.match(causeOf('google'), /six months.*100 logins/)
+    assert.match(causeOf('google'), /password.*100 logins/)
+    assert.doesNotMatch(causeOf('google'), /six months/)
+    assert.match(causeOf('google', { loggedInAt: daysAgo(200) }), /six months/)
     assert.match(causeOf('github'), /six months/)
     assert.match(causeOf('slack'), /30 days/)
   })

@@ -50,6 +50,7 @@ describe('a refresh that fails', () => {
       gateway: {
         providers: {
           mine: {
+            issuer: provider.origin,
             authorization_endpoint: `${provider.origin}/authorize`,
             token_endpoint: `${provider.origin}/token`,
           },
@@ -93,6 +94,15 @@ describe('a refresh that fails', () => {
       assert.equal((await stored()).ended, undefined)
     })
   }
+
+  it('by a provider that takes its time keeps nobody from a token that is still good', async () => {
+    const waiting: ServerResponse[] = []
+    await startWith(30, (response) => void waiting.push(response))
+    const { status, body } = await ask()
+    assert.deepEqual([status, body.accessToken], [200, 'stored-access-token'])
+    for (const response of waiting) sendJson(response, 200, fresh('new-access-token'))
+    assert.equal((await ask('?min_validity=600')).body.accessToken, 'new-access-token')
+  })
 
   it('is asked again once the provider is back, and that is told', async () => {
     await startWith(-10, (response) => sendJson(response, 503, {}))
@@ -153,6 +163,39 @@ describe('a refresh that fails', () => {
     assert.match((await stored()).ended?.cause ?? '', /never arrived/)
   })
 
+  it('is none by an id token that a wrong clock makes look old: the new tokens are kept', async () => {
+    const part = (document: object) => Buffer.from(JSON.stringify(document)).toString('base64url')
+    const claims = { iss: 'https://elsewhere.example', aud: 'id', sub: 'u', iat: 1, exp: 2 }
+    await startWith(-10, (response) =>
+      sendJson(response, 200, {
+        ...fresh('new-access-token'),
+        refresh_token: 'new',
+        id_token: `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`,
+      }),
+    )
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+    assert.equal((await stored()).refreshToken, 'new')
+  })
+
+  for (const refreshToken of [null, ''])
+    it(`is none by an answer with ${JSON.stringify(refreshToken)} for what it leaves out`, async () => {
+      await startWith(-10, (response) =>
+        sendJson(response, 200, {
+          access_token: 'new-access-token',
+          token_type: 'bearer',
+          expires_in: null,
+          scope: null,
+          refresh_token: refreshToken,
+        }),
+      )
+      assert.equal((await ask()).body.accessToken, 'new-access-token')
+      const { scopes, ...record } = await stored()
+      assert.deepEqual(
+        [record.refreshToken, record.expiresAt, scopes],
+        ['stored-refresh-token', null, ['a']],
+      )
+    })
+
   it('keeps the old refresh token and scopes where the answer names none', async () => {
     await startWith(-10, (response) => sendJson(response, 200, fresh('new-access-token')))
     assert.equal((await ask()).body.accessToken, 'new-access-token')
@@ -160,25 +203,56 @@ describe('a refresh that fails', () => {
     assert.deepEqual([refreshToken, scopes], ['stored-refresh-token', ['a']])
   })
 
-  it('to save keeps the new tokens until the disk takes them', async () => {
+  describe('to save', () => {
     const away = () => `${home.tokens}.away`
-    await startWith(-10, (response) => {
+    const breakDisk = async () => {
+      // A file where the folder was stops anybody from writing, root too.
+      await rename(home.tokens, away())
+      await writeFile(home.tokens, '')
+    }
+    const mendDisk = async () => {
+      await unlink(home.tokens)
+      await rename(away(), home.tokens)
+    }
+    const breakWhileRenewing: TokenEndpoint = (response) => {
       void (async () => {
-        // A file where the folder was stops anybody from writing, root too.
-        await rename(home.tokens, away())
-        await writeFile(home.tokens, '')
+        await breakDisk()
         sendJson(response, 200, { ...fresh('new-access-token'), refresh_token: 'new' })
       })()
+    }
+
+    it('keeps the new tokens until the disk takes them', async () => {
+      await startWith(-10, breakWhileRenewing)
+      const refused = await ask()
+      assert.deepEqual([refused.status, refused.body.code], [500, 'home-unusable'])
+      assert.equal(JSON.stringify(refused.body).includes('new-access-token'), false)
+      await mendDisk()
+      await app.untilEvent(({ what }) => what === 'refresh')
+      assert.equal((await ask()).body.accessToken, 'new-access-token')
+      assert.equal((await stored()).refreshToken, 'new')
+      assert.equal(provider.requests.length, 1)
     })
-    const refused = await ask()
-    assert.deepEqual([refused.status, refused.body.code], [500, 'home-unusable'])
-    assert.equal(JSON.stringify(refused.body).includes('new-access-token'), false)
-    await unlink(home.tokens)
-    await rename(away(), home.tokens)
-    await app.untilEvent(({ what }) => what === 'refresh')
-    assert.equal((await ask()).body.accessToken, 'new-access-token')
-    assert.equal((await stored()).refreshToken, 'new')
-    assert.equal(provider.requests.length, 1)
+
+    it('gives out neither the new token nor the one that it has most likely ended', async () => {
+      await startWith(30, breakWhileRenewing)
+      assert.equal((await ask()).body.code, 'home-unusable')
+      await mendDisk()
+    })
+
+    it('writes the new tokens at the latest when the daemon stops', async () => {
+      await startWith(-10, breakWhileRenewing)
+      assert.equal((await ask()).body.code, 'home-unusable')
+      await mendDisk()
+      await app.oauth.close()
+      assert.equal((await stored()).refreshToken, 'new')
+    })
+  })
+
+  it('for want of a journal asks nobody, and leaves a token in service that is good', async () => {
+    await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
+    await mkdir(join(home.tokens, 'mine.json.refresh', 'in-the-way'), { recursive: true })
+    assert.equal((await ask()).body.accessToken, 'stored-access-token')
+    assert.equal(provider.requests.length, 0)
   })
 
   it('writes nothing of the provider’s answer to log and events', async () => {

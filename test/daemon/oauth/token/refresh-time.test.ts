@@ -27,6 +27,10 @@ describe('the time of a refresh', () => {
   it('comes up to a tenth earlier by chance, never later', () =>
     assert.equal(refreshTime(record(3600), 5 * minute, 1), start + 54.5 * minute))
 
+  for (const seconds of [0, 0.001, 1])
+    it(`is 1 s away at least for a token that lives ${seconds} s`, () =>
+      assert.equal(refreshTime(record(seconds), 5 * minute, 1), start + 1000))
+
   for (const [why, token] of [
     ['that never ends', record(null)],
     ['that nothing renews', { ...record(3600), refreshToken: undefined }],

@@ -34,6 +34,18 @@ describe('a token that is asked for', () => {
     const file = { ...(await record()), expiresAt: new Date(Date.now() - 1000).toISOString() }
     await writeFile(join(app.home.tokens, 'mine.json'), JSON.stringify(file))
   }
+  /** Makes the stored token one that came while the clock was a day ahead. */
+  const comeTomorrow = async (): Promise<void> => {
+    const day = 24 * 3_600_000
+    const file = await record()
+    const [obtainedAt, expiresAt] = [file.obtainedAt, file.expiresAt ?? ''].map((time) =>
+      new Date(Date.parse(time) + day).toISOString(),
+    )
+    await writeFile(
+      join(app.home.tokens, 'mine.json'),
+      JSON.stringify({ ...file, obtainedAt, expiresAt }),
+    )
+  }
   const ask = (query = '') => app.send<AccessToken>('GET', `${path}${query}`)
   const refreshes = () =>
     server.tokenRequests.filter((request) => request.get('grant_type') === 'refresh_token').length
@@ -45,6 +57,21 @@ describe('a token that is asked for', () => {
 
   describe('of an hour', () => {
     beforeEach(() => startWith(3600))
+
+    it('is renewed once where the clock was ahead when it came, for its end is not known', async () => {
+      await comeTomorrow()
+      assert.equal((await ask()).status, 200)
+      assert.equal((await ask()).status, 200)
+      assert.equal(refreshes(), 1)
+      assert.ok(Date.parse((await record()).obtainedAt) <= Date.now())
+    })
+
+    it('is renewed in the background where the clock was ahead when it came', async () => {
+      await comeTomorrow()
+      await app.oauth.start()
+      await server.untilTokenRequests(2)
+      assert.equal(refreshes(), 1)
+    })
 
     it('is the stored one, in the shape of the contract and never cached', async () => {
       const { status, headers, body } = await ask()

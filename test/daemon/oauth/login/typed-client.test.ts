@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'mocha'
+import { typedClient, withTypedClient } from '../../../../daemon/oauth/login/typed-client.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+
+describe('typed client', () => {
+  it('is what of the client nothing else knows', () => {
+    const known = { clientId: 'a', clientSecret: 's' }
+    assert.equal(typedClient({ clientId: 'a' }, undefined), ' --client-id a')
+    assert.equal(typedClient(known, undefined), ' --client-id a --client-secret-stdin')
+    assert.equal(typedClient(known, known), '')
+    assert.equal(typedClient({ clientId: 'a' }, known), '')
+    assert.equal(typedClient({ clientId: 'a', clientSecret: 't' }, known), ' --client-secret-stdin')
+    assert.equal(typedClient({ clientId: 'b' }, known), ' --client-id b')
+  })
+
+  it('shows no id that a shell would take for more', () =>
+    assert.equal(typedClient({ clientId: '$(id)' }, undefined), ' --client-id ID'))
+
+  const hintOf = (hint: string | undefined, options: string) =>
+    withTypedClient(new DoorwardError('provider-refused', 'no', { hint }), 'x', options).hint
+
+  it('stands in a hint that is to log in again, each option once', () => {
+    const both = ' --client-id a --client-secret-stdin'
+    const table = [
+      [undefined, ' --client-id a', 'doorward oauth login x --client-id a'],
+      ['doorward oauth login x', both, `doorward oauth login x${both}`],
+      [
+        'copy it, then: doorward oauth login x --client-secret-stdin',
+        both,
+        `copy it, then: doorward oauth login x${both}`,
+      ],
+      [
+        'doorward oauth login x --client-id ID',
+        both,
+        'doorward oauth login x --client-secret-stdin --client-id ID',
+      ],
+      [
+        'doorward oauth login x --device',
+        ' --client-id a',
+        'doorward oauth login x --client-id a --device',
+      ],
+    ] as const
+    for (const [hint, options, expected] of table) assert.equal(hintOf(hint, options), expected)
+  })
+
+  it('leaves every other hint as it is', () => {
+    for (const hint of ['try again later', 'doorward oauth login xy', 'doorward daemon logs'])
+      assert.equal(hintOf(hint, ' --client-id a'), hint)
+    assert.equal(hintOf('doorward oauth login x', ''), 'doorward oauth login x')
+    assert.equal(hintOf(undefined, ''), undefined)
+  })
+})
