@@ -2,13 +2,15 @@ import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
+import type { Deliveries } from './deliveries.ts'
 import type { KeptEvents } from './kept-events.ts'
 import type { AcceptedEvent } from './run-event.ts'
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that
  * did not get it. The prompt and the targets are those of the event; the agent of that name, and what
- * the targets need, are as configured now, since that is what a person has mended. Throws
+ * the targets need, are as configured now, since that is what a person has mended. Not when the sender's
+ * own repeat of it is waiting, running or done: it would run twice. Throws
  * `event-not-found`, `event-not-retryable`, `queue-full` or `stopping`.
  */
 export const retryEvent = (
@@ -16,6 +18,7 @@ export const retryEvent = (
   { config, runEvent }: Setup,
   events: EventStore,
   kept: KeptEvents<AcceptedEvent>,
+  deliveries: Deliveries,
 ): EventRecord => {
   const event = events.get(id)
   if (!event) throw eventNotFound()
@@ -25,6 +28,13 @@ export const retryEvent = (
     throw notRetryable(
       'its prompt is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
+    )
+  const { delivery } = accepted
+  const again = delivery && deliveries.eventOf(delivery, performance.now())
+  if (again !== undefined)
+    throw notRetryable(
+      `the sender has delivered it again, as ${again}`,
+      `doorward events show ${again}`,
     )
   const agent = config.agents.get(accepted.webhook.agentName)
   if (!agent)

@@ -84,6 +84,18 @@ webhooks:
     await configure(broken)
   })
 
+  it('is refused when the sender has delivered it again meanwhile, and that is not to run twice', async () => {
+    await configure(broken)
+    const { id } = await failed('/agent', 'again', 'r-7')
+    // Failed as well: nothing of this delivery has run to its end.
+    const second = await failed('/agent', 'again', 'r-7')
+    await configure('fails: { kind: echo }')
+    await retry(second.id)
+    assert.equal((await untilFinished(daemon, second.id)).state, 'done')
+    await refused(id, new RegExp(`delivered it again, as ${second.id}`))
+    await configure(broken)
+  })
+
   it('can fail again, and each try is counted', async () => {
     const { id } = await failed('/agent', 'x')
     for (const attempts of [2, 3]) {
