@@ -1,5 +1,7 @@
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
+import type { Agent } from '../../shared/config.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { isForModel } from '../../shared/webhook-definition.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -43,11 +45,20 @@ export const retryEvent = (
       'put it back into agents.yaml',
     )
   const isDelivery = event.stage === 'deliver' && event.result !== undefined
+  if (!isDelivery && isUnfencedFor(accepted.webhook, agent))
+    throw notRetryable(
+      `its prompt was made for an agent that is no language model, and ${accepted.webhook.agentName} is one now`,
+      'deliver it again from the sender, if the sender can do that',
+    )
   const webhook = { ...accepted.webhook, agent }
   runEvent.again(id, { ...accepted, webhook }, isDelivery ? event.result : undefined)
   const { prompt: _prompt, result: _result, ...record } = events.get(id) ?? event
   return record
 }
+
+/** True for a prompt whose values were put in for a program: a model would take them for instructions. */
+const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
+  values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
 
 const whyNot = ({ kind, state }: EventDetail): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'

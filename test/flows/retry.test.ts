@@ -153,6 +153,13 @@ webhooks:
     await refused(started?.id ?? '', /no event of a webhook/)
   })
 
+  it('is refused when its agent is a language model now, for which its prompt was not fenced', async () => {
+    const { id } = await failed('/agent', 'x')
+    await configure('fails: { kind: openai, base_url: "http://127.0.0.1:9/v1", model: m }')
+    await refused(id, /made for an agent that is no language model, and fails is one now/)
+    await configure(broken)
+  })
+
   it('is retried from the command line, with its answer or the reason why not', async () => {
     const { id } = await failed('/agent', 'from the cli')
     const options = { home: daemon.home }
