@@ -188,7 +188,7 @@ const serve = async (
         status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },
         events,
         stream,
-        retry: (id) => retryEvent(id, live.current(), events, kept),
+        retry: (id) => retryEvent(id, live.current(), events, kept, deliveries),
         shutdown: () => void stop(),
       }),
       tryOutRoutes({ current: live.current, learners, isOwnComment }),

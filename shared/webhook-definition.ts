@@ -171,12 +171,15 @@ const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
 
 const fencedLength = 4000
 
-/** Kinds of agent whose prompt a language model reads are fenced unless the entry says otherwise. */
+/** True for the kinds of agent whose prompt a language model reads. */
+export const isForModel = (kind: Agent['kind']): boolean => isCliKind(kind) || kind === 'openai'
+
+/** Prompts that a language model reads are fenced unless the entry says otherwise. */
 const valuesOf = (
   { event_text: given, max_value_length: maxLength }: WebhookEntry,
   { kind }: Agent,
 ): Webhook['values'] => {
-  const eventText = given ?? (isCliKind(kind) || kind === 'openai' ? 'fenced' : 'plain')
+  const eventText = given ?? (isForModel(kind) ? 'fenced' : 'plain')
   return {
     eventText,
     maxValueLength: maxLength ?? (eventText === 'fenced' ? fencedLength : undefined),

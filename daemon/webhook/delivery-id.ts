@@ -27,8 +27,8 @@ export const deliveryIdOf = (
   headers: SignatureHeaders,
   verified?: VerifiedDelivery,
 ): DeliveryId | undefined => {
-  if (verified?.signedId !== undefined && isPlain(verified.signedId))
-    return { id: verified.signedId, signed: true }
+  // However long it is: another header is the word of who sent it this time, and not of who signed it.
+  if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
     const id = fieldOf(verified.payload, deliveryId.body)
     if (typeof id === 'string' && isPlain(id)) return { id, signed: verified.isSigned }

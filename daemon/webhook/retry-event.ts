@@ -1,14 +1,18 @@
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
+import type { Agent } from '../../shared/config.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { isForModel } from '../../shared/webhook-definition.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
+import type { Deliveries } from './deliveries.ts'
 import type { KeptEvents } from './kept-events.ts'
 import type { AcceptedEvent } from './run-event.ts'
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that
  * did not get it. The prompt and the targets are those of the event; the agent of that name, and what
- * the targets need, are as configured now, since that is what a person has mended. Throws
+ * the targets need, are as configured now, since that is what a person has mended. Not when the sender's
+ * own repeat of it is waiting, running or done: it would run twice. Throws
  * `event-not-found`, `event-not-retryable`, `queue-full` or `stopping`.
  */
 export const retryEvent = (
@@ -16,6 +20,7 @@ export const retryEvent = (
   { config, runEvent }: Setup,
   events: EventStore,
   kept: KeptEvents<AcceptedEvent>,
+  deliveries: Deliveries,
 ): EventRecord => {
   const event = events.get(id)
   if (!event) throw eventNotFound()
@@ -26,6 +31,13 @@ export const retryEvent = (
       'its prompt is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
     )
+  const { delivery } = accepted
+  const again = delivery && deliveries.eventOf(delivery, performance.now())
+  if (again !== undefined)
+    throw notRetryable(
+      `the sender has delivered it again, as ${again}`,
+      `doorward events show ${again}`,
+    )
   const agent = config.agents.get(accepted.webhook.agentName)
   if (!agent)
     throw notRetryable(
@@ -33,11 +45,20 @@ export const retryEvent = (
       'put it back into agents.yaml',
     )
   const isDelivery = event.stage === 'deliver' && event.result !== undefined
+  if (!isDelivery && isUnfencedFor(accepted.webhook, agent))
+    throw notRetryable(
+      `its prompt was made for an agent that is no language model, and ${accepted.webhook.agentName} is one now`,
+      'deliver it again from the sender, if the sender can do that',
+    )
   const webhook = { ...accepted.webhook, agent }
   runEvent.again(id, { ...accepted, webhook }, isDelivery ? event.result : undefined)
   const { prompt: _prompt, result: _result, ...record } = events.get(id) ?? event
   return record
 }
+
+/** True for a prompt whose values were put in for a program: a model would take them for instructions. */
+const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
+  values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
 
 const whyNot = ({ kind, state }: EventDetail): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'

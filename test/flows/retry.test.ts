@@ -84,6 +84,18 @@ webhooks:
     await configure(broken)
   })
 
+  it('is refused when the sender has delivered it again meanwhile, and that is not to run twice', async () => {
+    await configure(broken)
+    const { id } = await failed('/agent', 'again', 'r-7')
+    // Failed as well: nothing of this delivery has run to its end.
+    const second = await failed('/agent', 'again', 'r-7')
+    await configure('fails: { kind: echo }')
+    await retry(second.id)
+    assert.equal((await untilFinished(daemon, second.id)).state, 'done')
+    await refused(id, new RegExp(`delivered it again, as ${second.id}`))
+    await configure(broken)
+  })
+
   it('can fail again, and each try is counted', async () => {
     const { id } = await failed('/agent', 'x')
     for (const attempts of [2, 3]) {
@@ -139,6 +151,13 @@ webhooks:
       await daemon.client.get<{ events: EventRecord[] }>('/events?state=done')
     ).events.filter(({ kind }) => kind === 'daemon')
     await refused(started?.id ?? '', /no event of a webhook/)
+  })
+
+  it('is refused when its agent is a language model now, for which its prompt was not fenced', async () => {
+    const { id } = await failed('/agent', 'x')
+    await configure('fails: { kind: openai, base_url: "http://127.0.0.1:9/v1", model: m }')
+    await refused(id, /made for an agent that is no language model, and fails is one now/)
+    await configure(broken)
   })
 
   it('is retried from the command line, with its answer or the reason why not', async () => {

@@ -46,6 +46,18 @@ describe('deliveryIdOf', () => {
       assert.deepEqual(deliveryIdOf(scheme(name), headers, verified), { id: 'a', signed: false })
     })
 
+  it('takes a signed id however long, and no header beside it', () => {
+    const signedId = 'm'.repeat(256)
+    const headers = { 'svix-id': [signedId], 'webhook-id': ['of whoever sends it again'] }
+    assert.deepEqual(
+      deliveryIdOf(scheme('standard-webhooks'), headers, { ...verified, signedId }),
+      {
+        id: signedId,
+        signed: true,
+      },
+    )
+  })
+
   it('reads no header that the scheme does not have', () => {
     for (const name of ['stripe', 'slack', 'github', 'sentry'] as const)
       assert.equal(
