@@ -1,6 +1,7 @@
 import { Router } from '@koa/router'
 import { explainSchema, learnSchema } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { nearest } from '../../shared/nearest.ts'
 import type { CommentMarks } from '../deliver/own-comment.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Setup } from '../setup.ts'
@@ -56,7 +57,7 @@ const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
     {
       hint: isOff
         ? 'remove enabled: false from its entry in webhooks.yaml'
-        : 'doorward webhook list shows those there are',
+        : (nearest(path, [...byPath.keys()]) ?? 'doorward webhook list shows those there are'),
     },
   )
 }
