@@ -1,7 +1,7 @@
 import type { EventRecord, EventState } from '../shared/api.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import { duration, moment } from './show-time.ts'
-import type { Cell } from './table.ts'
+import { type Cell, narrowed, tableLines } from './table.ts'
 import type { Style } from './terminal.ts'
 
 type Paint = (style: Style, text: string) => string
@@ -23,7 +23,7 @@ const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
 export const isFinished = (state: EventState): boolean =>
   !['accepted', 'queued', 'running', 'delivering'].includes(state)
 
-export const eventHeader = ['ID', 'TIME', 'STATE', 'WEBHOOK', 'AGENT', 'TOOK', 'WHAT']
+const eventHeader = ['ID', 'TIME', 'STATE', 'WEBHOOK', 'AGENT', 'TOOK', 'WHAT']
 
 /** The state with its mark, as a cell. */
 export const stateCell = (state: EventState, paint: Paint): Cell => {
@@ -41,6 +41,30 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   event.durations.agentMs === undefined ? '-' : duration(event.durations.agentMs),
   plainLine(whatOf(event)),
 ]
+
+/**
+ * Events as lines of a table. Where a terminal is too narrow to say what came of them, the duration and
+ * then the agent are left out: `events show` has both.
+ */
+export const eventLines = (
+  events: readonly EventRecord[],
+  now: Date,
+  paint: Paint,
+  { columns, header = false, atLeast }: Shape,
+): string[] => {
+  const all = events.map((event) => eventRow(event, now, paint))
+  if (header) all.unshift(eventHeader)
+  const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('AGENT')]
+  const shown = narrowed(all, columns, places, 30, atLeast)
+  return tableLines(shown.rows, columns, shown.atLeast)
+}
+
+type Shape = {
+  readonly columns: number | undefined
+  readonly header?: boolean
+  /** Widths of the columns but the last, for lines that are drawn one by one. */
+  readonly atLeast?: readonly number[]
+}
 
 /** What a person wants to know first: why it failed, else the answer. */
 const whatOf = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {

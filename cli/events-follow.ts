@@ -1,12 +1,11 @@
 import type { EventRecord } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Context } from './context.ts'
-import { eventRow } from './event-line.ts'
+import { eventLines } from './event-line.ts'
 import { openEventStream } from './event-stream.ts'
 import { findDaemon } from './find-daemon.ts'
 import { interruptSignal, pause } from './interrupt.ts'
 import { reachDaemon } from './reach-daemon.ts'
-import { tableLines } from './table.ts'
 
 const firstPauseMs = 500
 const longestPauseMs = 10_000
@@ -63,6 +62,6 @@ const printChange = (record: EventRecord, { terminal }: Context): void => {
     terminal.printJsonLine(record)
     return
   }
-  const cells = eventRow(record, new Date(), terminal.paint)
-  for (const line of tableLines([cells], terminal.columns, usualWidths)) terminal.print(line)
+  const shape = { columns: terminal.columns, atLeast: usualWidths }
+  for (const line of eventLines([record], new Date(), terminal.paint, shape)) terminal.print(line)
 }

@@ -4,6 +4,7 @@ import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
 import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
+import { sayTries } from './say-tries.ts'
 import { untilFinished } from './until-finished.ts'
 
 export type RetryOptions = { readonly wait?: boolean }
@@ -27,7 +28,8 @@ export const retryEvent = async (
         terminal.say(`${id} queued`)
         return id
       }
-      printFinished(await untilFinished(client, send, interruptSignal()), terminal)
+      const ended = await untilFinished(client, send, interruptSignal(), sayTries(terminal))
+      printFinished(ended, terminal)
       return
     }
     const record = await retry(client)

@@ -45,10 +45,14 @@ const fieldsOf = (event: EventDetail, terminal: Terminal): Cell[][] => {
     ...time('delivery took', deliverMs),
     ...event.targets.map(({ target, state, attempts, detail }) => [
       'target',
-      `${target}: ${state}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${detail}` : ''}`,
+      `${target}: ${state}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${reasonOf(target, detail)}` : ''}`,
     ]),
   ]
 }
+
+/** A reason that begins with the name of its target stands after that name. */
+const reasonOf = (target: string, detail: string): string =>
+  detail.startsWith(`${target} `) ? detail.slice(target.length + 1) : detail
 
 const printText = (name: string, text: string | undefined, terminal: Terminal): void => {
   if (text === undefined) return

@@ -2,9 +2,8 @@ import type { EventRecord } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { nearest } from '../shared/nearest.ts'
 import type { Context } from './context.ts'
-import { eventHeader, eventRow } from './event-line.ts'
+import { eventLines } from './event-line.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { tableLines } from './table.ts'
 
 export type EventsOptions = {
   readonly follow?: boolean
@@ -40,7 +39,7 @@ export const listEvents = async (
     terminal.say('nothing has come in yet')
     return
   }
-  const now = new Date()
-  const rows = answer.events.map((event) => eventRow(event, now, terminal.paint))
-  for (const line of tableLines([eventHeader, ...rows], terminal.columns)) terminal.print(line)
+  const shape = { columns: terminal.columns, header: true }
+  for (const line of eventLines(answer.events, new Date(), terminal.paint, shape))
+    terminal.print(line)
 }

@@ -51,7 +51,7 @@ const listed = (text: string, before: string[] = []): string[] => [...before, te
 
 /** `afterDashes` are the arguments after `--`, which may be those of another program. */
 const createProgram = (json: boolean, afterDashes: readonly string[] | undefined): Command => {
-  const program = new Command('doorward')
+  const program: Command = new Command('doorward')
     .description(
       'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
     )
@@ -63,7 +63,11 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .version(version, '--version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help for a command')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
+      visibleGlobalOptions: ({ parent }) => (parent ? [...program.options] : []),
+    })
     .exitOverride()
     .configureOutput({
       outputError: () => undefined,
@@ -71,7 +75,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed, 130 interrupted',
+      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
   program

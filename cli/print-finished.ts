@@ -1,10 +1,13 @@
 import type { EventDetail } from '../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
-import { plainLines } from '../shared/plain-text.ts'
+import { plainLine, plainLines } from '../shared/plain-text.ts'
 import { exitFailed } from './exit-code.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Prints the answer of an event that was waited for. Throws why it failed, or was dropped. */
+/**
+ * Prints the answer of an event that was waited for; for one that woke no agent, why on standard error.
+ * Throws why it failed, or was dropped.
+ */
 export const printFinished = (event: EventDetail, terminal: Terminal): void => {
   if (terminal.json) {
     terminal.printJson(event)
@@ -13,6 +16,8 @@ export const printFinished = (event: EventDetail, terminal: Terminal): void => {
   }
   // What the agent said is the answer even when a delivery failed afterwards.
   if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
+  if ((event.state === 'filtered' || event.state === 'duplicate') && event.detail !== undefined)
+    terminal.say(plainLine(event.detail))
   if (event.state === 'failed' || event.state === 'dropped')
     throw new DoorwardError(
       (event.code ?? 'internal') as ErrorCode,

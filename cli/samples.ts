@@ -41,6 +41,20 @@ const fullName = ({ sender, name }: Known): string => `${sender}:${name}`
 /** The names of the built-in payloads, sorted: `github:pull_request.opened`. */
 export const sampleNames = async (): Promise<string[]> => (await knownSamples()).map(fullName)
 
+/** The nearest name to one with or without its sender, or to the beginning of one. */
+const nearestSample = (wanted: string, names: readonly string[]): string | undefined => {
+  const begun = names.filter((name) =>
+    ['', ...sampleSenders.map((sender) => `${sender}:`)].some((from) =>
+      name.startsWith(`${from}${wanted}.`),
+    ),
+  )
+  if (begun.length > 0) return `did you mean ${begun.map((name) => `"${name}"`).join(' or ')}?`
+  return (
+    nearest(wanted, names) ??
+    sampleSenders.map((sender) => nearest(`${sender}:${wanted}`, names)).find(Boolean)
+  )
+}
+
 /** Reads a built-in payload. Throws `usage` with the nearest name for one that does not exist. */
 export const readSample = async (wanted: string): Promise<Sample> => {
   const samples = await knownSamples()
@@ -48,10 +62,7 @@ export const readSample = async (wanted: string): Promise<Sample> => {
   if (!sample) {
     const names = samples.map(fullName)
     throw new DoorwardError('usage', `there is no sample "${wanted}"`, {
-      hint:
-        nearest(wanted, names) ??
-        sampleSenders.map((from) => nearest(`${from}:${wanted}`, names)).find(Boolean) ??
-        `one of ${names.join(', ')}`,
+      hint: nearestSample(wanted, names) ?? 'doorward webhook send --sample lists them',
     })
   }
   const { sender, name, ending } = sample

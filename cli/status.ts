@@ -1,12 +1,12 @@
 import type { Status } from '../shared/api.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
-import { eventRow } from './event-line.ts'
+import { eventLines } from './event-line.ts'
 import { findDaemon } from './find-daemon.ts'
 import { duration } from './show-time.ts'
 import { type Cell, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
-import { webhookRow } from './webhook-list.ts'
+import { webhookLines } from './webhook-list.ts'
 
 /** One screen of everything. Looks, and starts nothing: throws `daemon-unreachable` when none runs. */
 export const showStatus = async (context: Context): Promise<void> => {
@@ -28,26 +28,21 @@ const printStatus = (status: Status, terminal: Terminal, now: Date): void => {
   if (status.publicUrl) terminal.print(`public at ${plainLine(status.publicUrl)}`)
   terminal.print(`queue: ${queue.running} running, ${queue.waiting} waiting`)
 
-  for (const { detail, hint } of status.problems) {
+  status.problems.forEach(({ detail, hint }, index) => {
     terminal.print(`${terminal.paint('yellow', '!')} ${plainLine(detail)}`)
-    terminal.print(`  ${plainLine(hint)}`)
-  }
-  printSection(
-    'Accounts',
-    status.providers.map((row) => providerRow(row, terminal)),
-    terminal,
-  )
+    // Several in one file are mended at once.
+    if (hint !== status.problems[index + 1]?.hint) terminal.print(`  ${plainLine(hint)}`)
+  })
+  const columns = terminal.columns === undefined ? undefined : terminal.columns - 2
+  const accounts = tableLines(status.providers.map((row) => providerRow(row, terminal)))
+  printSection('Accounts', accounts, terminal)
   printSection(
     'Webhooks',
-    status.webhooks.map((row) => webhookRow(row, now, terminal, 'secret: ')),
+    webhookLines(status.webhooks, now, terminal, { columns, secretLabel: 'secret: ' }),
     terminal,
   )
-  printSection(
-    'Recent events',
-    status.events.map((row) => eventRow(row, now, terminal.paint)),
-    terminal,
-    terminal.columns === undefined ? undefined : terminal.columns - 2,
-  )
+  const events = eventLines(status.events, now, terminal.paint, { columns })
+  printSection('Recent events', events, terminal)
 }
 
 const providerRow = (row: Status['providers'][number], terminal: Terminal): Cell[] => [
@@ -63,14 +58,8 @@ const providerRow = (row: Status['providers'][number], terminal: Terminal): Cell
   row.account?.name ?? '',
 ]
 
-/** With `columns` the rows are cut to so many; a URL is there to be copied and stays whole. */
-const printSection = (
-  title: string,
-  rows: readonly Cell[][],
-  terminal: Terminal,
-  columns?: number,
-): void => {
+const printSection = (title: string, lines: readonly string[], terminal: Terminal): void => {
   terminal.print(`\n${terminal.paint('bold', title)}`)
-  if (rows.length === 0) terminal.print('  none')
-  for (const line of tableLines(rows, columns)) terminal.print(`  ${line}`)
+  if (lines.length === 0) terminal.print('  none')
+  for (const line of lines) terminal.print(`  ${line}`)
 }

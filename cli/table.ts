@@ -33,6 +33,33 @@ export const tableLines = (
   })
 }
 
+/**
+ * The rows without the columns of these places, dropped in this order until the last column has room for
+ * `lastAtLeast` columns of the terminal; `atLeast` are widths as `tableLines` takes them, and come back
+ * without those of the dropped. Without `columns` all of them stay.
+ */
+export const narrowed = (
+  rows: readonly (readonly Cell[])[],
+  columns: number | undefined,
+  places: readonly number[],
+  lastAtLeast: number,
+  atLeast: readonly number[] = [],
+): { readonly rows: (readonly Cell[])[]; readonly atLeast: readonly number[] } => {
+  const widths = [...atLeast]
+  for (const row of rows)
+    for (const [index, cell] of row.slice(0, -1).entries())
+      widths[index] = Math.max(widths[index] ?? 0, widthOf(textOf(cell)))
+  const dropped = new Set<number>()
+  let room = widths.reduce((left, width) => left - width - 2, columns ?? Infinity)
+  for (const place of places) {
+    if (room >= lastAtLeast) break
+    dropped.add(place)
+    room += (widths[place] ?? 0) + 2
+  }
+  const stays = (_: unknown, index: number) => !dropped.has(index)
+  return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays) }
+}
+
 const textOf = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
 
 /** Cuts a text to so many columns; the last of them is then `…`. */
@@ -53,7 +80,8 @@ const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u
 const combining = /\p{Mn}/u
 
-const widthOf = (text: string): number => {
+/** Columns that a terminal draws a text in. */
+export const widthOf = (text: string): number => {
   let width = 0
   for (const character of text)
     width += combining.test(character) ? 0 : wide.test(character) ? 2 : 1

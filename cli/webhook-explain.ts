@@ -75,6 +75,7 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
     ...(filter.length === 0 ? [['filter', 'none: every delivery matches']] : []),
     ['outcome', outcomeOf(explanation)],
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
+    ...(agent.detail === undefined ? [] : [['', missingCell(agent.detail, terminal)]]),
     ...targets.map(({ target, parts, detail }, index) => [
       index === 0 ? 'targets' : '',
       `${target}: ${detail ?? partsText(parts)}`,
@@ -112,12 +113,19 @@ const conditionCell = (
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
 })
 
-const outcomeOf = ({ signature, matches, handshake, ownComment }: Explanation): string => {
+const missingCell = (detail: string, terminal: Terminal): Cell => ({
+  text: `✗ ${detail}`,
+  paint: (text) => terminal.paint('red', text),
+})
+
+const outcomeOf = ({ signature, matches, handshake, ownComment, agent }: Explanation): string => {
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
   if (ownComment)
     return `${then}it would be passed over: it is about a comment that doorward wrote itself`
+  if (matches && agent.detail !== undefined)
+    return `${then}it would be taken, and fail: the agent cannot run here`
   return matches ? `${then}the agent would run` : `${then}it would be filtered out`
 }
 

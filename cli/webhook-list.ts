@@ -1,8 +1,9 @@
 import type { WebhookSummary } from '../shared/api.ts'
+import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { moment } from './show-time.ts'
-import { type Cell, cut, tableLines } from './table.ts'
+import { type Cell, cut, tableLines, widthOf } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the webhook definitions with their URLs, and whether their secrets are set. */
@@ -19,24 +20,56 @@ export const listWebhooks = async (context: Context): Promise<void> => {
     terminal.say('no webhooks are defined\nhint: doorward config edit webhooks')
     return
   }
-  const now = new Date()
-  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'DELIVERS TO', 'URL']
-  const rows = answer.webhooks.map((webhook) =>
-    webhookRow(webhook, now, terminal).toSpliced(-1, 0, deliversTo(webhook)),
+  const shape = { columns: terminal.columns, withTargets: true }
+  for (const line of webhookLines(answer.webhooks, new Date(), terminal, shape))
+    terminal.print(line)
+}
+
+type Shape = {
+  readonly columns: number | undefined
+  /** Stands before the word on a secret. */
+  readonly secretLabel?: string
+  /** With a header, and where answers go. */
+  readonly withTargets?: boolean
+}
+
+/**
+ * Webhooks as lines of a table that ends with their URLs. Those are there to be copied and never cut:
+ * where a terminal is too narrow for them, each stands in a line of its own.
+ */
+export const webhookLines = (
+  webhooks: readonly WebhookSummary[],
+  now: Date,
+  terminal: Pick<Terminal, 'paint'>,
+  { columns, secretLabel = '', withTargets = false }: Shape,
+): string[] => {
+  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'DELIVERS TO']
+  const rows = webhooks.map((webhook) => [
+    ...webhookRow(webhook, now, terminal, secretLabel),
+    ...(withTargets ? [deliversTo(webhook)] : []),
+  ])
+  const urls = webhooks.map(({ enabled, url }) => (enabled ? url : 'disabled'))
+  const asOne = tableLines([
+    ...(withTargets ? [[...header, 'URL']] : []),
+    ...rows.map((row, index) => [...row, urls[index] ?? '']),
+  ])
+  if (columns === undefined || asOne.every((line) => widthOf(plainLine(line)) <= columns))
+    return asOne
+  const lines = tableLines([...(withTargets ? [header] : []), ...rows], columns)
+  const first = lines.length - rows.length
+  return lines.flatMap((line, index) =>
+    index < first ? [line] : [line, `  ${plainLine(urls[index - first] ?? '')}`],
   )
-  // The URL is there to be copied: it is never cut.
-  for (const line of tableLines([header, ...rows])) terminal.print(line)
 }
 
 const deliversTo = ({ deliverTo }: WebhookSummary): string =>
   cut(deliverTo.join(', '), 40) || 'nowhere'
 
-/** One webhook as a row of a table; `secretLabel` stands before the word on its secret. */
-export const webhookRow = (
+const webhookRow = (
   webhook: WebhookSummary,
   now: Date,
-  terminal: Terminal,
-  secretLabel = '',
+  terminal: Pick<Terminal, 'paint'>,
+  secretLabel: string,
 ): Cell[] => [
   webhook.path,
   webhook.agent,
@@ -46,5 +79,4 @@ export const webhookRow = (
     paint: (text) => terminal.paint(webhook.secret === 'set' ? 'green' : 'red', text),
   },
   webhook.lastEventAt ? moment(webhook.lastEventAt, now) : '-',
-  webhook.enabled ? webhook.url : 'disabled',
 ]

@@ -11,6 +11,7 @@ import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readInput } from './read-input.ts'
 import { readSample, sampleNames } from './samples.ts'
+import { sayTries } from './say-tries.ts'
 import type { Terminal } from './terminal.ts'
 import { untilFinished } from './until-finished.ts'
 import { webhookAt } from './webhook-at.ts'
@@ -52,7 +53,8 @@ export const sendWebhook = async (
       terminal.say(`${posted.id} ${posted.status}`)
       return posted.id
     }
-    printFinished(await untilFinished(client, send, interruptSignal()), terminal)
+    const ended = await untilFinished(client, send, interruptSignal(), sayTries(terminal))
+    printFinished(ended, terminal)
   })
 }
 

@@ -11,8 +11,11 @@ export type Job = {
   readonly agentConcurrency: number
   /** What it holds in memory while it waits. */
   readonly bytes: number
-  /** Never rejects. The signal says that the daemon cannot wait any longer. */
-  readonly run: (signal: AbortSignal) => Promise<void>
+  /**
+   * Never rejects. The signal says that the daemon cannot wait any longer; `agentIsDone` that what is left
+   * needs no agent, so that the next job may have it.
+   */
+  readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
   /**
    * Called instead of `run` when the daemon stops before the turn comes; and after it, when a job that
    * was told to stop does not end and the daemon goes without it.
@@ -40,6 +43,9 @@ export type Queue = {
   readonly abort: () => void
 }
 
+/** Jobs that go on without their agent, at most; more keep it, so that no flood of answers piles up. */
+const maxWithoutAgent = 16
+
 /** First in, first out per agent; agents share the global limit in the order their jobs came. */
 export const createQueue = ({
   budget,
@@ -61,7 +67,7 @@ export const createQueue = ({
   const pump = () => {
     pumpScheduled = false
     for (let job = nextJob(); job; job = nextJob()) start(job)
-    if (waiting === 0 && running === 0) whenIdle?.()
+    if (waiting === 0 && runningJobs.size === 0) whenIdle?.()
   }
   const schedulePump = () => {
     if (pumpScheduled) return
@@ -89,10 +95,21 @@ export const createQueue = ({
     runningJobs.add(job)
     runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 0) + 1)
     budget.giveBack(job.bytes)
-    void job.run(stop.signal).finally(() => {
+    let hasAgent = true
+    const freeAgent = () => {
+      if (!hasAgent) return
+      hasAgent = false
       running -= 1
-      runningJobs.delete(job)
       runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
+      schedulePump()
+    }
+    const agentIsDone = () => {
+      // What runs with an agent, and without one.
+      if (runningJobs.size - running < maxWithoutAgent) freeAgent()
+    }
+    void job.run(stop.signal, agentIsDone).finally(() => {
+      freeAgent()
+      runningJobs.delete(job)
       schedulePump()
     })
   }
@@ -135,7 +152,7 @@ export const createQueue = ({
       waiting += 1
       schedulePump()
     },
-    counts: () => ({ waiting, running }),
+    counts: () => ({ waiting, running: runningJobs.size }),
     resize: (limits) => {
       ;({ maxEvents, concurrency } = limits)
       schedulePump()

@@ -156,6 +156,8 @@ export const explanationSchema = z.strictObject({
     name: z.string(),
     kind: z.string(),
     argv: z.array(z.string()).optional(),
+    /** Why it could not run here. */
+    detail: z.string().optional(),
   }),
   /** The messages each target would get, if the agent answered with the prompt. */
   targets: z.array(

@@ -1,6 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
+import type { Agent } from './agent-schema.ts'
+import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
 import type { Warning } from './config-warnings.ts'
 import type { Config } from './load-config.ts'
 
@@ -37,21 +38,30 @@ export const missingPrograms = async (
   )
   const found = await Promise.all(
     [...used].map(async ([agentName, agent]): Promise<Warning[]> => {
-      if (!isCliKind(agent.kind)) return []
-      const { program, install } = agentClis[agent.kind]
-      const own = 'env' in agent ? agent.env?.['PATH'] : undefined
-      if (await findProgram(program, own ?? env['PATH'] ?? env['Path'] ?? '', env['PATHEXT']))
-        return []
+      const missing = await missingProgram(agent, env)
+      if (!missing) return []
       return [
         {
           code: 'agent-program-missing',
-          detail: `agent ${agentName} needs the program ${program}, which is not on PATH`,
-          hint: `install it with: ${install}`,
+          detail: `agent ${agentName} needs the program ${missing.program}, which is not on PATH`,
+          hint: `install it with: ${missing.install}`,
         },
       ]
     }),
   )
   return found.flat()
+}
+
+/** The program that this agent needs and that is not on its PATH, with what installs it. */
+export const missingProgram = async (
+  agent: Agent,
+  env: NodeJS.ProcessEnv,
+): Promise<Pick<AgentCli, 'program' | 'install'> | undefined> => {
+  if (!isCliKind(agent.kind)) return undefined
+  const { program, install } = agentClis[agent.kind]
+  const own = 'env' in agent ? agent.env?.['PATH'] : undefined
+  const path = own ?? env['PATH'] ?? env['Path'] ?? ''
+  return (await findProgram(program, path, env['PATHEXT'])) ? undefined : { program, install }
 }
 
 /** Where a program lies on this search path, or undefined. */

@@ -140,6 +140,6 @@ const failureOf = (
   return new DeliveryFailed(
     'later',
     `${target} cannot be reached${timedOut ? ' in time' : shown}`,
-    { hint: 'check the network' },
+    { hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network' },
   )
 }

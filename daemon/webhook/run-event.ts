@@ -68,9 +68,9 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt),
-      run: async (signal) => {
+      run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
-        const ended = await runToEnd({ id, event, answer, queuedMs, signal, change })
+        const ended = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
         if (isOver) return
         end(ended)
         const { state, stage } = ended

@@ -22,6 +22,8 @@ export type Run = {
   readonly queuedMs: number
   readonly signal: AbortSignal
   readonly change: (changes: EventChanges, result?: string) => void
+  /** A target that is slow or down keeps nobody else from the agent. */
+  readonly agentIsDone: () => void
 }
 
 /** Takes one event through its agent to its targets. Never rejects; resolves with how it ended. */
@@ -80,6 +82,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       }
       const text = answer ?? (await askAgent(run, durations))
       stage = 'deliver'
+      run.agentIsDone()
       const results = await timed(durations, 'deliverMs', bringToTargets(run, text, earlier))
       return { ...deliveredEnd(results), durations: { ...durations } }
     } catch (error) {

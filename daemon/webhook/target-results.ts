@@ -38,7 +38,7 @@ export const deliveredEnd = (
 ): Pick<EventRecord, 'targets' | 'state' | 'stage' | 'code' | 'detail'> => {
   const failed = targets.find(({ state }) => state === 'failed')
   if (!failed) return { state: 'done', targets }
-  const detail = `${failed.target}: ${failed.detail ?? 'not delivered'}`
-  const { code = 'delivery-failed' } = failed
+  const { target, code = 'delivery-failed', detail: reason = 'not delivered' } = failed
+  const detail = reason.startsWith(target) ? reason : `${target}: ${reason}`
   return { state: 'failed', stage: 'deliver', code, detail, targets }
 }

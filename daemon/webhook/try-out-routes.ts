@@ -1,6 +1,8 @@
 import { Router } from '@koa/router'
 import { explainSchema, learnSchema } from '../../shared/api.ts'
+import { missingProgram } from '../../shared/detect-agents.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { nearest } from '../../shared/nearest.ts'
 import type { CommentMarks } from '../deliver/own-comment.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Setup } from '../setup.ts'
@@ -26,12 +28,18 @@ export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): 
   router.post('/webhooks/explain', async (ctx) => {
     const { path, headers = {}, payload } = await readJsonBody(ctx, explainSchema, maxBytes())
     if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
-    ctx.body = explain(webhookAt(path, current()), {
+    const setup = current()
+    const webhook = webhookAt(path, setup)
+    const explanation = explain(webhook, {
       headers: distinct(headers),
       bytes: bytesOf(payload),
       nowMs: Date.now(),
       isOwnComment,
     })
+    const missing = await missingProgram(webhook.agent, setup.env)
+    ctx.body = missing
+      ? { ...explanation, agent: { ...explanation.agent, detail: notThere(missing) } }
+      : explanation
   })
   router.post('/webhooks/learn', async (ctx) => {
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
@@ -47,6 +55,9 @@ export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): 
   return router
 }
 
+const notThere = ({ program, install }: { program: string; install: string }): string =>
+  `${program} is not on PATH; install it with: ${install}`
+
 const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
   const webhook = byPath.get(path)
   if (webhook) return webhook
@@ -57,7 +68,7 @@ const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
     {
       hint: isOff
         ? 'remove enabled: false from its entry in webhooks.yaml'
-        : 'doorward webhook list shows those there are',
+        : (nearest(path, [...byPath.keys()]) ?? 'doorward webhook list shows those there are'),
     },
   )
 }

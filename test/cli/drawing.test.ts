@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import type { EventRecord } from '../../shared/api.ts'
-import { eventRow } from '../../cli/event-line.ts'
+import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
+import { eventLines, eventRow } from '../../cli/event-line.ts'
 import { exitCodeOf } from '../../cli/exit-code.ts'
 import { logLine } from '../../cli/log-line.ts'
 import { hasBrowser, isSafeToOpen } from '../../cli/open-browser.ts'
 import { duration, fromNow, moment } from '../../cli/show-time.ts'
 import { cut, tableLines } from '../../cli/table.ts'
+import { webhookLines } from '../../cli/webhook-list.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 const plain = (_: unknown, text: string) => text
@@ -76,6 +77,66 @@ describe('cli: drawing', () => {
     const done = { ...base, state: 'done' as const }
     assert.equal(eventRow(done, now, plain).at(-1), 'hello')
     assert.equal(eventRow(done, now, plain).at(-2), '1.5s')
+  })
+
+  const failed: EventRecord = {
+    id: 'evt_0123456789abcdef01',
+    kind: 'webhook',
+    webhook: '/webhook/github',
+    receivedAt: '2026-06-07T10:00:00.000Z',
+    state: 'failed',
+    stage: 'agent',
+    detail: 'there is no such program on PATH',
+    agent: 'claude',
+    attempts: 1,
+    durations: { agentMs: 1500 },
+    targets: [],
+  }
+
+  it('says on 80 columns why an event failed, without its agent and duration', () => {
+    const now = new Date(failed.receivedAt)
+    const lines = (columns: number | undefined, atLeast?: number[]) =>
+      eventLines([failed], now, plain, { columns, header: true, ...(atLeast && { atLeast }) })
+    for (const line of [...lines(80), ...lines(80, [22, 8, 12, 16, 8, 5])])
+      assert.ok(line.length <= 80, line)
+    assert.match(lines(80).join('\n'), /WEBHOOK +WHAT\n.*at agent: the/)
+    assert.match(lines(100).join('\n'), /WEBHOOK +AGENT +WHAT\n.*claude +at agent: there is/)
+    for (const columns of [undefined, 200])
+      assert.match(
+        lines(columns).join('\n'),
+        /AGENT +TOOK +WHAT\n.*claude +1\.5s +at agent: .*PATH$/,
+      )
+  })
+
+  it('gives a URL that does not fit beside its webhook a line of its own', () => {
+    const webhook: WebhookSummary = {
+      path: '/webhook/github',
+      url: 'http://127.0.0.1:18789/webhook/github',
+      agent: 'reviewer',
+      enabled: true,
+      scheme: 'github',
+      secret: 'set',
+      deliverTo: ['notify:desktop', 'slack:#reviews'],
+      counts: {
+        accepted: 0,
+        filtered: 0,
+        duplicate: 0,
+        rejected: 0,
+        done: 0,
+        failed: 0,
+        dropped: 0,
+      },
+      lastEventAt: null,
+    }
+    const lines = (columns: number | undefined) =>
+      webhookLines([webhook], new Date(), { paint: plain }, { columns, withTargets: true })
+    assert.deepEqual(lines(80), [
+      'PATH             AGENT     SCHEME  SECRET  LAST EVENT  DELIVERS TO',
+      '/webhook/github  reviewer  github  set     -           notify:desktop, slack:#r…',
+      '  http://127.0.0.1:18789/webhook/github',
+    ])
+    assert.match(lines(undefined).join('\n'), /URL\n.*slack:#reviews +http:\S+github$/)
+    assert.deepEqual(lines(200), lines(undefined))
   })
 
   it('draws a line of the log, and leaves what is no JSON as it is', () => {

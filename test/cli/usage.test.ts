@@ -30,9 +30,28 @@ describe('cli: usage', () => {
     assert.match(stdout, /--no-start/)
   })
 
+  it('shows no options of a group that its commands do not take', async () => {
+    const { stdout } = await run(['events', 'retry', '--help'])
+    assert.match(stdout, /--wait/)
+    assert.match(stdout, /--json/)
+    assert.doesNotMatch(stdout, /--limit|--follow/)
+  })
+
   it('keeps help within 80 columns', async () => {
-    for (const name of ['login', 'list', 'logout', 'token', 'exec', 'git-credential']) {
-      const { stdout } = await run(['oauth', name, '--help'])
+    const ofLogins = ['login', 'list', 'logout', 'token', 'exec', 'git-credential']
+    const ofWebhooks = ['list', 'send', 'explain', 'learn']
+    for (const name of [
+      '',
+      ...ofLogins.map((word) => `oauth ${word}`),
+      ...ofWebhooks.map((word) => `webhook ${word}`),
+      'events',
+      'events retry',
+      'daemon',
+      'doctor',
+      'config',
+      'status',
+    ]) {
+      const { stdout } = await run([...name.split(' ').filter(Boolean), '--help'])
       assert.deepEqual(
         stdout.split('\n').filter((line) => line.length > 80),
         [],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventDetail } from '../../shared/api.ts'
+import { readSample } from '../../cli/samples.ts'
 import { schemeNames } from '../../shared/signature-schemes.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { run } from './support/cli.ts'
@@ -94,6 +95,18 @@ describe('cli: webhook send', () => {
       if (hasId) assert.ok(deliveryId, sample)
     }
   }).timeout(60_000)
+
+  it('names the samples that one was begun with, or the nearest', async () => {
+    for (const [wanted, hint] of [
+      ['github:pull_request', 'did you mean "github:pull_request.opened"?'],
+      ['pull_request', 'did you mean "github:pull_request.opened"?'],
+      ['charge', 'did you mean "stripe:charge.dispute.created" or "stripe:charge.failed"?'],
+      ['github:pusch', 'did you mean "github:push"?'],
+      ['gitlab:merge_request', 'doorward webhook send --sample lists them'],
+    ] as const) {
+      await assert.rejects(readSample(wanted), { code: 'usage', hint })
+    }
+  })
 
   it('sends a sample under another id each time, as a sender does', async () => {
     for (const sample of ['stripe:invoice.paid', 'slack:app_mention']) {

@@ -84,6 +84,50 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run a1', 'end a1', 'run b1'])
   })
 
+  it('gives the agent of a job that needs it no more to the next, and waits for both', async () => {
+    const { queue, log, job } = setUp({ concurrency: 1 })
+    const delivered: (() => void)[] = []
+    const delivering = (name: string) =>
+      job(name, {
+        run: (_, agentIsDone) => {
+          log.push(`run ${name}`)
+          agentIsDone()
+          return new Promise<void>((resolve) => void delivered.push(resolve))
+        },
+      })
+    queue.add(delivering('1'))
+    queue.add(delivering('2'))
+    await turn()
+    assert.deepEqual([log, queue.counts()], [['run 1', 'run 2'], { waiting: 0, running: 2 }])
+    let isDrained = false
+    const drained = queue.drain(60_000).then(() => (isDrained = true))
+    delivered[0]?.()
+    await turn()
+    assert.deepEqual([isDrained, queue.counts().running], [false, 1])
+    delivered[1]?.()
+    await drained
+  })
+
+  it('starts nothing more while too many answers are under way', async () => {
+    const { queue, job, end } = setUp({ concurrency: 1 })
+    const ends: (() => void)[] = []
+    for (let place = 0; place < 30; place += 1)
+      queue.add(
+        job(String(place), {
+          run: (_, agentIsDone) => {
+            agentIsDone()
+            return new Promise<void>((resolve) => void ends.push(resolve))
+          },
+        }),
+      )
+    for (let turns = 0; turns < 40; turns += 1) await turn()
+    // Sixteen without an agent, and one that keeps it.
+    assert.deepEqual(queue.counts(), { waiting: 13, running: 17 })
+    ends.at(-1)?.()
+    await end('none')
+    assert.deepEqual(queue.counts(), { waiting: 12, running: 17 })
+  })
+
   it('refuses by count what waits, not what runs', async () => {
     const { queue, job } = setUp({ maxEvents: 1 })
     queue.add(job('1'))

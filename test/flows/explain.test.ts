@@ -34,6 +34,7 @@ describe('a webhook that is looked at before it is trusted', () => {
       agents: `
 agents:
   echo: { kind: echo }
+  missing: { kind: llm, env: { PATH: /nowhere } }
   program: { kind: command, command: ["${process.execPath}", -e, "process.exit(9)"] }
 `,
       webhooks: `
@@ -46,6 +47,7 @@ webhooks:
     deliver_to: [log, "file:out/{{event.n}}.md", "file:{{event.nothing}}.md"]
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
+  - { path: /missing, agent: missing, prompt_template: x }
   - { path: /off, agent: echo, prompt_template: x, enabled: false }
 `,
     })
@@ -58,6 +60,21 @@ webhooks:
     assert.ok(events.every(({ webhook }) => webhook !== '/signed'))
     assert.doesNotMatch(await readFile(daemon.home.log, 'utf8'), /canary/)
     assert.equal(await daemon.stop(), 0)
+  })
+
+  it('says that the program of the agent is not here, and how it comes', async () => {
+    const { agent, matches } = await explain('/missing')
+    const detail = 'llm is not on PATH; install it with: pipx install llm'
+    assert.deepEqual([matches, agent.kind, agent.detail], [true, 'llm', detail])
+    const { stdout } = await cli('webhook', 'explain', '/missing', file)
+    assert.match(stdout, /^outcome +it would be taken, and fail/m)
+    assert.match(stdout, /✗ llm is not on PATH; install it with: pipx install llm/)
+  })
+
+  it('names the webhook that was meant', async () => {
+    const { code, stderr } = await cli('webhook', 'explain', '/webhook/missin', file)
+    assert.equal(code, 1)
+    assert.match(stderr, /hint: did you mean "\/webhook\/missing"\?/)
   })
 
   it('says what each step would say', async () => {

@@ -75,6 +75,25 @@ webhooks:
     assert.deepEqual(await counts(), { waiting: 0, running: 0, bytes: 0 })
   })
 
+  it('keeps nobody from an agent while a target that is down is tried again', async () => {
+    const webhooks = `webhooks:
+  - { path: /down, agent: echo, prompt_template: x, deliver_to: 'http:down' }
+  - { path: /up, agent: echo, prompt_template: x }
+`
+    daemon = await startDaemon({
+      gateway: `queue: { concurrency: 1, drain_timeout: 1s }
+oauth: { callback_port: 0 }
+targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET } } }
+`,
+      agents: 'agents: { echo: { kind: echo } }\n',
+      webhooks,
+      env: `DOWN_SECRET=whsec_${Buffer.alloc(32, 7).toString('base64')}\n`,
+    })
+    const first = await accepted('/down', 'first')
+    assert.equal((await untilFinished(daemon, await accepted('/up', 'second'))).state, 'done')
+    assert.equal(await stateOf(first), 'delivering')
+  })
+
   it('runs as many at once as an agent allows, and no more over all of them', async () => {
     await start('{ concurrency: 3 }')
     const ids = []
