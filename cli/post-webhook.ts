@@ -46,6 +46,15 @@ const send = async (
     request.end(body)
   })
 
+const hints = new Map([
+  [401, 'the reason is in: doorward events --limit 1'],
+  [
+    404,
+    'doorward webhook list shows what is served; a broken configuration is said by: doorward status',
+  ],
+  [429, 'rate_limit of the webhook in webhooks.yaml says how many are taken'],
+])
+
 const refusal = (status: number, text: string): DoorwardError => {
   let problem: Partial<ProblemDocument> = {}
   try {
@@ -56,14 +65,6 @@ const refusal = (status: number, text: string): DoorwardError => {
   return new DoorwardError(
     (problem.code ?? 'internal') as ErrorCode,
     `the webhook was refused with ${status}: ${problem.detail ?? 'no reason given'}`,
-    {
-      hint:
-        problem.hint ??
-        (status === 401
-          ? 'the reason is in: doorward events --limit 1'
-          : status === 404
-            ? 'doorward webhook list shows what is served; a broken configuration is said by: doorward status'
-            : 'doorward daemon logs'),
-    },
+    { hint: problem.hint ?? hints.get(status) ?? 'doorward daemon logs' },
   )
 }

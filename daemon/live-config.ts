@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { StatusProblem } from '../shared/api.ts'
 import { type Warning, warningsOf } from '../shared/config-warnings.ts'
 import { readEnvironment } from '../shared/environment.ts'
@@ -8,6 +9,7 @@ import type { Home } from '../shared/home.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
 import type { EventStore } from './events.ts'
 import type { Log } from './log.ts'
+import { looksCut } from './looks-cut.ts'
 import type { Setup } from './setup.ts'
 import { watchConfig } from './watch-config.ts'
 
@@ -57,6 +59,9 @@ export const readConfig = async (
   return { config: await loadConfig(home, env), env, texts }
 }
 
+/** How long a file that may be half written has to stay as it is before it is taken. */
+const settleMs = 2000
+
 /** Begins with what the daemon has started on. */
 export const createLiveConfig = (
   { home, processEnv, setUp, changed, events, log }: LiveConfigParts,
@@ -70,6 +75,7 @@ export const createLiveConfig = (
   let last: Promise<unknown> = Promise.resolve()
   let seen = started.texts
   let closed = false
+  let settling: AbortController | undefined
 
   const read = async (): Promise<Config> => {
     seen = await textsOf(home)
@@ -114,11 +120,24 @@ export const createLiveConfig = (
     last = done.catch(() => undefined)
     return done
   }
-  const readIfChanged = async () => {
+  const readIfChanged = async (): Promise<void> => {
+    const texts = await textsOf(home)
     // A file that was touched, or saved as it was, is no news.
-    if ((await textsOf(home)) === seen) return
+    if (texts === seen || closed) return
+    if (await mayBeCut()) {
+      settling = new AbortController()
+      const settled = wait(settleMs, true, { signal: settling.signal }).catch(() => false)
+      // Who asks for a reload, or stops the daemon, does not wait for that.
+      if (!(await settled)) return
+      if ((await textsOf(home)) !== texts) return readIfChanged()
+    }
     await read().catch(() => undefined)
   }
+  const mayBeCut = async (): Promise<boolean> =>
+    readConfig(home, processEnv).then(
+      ({ config }) => looksCut(setup.config, config),
+      () => false,
+    )
 
   return {
     current: () => setup,
@@ -129,6 +148,7 @@ export const createLiveConfig = (
     ],
     reload: async () => {
       if (closed) throw new DoorwardError('stopping', 'the daemon is stopping')
+      settling?.abort()
       return inTurn(read)
     },
     watch: () => {
@@ -143,6 +163,7 @@ export const createLiveConfig = (
     },
     close: async () => {
       closed = true
+      settling?.abort()
       await watch?.close()
       await last
     },

@@ -54,8 +54,33 @@ const encodings = function* (text: string): Generator<string> {
   const spaced = withSpaces(compact)
   yield ascii(spaced)
   yield spaced
-  yield JSON.stringify(value, null, 2)
-  yield JSON.stringify(value, null, 4)
+  const indentations = indentationsIn(compact)
+  for (const indent of [2, 4])
+    if (indentations * indent <= maxBytes) yield JSON.stringify(value, null, indent)
+}
+
+/** How many steps of indentation all lines of this JSON have together: a small text can ask for gigabytes. */
+const indentationsIn = (compact: string): number => {
+  let depth = 0
+  let indentations = 0
+  for (let index = 0; index < compact.length; index += 1) {
+    const character = compact[index]
+    if (character === '"') {
+      index = endOfString(compact, index)
+      continue
+    }
+    if (character === '{' || character === '[') depth += 1
+    else if (character === '}' || character === ']') depth -= 1
+    else if (character !== ',') continue
+    indentations += depth
+  }
+  return indentations
+}
+
+const endOfString = (json: string, start: number): number => {
+  let index = start + 1
+  while (json[index] !== '"') index += json[index] === '\\' ? 2 : 1
+  return index
 }
 
 const ascii = (json: string): string =>

@@ -1,4 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import type { ValueStyle } from './expand.ts'
 
-/** 64 random bits as hex digits: the name of the markers of one prompt, which no sender can guess. */
-export const newFenceId = (): string => randomBytes(8).toString('hex')
+/**
+ * 64 random bits as hex digits: the name of the markers of one prompt, which no sender can guess. Empty
+ * for a prompt without markers.
+ */
+export const fenceIdFor = ({ eventText }: ValueStyle): string =>
+  eventText === 'fenced' ? randomBytes(8).toString('hex') : ''

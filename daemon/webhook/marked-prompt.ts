@@ -1,6 +1,6 @@
 import type { Explanation } from '../../shared/api.ts'
 import { promptParts } from './expand.ts'
-import { newFenceId } from './fence-id.ts'
+import { fenceIdFor } from './fence-id.ts'
 import type { Payload } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 
@@ -9,7 +9,7 @@ export const markedPrompt = (
   { prompt: template, values }: ReadyWebhook,
   payload: Payload,
 ): Pick<Explanation, 'prompt' | 'substituted'> => {
-  const parts = promptParts(template, payload, values, newFenceId())
+  const parts = promptParts(template, payload, values, fenceIdFor(values))
   let end = 0
   const substituted = parts.flatMap(({ text, from }) => {
     const start = end

@@ -11,7 +11,7 @@ import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
 import type { Examine } from './doctor.ts'
 import { expandPrompt } from './expand.ts'
 import { expandTargets } from './expand-targets.ts'
-import { newFenceId } from './fence-id.ts'
+import { fenceIdFor } from './fence-id.ts'
 import { firstMismatch } from './filter.ts'
 import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
 import type { Learners } from './learners.ts'
@@ -81,6 +81,9 @@ export const acceptDelivery = async (
     ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
   })
 
+  const countRate = () => {
+    if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+  }
   const usualText = wantsEmptyAnswer(scheme, headers['content-type']) ? '' : undefined
   const answer = (id: string, status: Status, text = usualText): Accepted =>
     text === undefined ? { id, status } : { id, status, text }
@@ -95,13 +98,16 @@ export const acceptDelivery = async (
       size = body.bytes.length
       stage = 'verify'
       const verified = verifyOrExamine(body.bytes, headersDistinct, webhook, now, examine)
-      if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+      const isSigned = webhook.verifier !== 'none'
+      const isTimeInBody = isSigned && scheme.bodyTimestamp !== undefined
+      if (!isTimeInBody) countRate()
       stage = 'parse'
       const payload = parse(verified, headers, scheme.name === 'slack')
-      const isSigned = webhook.verifier !== 'none'
-      if (isSigned && scheme.bodyTimestamp !== undefined) {
+      if (isTimeInBody) {
         stage = 'verify'
         checkBodyTimestamp(payload, scheme, now)
+        // Not before: old deliveries that somebody sends again must not use up what the sender may send.
+        countRate()
       }
       const { signedId } = verified
       deliveryId = deliveryIdOf(scheme, headersDistinct, { payload, signedId, isSigned })
@@ -117,7 +123,8 @@ export const acceptDelivery = async (
       const first = delivery && deliveries.eventOf(delivery, performance.now())
       if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
       stage = 'expand'
-      const prompt = expandPrompt(webhook.prompt, payload, webhook.values, newFenceId())
+      const { values } = webhook
+      const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
       const targets = expandTargets(webhook.targets, payload)
       stage = 'queue'
       // The prompt takes the place of the body, so the body's bytes are free for it.

@@ -6,6 +6,7 @@ import { nearest } from '../../shared/nearest.ts'
 import type { CommentMarks } from '../deliver/own-comment.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Setup } from '../setup.ts'
+import { plainText } from './expand.ts'
 import { explain } from './explain.ts'
 import type { Learners } from './learners.ts'
 import { lessonOf } from './lesson.ts'
@@ -72,9 +73,12 @@ const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
   )
 }
 
-/** Text is the body as it came; anything else is a payload that somebody wrote down for us. */
+/**
+ * Text is the body as it came; anything else is a payload that somebody wrote down for us. Throws
+ * `payload-not-json` for one that is nested so deeply that it cannot be written.
+ */
 const bytesOf = (payload: unknown): Buffer =>
-  Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload))
+  Buffer.from(typeof payload === 'string' ? payload : plainText(payload ?? 'null'))
 
 const distinct = (
   headers: Readonly<Record<string, string | readonly string[]>>,

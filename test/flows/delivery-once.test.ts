@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import type { EventDetail, EventRecord, WebhookSummary } from '../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { type Reply, send } from '../support/http.ts'
@@ -46,6 +47,7 @@ webhooks:
   - { path: /some, agent: echo, prompt_template: "{{event.name}}", filter: { name: wanted } }
   - { path: /limited, agent: echo, prompt_template: "{{event.name}}", rate_limit: 2/h }
   - { path: /limited-signed, agent: echo, secret_env: HOOK_SECRET, prompt_template: x, rate_limit: 1/h }
+  - { path: /limited-linear, agent: echo, signature_scheme: linear, secret_env: HOOK_SECRET, prompt_template: x, rate_limit: 1/h }
 `,
     })
   })
@@ -162,5 +164,19 @@ webhooks:
       assert.equal((await send(url, { headers: githubHeaders(body, 'wrong'), body })).status, 401)
     is(await send(url, { headers: githubHeaders(body, secret), body }), 'accepted')
     assert.equal((await send(url, { headers: githubHeaders(body, secret), body })).status, 429)
+  })
+
+  it('does not count old deliveries that somebody sends again, where the body has the time', async () => {
+    const sendLinear = async (webhookTimestamp: number) => {
+      const body = JSON.stringify({ webhookTimestamp })
+      const signature = createHmac('sha256', secret).update(body).digest('hex')
+      const headers = { 'content-type': 'application/json', 'linear-signature': signature }
+      return send(`${daemon.url}/limited-linear`, { headers, body })
+    }
+    const now = Date.now()
+    for (let times = 0; times < 3; times += 1)
+      assert.equal((await sendLinear(now - 600_000)).status, 401)
+    is(await sendLinear(now), 'accepted')
+    assert.equal((await sendLinear(now)).status, 429)
   })
 })

@@ -146,6 +146,12 @@ webhooks:
     const refused = async (request: object, code: string) =>
       assert.rejects(daemon.client.post('/webhooks/explain', request), { code })
     await refused({ path: '/open', payload: '{' }, 'payload-not-json')
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const reply = await send(`${daemon.url}/webhooks/explain`, {
+      headers: { authorization: `Bearer ${daemon.apiToken}`, 'content-type': 'application/json' },
+      body: `{"path":"/open","payload":${deep}}`,
+    })
+    assert.deepEqual([reply.status, reply.json()['code']], [400, 'payload-not-json'])
     await refused({ path: '/open' }, 'request-invalid')
     await refused({ path: '/nothing', payload }, 'webhook-not-found')
     await refused({ path: '/off', payload }, 'webhook-not-found')

@@ -132,6 +132,34 @@ describe('the configuration of a running daemon', () => {
     await answersAt('/b')
   })
 
+  it('is not taken from a file that is half written, without a secret or empty, until it stays so', async () => {
+    const whole = `webhooks:\n  - path: /s\n    agent: echo\n    prompt_template: x\n    secret_env: S\n`
+    await writeFile(file('webhooks'), whole)
+    await reloaded()
+    await answersAt('/s', 503)
+    const cut = whole.replace(/    secret_env.*\n/, '')
+    for (const text of [cut, '']) {
+      await writeFile(file('webhooks'), text)
+      const written = performance.now()
+      while (performance.now() - written < 600) await answersAt('/s', 503)
+    }
+    await writeFile(file('webhooks'), `${whole}${webhook('/t')}`)
+    assert.match((await reloaded()).detail ?? '', /2 webhooks/)
+    await writeFile(file('webhooks'), cut)
+    const written = performance.now()
+    await reloaded()
+    assert.ok(performance.now() - written > 1500)
+    await answersAt('/s')
+  })
+
+  it('is taken at once by who asks for it, whatever it lacks', async () => {
+    const started = performance.now()
+    await writeFile(file('webhooks'), 'webhooks: []\n')
+    reloadedSchema.parse(await daemon.client.post('/daemon/reload'))
+    await answersAt('/a', 404)
+    assert.ok(performance.now() - started < 1500)
+  })
+
   it('is kept when .env is open to others, with the command that mends it', async () => {
     await unlink(daemon.home.env)
     await writeFile(daemon.home.env, 'A=1\n', { mode: 0o644 })

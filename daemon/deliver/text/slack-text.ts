@@ -1,12 +1,12 @@
 /** Zero width space: breaks a name apart without being seen. */
 const gap = '\u200b'
 
-// What Slack takes for a mention, with its opening bracket as it is or as an entity of Markdown.
-// Comments and document types of HTML are none.
+// What Slack takes for a mention, with its opening bracket as it is or as an entity of Markdown, and what
+// follows perhaps behind the backslash of an escape. Comments and document types of HTML are none.
 const mention =
-  /(<|&lt;?|&#0*60;?|&#x0*3c;?)(?=!(?!--|doctype\b)|@|#[CG]|&(?:#|excl|commat|num|quest))/gi
+  /(<|&lt;?|&#0*60;?|&#x0*3c;?)(?=\\?(?:!(?!--|doctype\b)|@|#[CG]|&(?:#|excl|commat|num|quest)))/gi
 // Some workspaces link these words by themselves.
-const broadcast = /@(?=(?:channel|here|everyone|group)\b)/gi
+const broadcast = /(@|&commat;|&#0*64;?|&#x0*40;?)(?=(?:channel|here|everyone|group)\b)/gi
 
 /**
  * Markdown for `markdown_text` in which nobody is called: `<!channel>`, `<!here>`, `<@U…>` and groups are
@@ -14,4 +14,4 @@ const broadcast = /@(?=(?:channel|here|everyone|group)\b)/gi
  * Slack looks for them everywhere.
  */
 export const slackText = (markdown: string): string =>
-  markdown.replace(mention, `$1${gap}`).replace(broadcast, `@${gap}`)
+  markdown.replace(mention, `$1${gap}`).replace(broadcast, `$1${gap}`)

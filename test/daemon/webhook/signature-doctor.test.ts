@@ -261,12 +261,16 @@ describe('the signature doctor', () => {
   it('stays quick and whole whatever is sent', () => {
     const large = Buffer.alloc(5 * 1024 * 1024, 0x20)
     const nested = '['.repeat(100_000) + ']'.repeat(100_000)
+    // Small to send, and gigabytes when it is written with each item indented.
+    const items = Array.from({ length: 110_000 }, () => '1').join(',')
+    const steep = '['.repeat(3500) + items + ']'.repeat(3500)
     const others = Array.from({ length: 5000 }, (_, at) => ({ path: `/${at}`, secret: `s${at}` }))
     const wrong = 'ab'.repeat(32)
     const started = performance.now()
     for (const [headers, bytes] of [
       [github(`sha256=${wrong}`), large],
       [github(`sha256=${wrong}`), nested],
+      [github(`sha256=${wrong}`), steep],
       [github(`sha256=${wrong}`), `"${'\\u00e9'.repeat(40_000)}"`],
       [github(`sha256=${wrong},`.repeat(1000)), body],
       [github('a'.repeat(16_000)), body],

@@ -11,6 +11,7 @@ describe('slackText', () => {
     ['<!subteam^S1|x>', '<·!subteam^S1|x>'],
     ['<@U0123> <#C0123>', '<·@U0123> <·#C0123>'],
     ['&lt;!here&gt; &#60;!here> &#x3C;@U1>', '&lt;·!here&gt; &#60;·!here> &#x3C;·@U1>'],
+    ['<\\!channel> <\\@U1> &commat;here', '<·\\!channel> <·\\@U1> &commat;·here'],
     ['<&#33;here> <&commat;U1>', '<·&#33;here> <·&commat;U1>'],
     ['`<!here>`\n```\n<!here>\n```', '`<·!here>`\n```\n<·!here>\n```'],
     ['@channel @here @everyone @jane', '@·channel @·here @·everyone @jane'],

@@ -19,7 +19,7 @@ describe('providers', () => {
     ] as const)
       assert.throws(() => find(name), {
         code: 'provider-unknown',
-        hint: `${first} add others under providers: in gateway.yaml, then: doorward daemon restart`,
+        hint: `${first} add others under providers: in gateway.yaml`,
       })
   })
 
