@@ -10,6 +10,6 @@ if (!process.argv.includes('--no-tests'))
   run(process.execPath, [
     bin('mocha', 'bin', 'mocha.js'),
     '--ignore',
-    'dist/test/{flows,desktop,cli}/**',
+    'dist/test/{flows,desktop,cli,agent-clis}/**',
     'dist/test/**/*.test.js',
   ])
