@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ProblemDocument } from '../shared/api.ts'
-import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
+import type { ErrorCode } from '../shared/errors.ts'
+import { knownError } from './known-error.ts'
 
 /** The HTTP status of every code; a new code does not compile without one. */
 const statusOf: Readonly<Record<ErrorCode, number>> = {
@@ -71,12 +72,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
  * becomes `internal` without a word of it, since foreign errors can hold tokens.
  */
 export const problemOf = (error: unknown): ProblemDocument => {
-  const known =
-    error instanceof DoorwardError
-      ? error
-      : new DoorwardError('internal', 'something went wrong inside the daemon', {
-          hint: 'doorward daemon logs',
-        })
+  const known = knownError(error)
   const status = statusOf[known.code]
   return {
     type: `urn:doorward:problem:${known.code}`,

@@ -1,3 +1,4 @@
+import { retryAfterIn } from '../retry-after.ts'
 import { DeliveryFailed } from './delivery-failed.ts'
 import type { TargetAnswer } from './request.ts'
 
@@ -18,17 +19,6 @@ export const failureOfAnswer = (
     return new DeliveryFailed('later', `${target} answered ${status}`, { retryAfterMs })
   const what = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
   return new DeliveryFailed('refused', `${target} answered ${status}${what}`, { hint })
-}
-
-/** RFC 9110 section 10.2.3: seconds, or a date; in milliseconds from now. */
-export const retryAfterIn = (
-  text: string | undefined,
-  now: number = Date.now(),
-): number | undefined => {
-  if (text === undefined) return undefined
-  if (/^\d{1,9}(\.\d{1,6})?$/.test(text)) return Number(text) * 1000
-  const waitMs = Date.parse(text) - now
-  return waitMs > 0 ? waitMs : undefined
 }
 
 /** Seconds in a JSON answer, as milliseconds. */

@@ -1,5 +1,6 @@
 import { DeliveryFailed, TokenRefused } from './delivery-failed.ts'
-import { failureOfAnswer, retryAfterIn } from './failure-of-answer.ts'
+import { retryAfterIn } from '../retry-after.ts'
+import { failureOfAnswer } from './failure-of-answer.ts'
 import { type TargetAnswer, requestTarget } from './request.ts'
 import type { Sender } from './sender.ts'
 import { type TokenSource, withToken } from './token.ts'

@@ -28,7 +28,7 @@ type Dependencies = {
   readonly stopping: AbortSignal
   /** How long a login may wait for its person, in milliseconds. */
   readonly loginTimeoutMs: () => number
-  readonly knownError: (error: unknown) => DoorwardError
+  readonly toldError: (error: unknown) => DoorwardError
   readonly wait: Wait
 }
 
@@ -47,7 +47,7 @@ export const createDeviceLogins = ({
   saveGrant,
   stopping,
   loginTimeoutMs,
-  knownError,
+  toldError,
   wait,
 }: Dependencies): DeviceLogins => {
   const requests = new AbortController()
@@ -101,7 +101,7 @@ export const createDeviceLogins = ({
       if (!signal.aborted) pending.consume(attempt)
       outcome = await saveGrant(attempt, grant, AbortSignal.any([signal, stopping]))
     } catch (error) {
-      const known = knownError(error)
+      const known = toldError(error)
       outcome = { status: known.code === 'login-expired' ? 'expired' : 'failed', error: known }
     }
     if (!signal.aborted) pending.settle(attempt, outcome)

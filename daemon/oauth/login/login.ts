@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { knownError } from '../../known-error.ts'
 import { createAnswerCallback } from './answer-callback.ts'
 import { authorizeUrl } from './authorize-url.ts'
 import { type Lease, createCallbackListener } from './callback-listener.ts'
@@ -129,12 +130,9 @@ export const createLogins = (parts: Parts): Logins => {
     return pending.settle(attempt, cancelled)
   }
 
-  const knownError = (error: unknown): DoorwardError => {
-    if (error instanceof DoorwardError) return error
-    log.error({ error: nameOf(error) }, 'login failed')
-    return new DoorwardError('internal', 'something went wrong inside the daemon', {
-      hint: 'doorward daemon logs',
-    })
+  const toldError = (error: unknown): DoorwardError => {
+    if (!(error instanceof DoorwardError)) log.error({ error: nameOf(error) }, 'login failed')
+    return knownError(error)
   }
 
   const exchangeAndSave = async (
@@ -146,7 +144,7 @@ export const createLogins = (parts: Parts): Logins => {
       const grant = await exchangeCode({ ...attempt, parameters }, signal)
       return pending.settle(attempt, await saveGrant(attempt, grant, signal))
     } catch (error) {
-      return pending.settle(attempt, { status: 'failed', error: knownError(error) })
+      return pending.settle(attempt, { status: 'failed', error: toldError(error) })
     }
   }
 
@@ -209,7 +207,7 @@ export const createLogins = (parts: Parts): Logins => {
     saveGrant,
     stopping: closing.signal,
     loginTimeoutMs: () => gateway.oauth.login_timeout,
-    knownError,
+    toldError,
     wait,
   })
   const listener = createCallbackListener(

@@ -1,3 +1,4 @@
+import { jsonObjectIn } from './json-object.ts'
 import { type AuthorizationServer, discoveryRequest } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { requestOptions } from './request-provider.ts'
@@ -57,7 +58,7 @@ export const readMetadata = (
       hint: 'set the issuer to where that leads, as its own metadata name it',
     }
   if (status !== 200) return { why: `it answered ${status}` }
-  const document = objectIn(text)
+  const document = jsonObjectIn(text)
   if (!document) return { why: 'it answered with something that is no JSON document' }
   const named = document['issuer']
   if (typeof named !== 'string' || !URL.canParse(named))
@@ -114,14 +115,3 @@ const metadataOf = (
 
 const textsIn = (value: unknown): string[] | undefined =>
   Array.isArray(value) ? value.filter((item) => typeof item === 'string') : undefined
-
-const objectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}

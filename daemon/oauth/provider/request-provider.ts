@@ -1,6 +1,7 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { retryAfterIn } from '../../retry-after.ts'
 import { createByteCollector } from '../../byte-collector.ts'
 import { withTimeLimit } from '../time-limit.ts'
 
@@ -39,19 +40,11 @@ const fetchFromProvider = async (url: string, init: RequestInit): Promise<Respon
   if (status >= 500 || status === 429)
     throw new DoorwardError('provider-unavailable', `${host} answered ${status}`, {
       hint: 'try again later',
-      retryAfterMs: retryAfterIn(headers),
+      retryAfterMs: retryAfterIn(headers.get('retry-after')),
     })
   const empty = [101, 204, 205, 304].includes(status)
   // Status 0 is how fetch shows some refused redirects; a Response cannot be made with it.
   return new Response(empty ? null : new Uint8Array(body), { status: status || 502, headers })
-}
-
-/** RFC 9110 section 10.2.3: seconds, or a date. */
-const retryAfterIn = (headers: Headers): number | undefined => {
-  const text = headers.get('retry-after') ?? ''
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
-  const waitMs = Date.parse(text) - Date.now()
-  return waitMs > 0 ? waitMs : undefined
 }
 
 /** Codes of failures before a connection stood: nothing can have been sent. */

@@ -1,3 +1,4 @@
+import { jsonObjectIn } from '../provider/json-object.ts'
 import type { Dialect } from '../dialect/dialect.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 
@@ -12,7 +13,7 @@ export const standardAnswer = async (
 ): Promise<Response> => {
   const text = await response.text()
   const headers = new Headers(response.headers)
-  const document = objectIn(text)
+  const document = jsonObjectIn(text)
   if (!document) return new Response(text || null, { status: response.status, headers })
   const { status, body } = dialect.normalise({ status: response.status, body: said(document) })
   const { id_token: _, ...rest } = body
@@ -28,14 +29,3 @@ const said = (document: Readonly<Record<string, unknown>>): Readonly<Record<stri
       ([name, value]) => value !== null && !(name === 'refresh_token' && value === ''),
     ),
   )
-
-const objectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}

@@ -1,5 +1,6 @@
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { knownError } from '../../known-error.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
 import type { Discover } from '../provider/discovery.ts'
@@ -294,13 +295,6 @@ const isFreshEnough = (
 /** What may be better the next time and says nothing of the token that is there. */
 const isPassing = (error: unknown): boolean =>
   error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
-
-const knownError = (error: unknown): DoorwardError =>
-  error instanceof DoorwardError
-    ? error
-    : new DoorwardError('internal', 'something went wrong inside the daemon', {
-        hint: 'doorward daemon logs',
-      })
 
 const accessTokenOf = (record: TokenRecord): AccessToken => ({
   provider: record.provider,

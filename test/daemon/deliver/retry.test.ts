@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { DeliveryFailed, type Fate } from '../../../daemon/deliver/delivery-failed.ts'
-import { retryAfterIn } from '../../../daemon/deliver/failure-of-answer.ts'
+import { retryAfterIn } from '../../../daemon/retry-after.ts'
 import { retry } from '../../../daemon/deliver/retry.ts'
 import { quickRules } from '../../support/deliver.ts'
 
