@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
@@ -5,7 +6,9 @@ import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identi
 import { version } from '../shared/version.ts'
 import { guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
+import { logInternal } from './plain-answer.ts'
 import { problemMediaType, problemOf } from './problem.ts'
+import type { ServeWebhooks } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
@@ -15,37 +18,54 @@ export type AppParts = {
   readonly port: () => number
   readonly log: Log
   /** Answers the paths of webhooks. */
-  readonly webhooks: Middleware
+  readonly webhooks: ServeWebhooks
   readonly routers: readonly Router[]
 }
 
-/** The whole daemon as a Koa app. The order of this list is the order of the checks. */
-export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts): Koa => {
+/**
+ * The whole daemon as what answers requests: webhooks, else a Koa app. The order of this list is the
+ * order of the checks.
+ */
+export const createApp = ({
+  apiToken,
+  port,
+  log,
+  webhooks,
+  routers,
+}: AppParts): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(webhooks)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
   app.use(guard(apiToken, port))
   app.use(neverStored)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
-  return app
+  return withWebhooks(webhooks, app)
 }
 
 /** What the public port serves: webhooks, and nothing that says what else there is. */
-export const createPublicApp = ({ log, webhooks }: Pick<AppParts, 'log' | 'webhooks'>): Koa => {
+export const createPublicApp = ({
+  log,
+  webhooks,
+}: Pick<AppParts, 'log' | 'webhooks'>): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(webhooks)
   app.use(() => {
     throw noWebhook()
   })
-  return app
+  return withWebhooks(webhooks, app)
+}
+
+const withWebhooks = (webhooks: ServeWebhooks, app: Koa): RequestListener => {
+  const handle = app.callback()
+  return (request, response) => {
+    if (!webhooks(request, response)) void handle(request, response)
+  }
 }
 
 const answerErrors =
@@ -58,8 +78,7 @@ const answerErrors =
       ctx.status = problem.status
       ctx.body = problem
       ctx.type = problemMediaType
-      if (problem.code === 'internal')
-        log.error({ path: ctx.path, error: internalName(error) }, 'internal error')
+      if (problem.code === 'internal') logInternal(log, ctx.path, error)
     }
   }
 
@@ -72,14 +91,6 @@ const onlyPaths: Middleware = async (ctx, next) => {
     throw new DoorwardError('request-invalid', 'the request target is not a path')
   await next()
 }
-
-/** Class and own lines of the stack of an unexpected error; its message may hold anything. */
-const internalName = (error: unknown): string =>
-  error instanceof Error
-    ? [error.name, ...(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))]
-        .slice(0, 6)
-        .join('\n')
-    : typeof error
 
 /** `/health` says who we are; with a challenge it proves it (see `shared/identity.ts`). */
 const health =

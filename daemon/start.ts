@@ -168,16 +168,20 @@ const serve = async (
 
   const { deliveries, kept, marks } = lasting
   const { isOwnComment } = marks
-  const serveWebhook = serveWebhooks(live.current, {
-    budget,
-    events,
-    deliveries,
-    rateLimits: createRateLimits(),
-    learners,
-    examine: createExamine(),
-    isOwnComment,
-    refusals,
-  })
+  const serveWebhook = serveWebhooks(
+    live.current,
+    {
+      budget,
+      events,
+      deliveries,
+      rateLimits: createRateLimits(),
+      learners,
+      examine: createExamine(),
+      isOwnComment,
+      refusals,
+    },
+    log,
+  )
   const app = createApp({
     apiToken,
     port: listeners.port,
