@@ -4,21 +4,21 @@ import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
 import { version } from '../shared/version.ts'
-import { guard, isLoopbackPeer } from './guard.ts'
+import { type Guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
-import { logInternal } from './plain-answer.ts'
+import { logInternal, sayHowToAsk } from './plain-answer.ts'
 import { problemMediaType, problemOf } from './problem.ts'
-import type { ServeWebhooks } from './webhook/routes.ts'
+import type { ServeFirst } from './serve-first.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
 
 export type AppParts = {
   readonly apiToken: string
-  readonly port: () => number
+  readonly guard: Guard
   readonly log: Log
-  /** Answers the paths of webhooks. */
-  readonly webhooks: ServeWebhooks
+  /** Answer the paths of webhooks, and what is asked for so often that it is answered at once. */
+  readonly first: readonly ServeFirst[]
   readonly routers: readonly Router[]
 }
 
@@ -26,31 +26,28 @@ export type AppParts = {
  * The whole daemon as what answers requests: webhooks, else a Koa app. The order of this list is the
  * order of the checks.
  */
-export const createApp = ({
-  apiToken,
-  port,
-  log,
-  webhooks,
-  routers,
-}: AppParts): RequestListener => {
+export const createApp = ({ apiToken, guard, log, first, routers }: AppParts): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
-  app.use(guard(apiToken, port))
+  app.use(guarded(guard))
   app.use(neverStored)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
-  return withWebhooks(webhooks, app)
+  return inFront(first, app)
 }
 
 /** What the public port serves: webhooks, and nothing that says what else there is. */
 export const createPublicApp = ({
   log,
   webhooks,
-}: Pick<AppParts, 'log' | 'webhooks'>): RequestListener => {
+}: {
+  readonly log: Log
+  readonly webhooks: ServeFirst
+}): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
@@ -58,15 +55,28 @@ export const createPublicApp = ({
   app.use(() => {
     throw noWebhook()
   })
-  return withWebhooks(webhooks, app)
+  return inFront([webhooks], app)
 }
 
-const withWebhooks = (webhooks: ServeWebhooks, app: Koa): RequestListener => {
+const inFront = (first: readonly ServeFirst[], app: Koa): RequestListener => {
   const handle = app.callback()
   return (request, response) => {
-    if (!webhooks(request, response)) void handle(request, response)
+    for (const serve of first) if (serve(request, response)) return
+    void handle(request, response)
   }
 }
+
+const guarded =
+  (guard: Guard): Middleware =>
+  async (ctx, next) => {
+    try {
+      guard(ctx.req)
+    } catch (error) {
+      sayHowToAsk(ctx.res, error)
+      throw error
+    }
+    await next()
+  }
 
 const answerErrors =
   (log: Log): Middleware =>

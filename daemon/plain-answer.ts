@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { DoorwardError } from '../shared/errors.ts'
 import type { Log } from './log.ts'
 import { problemMediaType, problemOf } from './problem.ts'
 
@@ -26,6 +27,12 @@ export const answerProblem = (
   const problem = problemOf(error)
   if (problem.code === 'internal') logInternal(log, path, error)
   if (!response.destroyed) answerJson(response, problem.status, problem, problemMediaType)
+}
+
+/** The header that goes with a 401 (RFC 9110 section 11.6.1). */
+export const sayHowToAsk = (response: ServerResponse, error: unknown): void => {
+  if (error instanceof DoorwardError && error.code === 'unauthorized')
+    response.setHeader('WWW-Authenticate', 'Bearer')
 }
 
 /** Logs an unexpected error, without its message, which may hold anything. */

@@ -10,6 +10,8 @@ import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { createApp, createPublicApp } from './app.ts'
+import { createGuard } from './guard.ts'
+import { serveAccess } from './oauth/serve-access.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
@@ -182,11 +184,12 @@ const serve = async (
     },
     log,
   )
+  const guard = createGuard(apiToken, listeners.port)
   const app = createApp({
     apiToken,
-    port: listeners.port,
+    guard,
     log,
-    webhooks: serveWebhook,
+    first: [serveWebhook, serveAccess(guard, oauth.access, log)],
     routers: [
       apiRoutes({
         status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },

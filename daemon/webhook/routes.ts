@@ -3,6 +3,7 @@ import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Log } from '../log.ts'
 import { answerJson, answerProblem } from '../plain-answer.ts'
+import type { ServeFirst } from '../serve-first.ts'
 import type { Setup } from '../setup.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
@@ -13,9 +14,6 @@ const lingerMs = 2000
 /** Seconds after which a sender may try again, for `Retry-After`. */
 const retryAfterSeconds = '10'
 
-/** Answers a request if its path is one of a webhook; false, and nothing done, if it is not. */
-export type ServeWebhooks = (request: IncomingMessage, response: ServerResponse) => boolean
-
 /**
  * What stands before the app: the path of a webhook is looked up once, and nothing of the local API is
  * run for it. A path is taken as it was sent, up to its query.
@@ -24,7 +22,7 @@ export const serveWebhooks = (
   current: () => Setup,
   parts: PipelineParts,
   log: Log,
-): ServeWebhooks => {
+): ServeFirst => {
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,

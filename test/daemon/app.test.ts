@@ -4,6 +4,7 @@ import { type Server, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
+import { createGuard } from '../../daemon/guard.ts'
 import { answerJson } from '../../daemon/plain-answer.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/http.ts'
@@ -22,13 +23,15 @@ describe('the app, asked by another machine', () => {
     })
     const app = createApp({
       apiToken,
-      port: () => (server.address() as AddressInfo).port,
+      guard: createGuard(apiToken, () => (server.address() as AddressInfo).port),
       log,
-      webhooks: (request, response) => {
-        if (request.url !== '/hook') return false
-        answerJson(response, 202, { status: 'accepted' })
-        return true
-      },
+      first: [
+        (request, response) => {
+          if (request.url !== '/hook') return false
+          answerJson(response, 202, { status: 'accepted' })
+          return true
+        },
+      ],
       routers: [routes],
     })
     server = createServer(app)
