@@ -73,6 +73,8 @@ export const eventSchema = z.strictObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   deliveryId: z.string().optional(),
+  /** Its signature was checked and is valid; false where the webhook has no secret. */
+  signed: z.boolean().optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),

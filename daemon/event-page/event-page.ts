@@ -139,11 +139,12 @@ const textOf = (whole: string, id: string): Markup => {
 }
 
 const factsOf = (event: EventDetail): Markup => {
-  const { id, deliveryId, size, attempts, durations } = event
+  const { id, deliveryId, signed, size, attempts, durations } = event
   const all = Object.values(durations)
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['Event', id],
     ['Delivery', deliveryId],
+    ['Signature', signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'],
     ['Body', size === undefined ? undefined : `${size} bytes`],
     ['Runs', attempts > 1 ? String(attempts) : undefined],
     ['Took', all.length > 0 ? duration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],

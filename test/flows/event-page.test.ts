@@ -98,6 +98,7 @@ webhooks:
     const reply = await ask(url)
     assert.equal(reply.status, 200)
     assert.match(textOf(reply.text), /the answer/)
+    assert.match(textOf(reply.text), /Signature\s*none: no secret is set/)
     assert.doesNotMatch(reply.text, /<script|<iframe| on\w+=| style=/)
     const policy = String(reply.headers['content-security-policy'])
     assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; img-src data:;/)
