@@ -4,6 +4,7 @@ import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
 import { version } from '../shared/version.ts'
+import { loggedPath } from './event-page/page-path.ts'
 import { type Guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
 import { logInternal, sayHowToAsk } from './plain-answer.ts'
@@ -19,6 +20,8 @@ export type AppParts = {
   readonly log: Log
   /** Answer the paths of webhooks, and what is asked for so often that it is answered at once. */
   readonly first: readonly ServeFirst[]
+  /** Answers browsers that come by a link to an event. */
+  readonly eventPage: Middleware
   readonly routers: readonly Router[]
 }
 
@@ -26,13 +29,21 @@ export type AppParts = {
  * The whole daemon as what answers requests: webhooks, else a Koa app. The order of this list is the
  * order of the checks.
  */
-export const createApp = ({ apiToken, guard, log, first, routers }: AppParts): RequestListener => {
+export const createApp = ({
+  apiToken,
+  guard,
+  log,
+  first,
+  eventPage,
+  routers,
+}: AppParts): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
+  app.use(eventPage)
   app.use(guarded(guard))
   app.use(neverStored)
   for (const router of routers) app.use(router.routes())
@@ -88,7 +99,7 @@ const answerErrors =
       ctx.status = problem.status
       ctx.body = problem
       ctx.type = problemMediaType
-      if (problem.code === 'internal') logInternal(log, ctx.path, error)
+      if (problem.code === 'internal') logInternal(log, loggedPath(ctx.path), error)
     }
   }
 

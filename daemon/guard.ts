@@ -17,16 +17,7 @@ export const createGuard = (apiToken: string, port: () => number): Guard => {
   let ourPort = 0
   const portNow = () => (ourPort ||= port())
   return (request) => {
-    if (!isLoopbackPeer(request.socket.remoteAddress))
-      throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
-    if (!isOurHost(valuesOf(request, 'host'), portNow()))
-      throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
-        hint: 'only webhooks answer under another name, as behind a tunnel',
-      })
-    if (isForwarded(Object.keys(request.headers)))
-      throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
-        hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
-      })
+    refuseForeign(request, portNow())
     if (isFromWebPage(request.headers['origin'], request.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
     if (!hasToken(valuesOf(request, 'authorization'), token))
@@ -46,6 +37,20 @@ const valuesOf = ({ rawHeaders }: IncomingMessage, name: string): string[] => {
       values.push(value)
   }
   return values
+}
+
+/** Throws for what does not come straight from this machine to a name of it: the first three checks. */
+export const refuseForeign = (request: IncomingMessage, port: number): void => {
+  if (!isLoopbackPeer(request.socket.remoteAddress))
+    throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
+  if (!isOurHost(valuesOf(request, 'host'), port))
+    throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
+      hint: 'only webhooks answer under another name, as behind a tunnel',
+    })
+  if (isForwarded(Object.keys(request.headers)))
+    throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
+      hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
+    })
 }
 
 /** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */

@@ -73,6 +73,8 @@ export const eventSchema = z.strictObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   deliveryId: z.string().optional(),
+  /** Its signature was checked and is valid; false where the webhook has no secret. */
+  signed: z.boolean().optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),
@@ -95,6 +97,10 @@ export const eventDetailSchema = eventSchema.extend({
   result: z.string().optional(),
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
+
+/** Answer of `POST /events/:id/link`: the page of the event for a browser, which opens once. */
+export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
+export type EventLink = z.infer<typeof eventLinkSchema>
 
 export const webhookSummarySchema = z.strictObject({
   path: z.string(),

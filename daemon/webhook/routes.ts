@@ -18,11 +18,7 @@ const retryAfterSeconds = '10'
  * What stands before the app: the path of a webhook is looked up once, and nothing of the local API is
  * run for it. A path is taken as it was sent, up to its query.
  */
-export const serveWebhooks = (
-  current: () => Setup,
-  parts: PipelineParts,
-  log: Log,
-): ServeFirst => {
+export const serveWebhooks = (current: () => Setup, parts: PipelineParts, log: Log): ServeFirst => {
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,

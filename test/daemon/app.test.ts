@@ -32,6 +32,7 @@ describe('the app, asked by another machine', () => {
           return true
         },
       ],
+      eventPage: (_, next) => next(),
       routers: [routes],
     })
     server = createServer(app)
