@@ -10,6 +10,7 @@ import { escapeLabel } from './label.ts'
 import type { Row } from './menu.ts'
 import { stageBinary } from './stage-binary.ts'
 import { trayErrorOf } from './tray-error.ts'
+import { withoutGl } from './without-gl.ts'
 
 /*
  * The one file that knows systray2, and all that has to be known about it: its binary comes without
@@ -197,7 +198,9 @@ const settled = async (
     failure.error = error
   })
   // systray2 has no event for the moment it has spawned the program.
-  while (systray.process === null && failure.error === undefined) await nextTurn()
+  await withoutGl(async () => {
+    while (systray.process === null && failure.error === undefined) await nextTurn()
+  })
   const child = systray.process
   if (!child) throw trayErrorOf('', systemCode(failure.error) ?? 'unknown reason')
   let stderr = ''

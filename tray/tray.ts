@@ -4,7 +4,6 @@ import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
 import { act } from './act.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
-import { follow } from './follow.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
@@ -56,6 +55,8 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     redraw()
   }
 
+  // Only now: what it loads to check answers takes as long as all that the icon needs.
+  const { follow } = await import('./follow.ts')
   const following = follow(
     home,
     {
