@@ -3,7 +3,7 @@ import type { EventDetail } from '../shared/api.ts'
 import { type Client, connect } from '../shared/client.ts'
 import type { Home } from '../shared/home.ts'
 import { userAgentOf } from '../shared/user-agent.ts'
-import type { Action } from './menu.ts'
+import type { Action } from './action.ts'
 import { type Note, bodyOf, resultNoteOf, titleOf } from './note.ts'
 import { openPath } from './open-path.ts'
 
@@ -26,8 +26,20 @@ export const act = async (action: Action, { home, show, quit }: Surroundings): P
     case 'open-logs':
       if (existsSync(home.log) && (await openPath(home.log))) return
       return openOr(home.logs, show)
+    case 'explain':
+      return show({ title: titleOf(action.title), body: bodyOf(action.body) })
     case 'quit':
       return quit()
+    case 'login':
+    case 'logout':
+    case 'retry-event':
+    case 'set-notifications':
+    case 'set-start-at-login':
+    case 'open-guide':
+    case 'copy-diagnostics':
+    case 'restart-daemon':
+    case 'start-daemon':
+      return
     case 'stop-and-quit':
       await withDaemon(home, async (client) => {
         await client.post('/daemon/shutdown')

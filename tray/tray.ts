@@ -12,7 +12,7 @@ import { desktopNotifier } from './notify.ts'
 import { startDaemon } from './start-daemon.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
-import { iconOf } from './view.ts'
+import { freshState, iconOf } from './view.ts'
 
 /*
  * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
@@ -39,7 +39,8 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
-    const view = { daemon: daemon.view, now, utcOffset: -new Date(now).getTimezoneOffset() }
+    const utcOffset = -new Date(now).getTimezoneOffset()
+    const view = { daemon: daemon.view, now, utcOffset, own: freshState }
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
     if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
