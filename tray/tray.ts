@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
-import { act } from './act.ts'
+import { createClicks } from './clicks.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { follow } from './follow.ts'
 import { keepIcon } from './keep-icon.ts'
@@ -12,7 +12,7 @@ import { desktopNotifier } from './notify.ts'
 import { startDaemon } from './start-daemon.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
-import { freshState, iconOf } from './view.ts'
+import { iconOf } from './view.ts'
 
 /*
  * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
@@ -34,24 +34,34 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   )
   const notes = noteOnce(notifier.show)
 
+  // Without an icon there is nothing to draw again.
+  let redraw = (): void => undefined
+  const clicks = await createClicks({
+    home,
+    show: notifier.show,
+    changed: () => redraw(),
+    quit,
+    say,
+    signal: stopping.signal,
+  })
   let daemon = unknownDaemon
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
     const utcOffset = -new Date(now).getTimezoneOffset()
-    const view = { daemon: daemon.view, now, utcOffset, own: freshState }
+    const view = { daemon: daemon.view, now, utcOffset, own: clicks.own() }
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
     const icon = assetOf(`${shown.name}@2x.png`)
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
-  const icon = await keepIcon(folder, face(), (row) => {
-    if (!row.action) return
-    act(row.action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
+  const icon = await keepIcon(folder, face(), ({ action }) => {
+    if (action) clicks.click(action)
   })
-  const redraw = () => icon.show(face())
+  redraw = () => icon.show(face())
+  redraw()
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
