@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import type { EventRecord } from '../shared/api.ts'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
@@ -71,7 +72,9 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     home,
     {
       onStatus: (status) => become(answered(status, Date.now())),
-      onEvent: notes.event,
+      onEvent: (event) => {
+        if (clicks.own().notifications || isForDesktop(event)) notes.event(event)
+      },
       onLost: (error) => {
         // Only at the start: a daemon that was stopped later was stopped on purpose.
         if (daemon !== unknownDaemon || !isAbsent(error))
@@ -96,6 +99,9 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     await Promise.all([icon.stop(), following, notifier.idle()])
   }
 }
+
+const isForDesktop = ({ targets }: EventRecord): boolean =>
+  targets.some(({ target }) => target === 'notify:desktop')
 
 const assetOf = (name: string): string =>
   fileURLToPath(new URL(`assets/icons/${name}`, packageFolder))
