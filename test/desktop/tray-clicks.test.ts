@@ -320,7 +320,7 @@ describeOnLinux('a click in the tray', () => {
       programs.exitWith('xclip', 1)
       programs.exitWith('xsel', 1)
       await desktop.click('Copy diagnostics')
-      const path = join(home.logs, 'diagnostics.json')
+      const path = join(home.logs, 'diagnostics.txt')
       const note = await untilNote('Doorward · diagnostics written')
       assert.ok(note.body.includes(path))
       assert.equal((await openedPaths(2))[1], path)
