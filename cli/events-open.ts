@@ -1,6 +1,7 @@
 import type { EventLink } from '../shared/api.ts'
+import { isSafeToOpen } from '../shared/safe-to-open.ts'
 import type { Context } from './context.ts'
-import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
+import { hasBrowser, openBrowser } from './open-browser.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { isRemoteShell } from './remote-shell.ts'
 

@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url'
+import type { EventRecord } from '../shared/api.ts'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
-import { act } from './act.ts'
+import { createClicks } from './clicks.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
@@ -33,23 +34,34 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   )
   const notes = noteOnce(notifier.show)
 
+  // Without an icon there is nothing to draw again.
+  let redraw = (): void => undefined
+  const clicks = await createClicks({
+    home,
+    show: notifier.show,
+    changed: () => redraw(),
+    quit,
+    say,
+    signal: stopping.signal,
+  })
   let daemon = unknownDaemon
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
-    const view = { daemon: daemon.view, now, utcOffset: -new Date(now).getTimezoneOffset() }
+    const utcOffset = -new Date(now).getTimezoneOffset()
+    const view = { daemon: daemon.view, now, utcOffset, own: clicks.own() }
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
     const icon = assetOf(`${shown.name}@2x.png`)
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
-  const icon = await keepIcon(folder, face(), (row) => {
-    if (!row.action) return
-    act(row.action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
+  const icon = await keepIcon(folder, face(), ({ action }) => {
+    if (action) clicks.click(action)
   })
-  const redraw = () => icon.show(face())
+  redraw = () => icon.show(face())
+  redraw()
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
@@ -61,7 +73,9 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     home,
     {
       onStatus: (status) => become(answered(status, Date.now())),
-      onEvent: notes.event,
+      onEvent: (event) => {
+        if (clicks.own().notifications || isForDesktop(event)) notes.event(event)
+      },
       onLost: (error) => {
         // Only at the start: a daemon that was stopped later was stopped on purpose.
         if (daemon !== unknownDaemon || !isAbsent(error))
@@ -86,6 +100,9 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     await Promise.all([icon.stop(), following, notifier.idle()])
   }
 }
+
+const isForDesktop = ({ targets }: EventRecord): boolean =>
+  targets.some(({ target }) => target === 'notify:desktop')
 
 const assetOf = (name: string): string =>
   fileURLToPath(new URL(`assets/icons/${name}`, packageFolder))
