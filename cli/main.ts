@@ -235,6 +235,7 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('[command]')
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
+    .option('--state <state>', 'only those in this state: running, done, failed, …')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
     .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))

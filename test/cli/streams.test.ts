@@ -33,7 +33,10 @@ const record = (id: string, more: Partial<EventRecord> = {}): EventRecord => ({
 describe('cli: streams', () => {
   it('follows events as JSON lines, of one webhook, and ends with 130', async () => {
     const records = [record('evt_1'), record('evt_2', { webhook: '/b' }), record('evt_3')]
-    const server = await startContractServer((_, response) => stream(response, records))
+    const server = await startContractServer(({ path }, response) => {
+      if (path === '/webhooks') return [200, { webhooks: [] }]
+      return path === '/events/stream' ? stream(response, records) : [200, { events: [] }]
+    })
     const child = start(['events', '--follow', '--json', '--webhook', '/a'], { home: server.home })
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /evt_3/)
@@ -73,6 +76,72 @@ describe('cli: streams', () => {
     await stopStarted(home)
     assert.equal(code, 130)
     assert.doesNotMatch(stdout, /before/)
+  })
+
+  it('goes on after another daemon took over, without losing or repeating a change', async () => {
+    const old = record('evt_old')
+    const first = record('evt_1', { state: 'running' })
+    const asked: (string | undefined)[] = []
+    const open: ServerResponse[] = []
+    const server = await startContractServer(({ path, lastEventId }, response) => {
+      if (path !== '/events/stream') return [200, { events: [old] }]
+      asked.push(lastEventId)
+      open.push(response)
+      const told = [
+        [],
+        [old, first],
+        [record('evt_1'), record('evt_2'), record('evt_old', { attempts: 2 })],
+      ][asked.length - 1]
+      return stream(response, told ?? [], asked.length)
+    })
+    const child = start(['events', '--follow', '--json'], { home: server.home })
+    const ended = resultOf(child)
+    const streamed = async (count: number) => {
+      while (open.length < count) await once(server.server, 'request')
+      return open[count - 1]
+    }
+    ;(await streamed(1))?.end()
+    const running = untilSaid(child, 'stdout', /running/)
+    const second = await streamed(2)
+    await running
+    const all = untilSaid(child, 'stdout', /evt_old/)
+    second?.end()
+    await all
+    child.kill('SIGINT')
+    const { stdout } = await ended
+    await server.close()
+    assert.deepEqual(asked, [undefined, '0-0', '2-1'])
+    assert.deepEqual(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as EventRecord)
+        .map(({ id, state, attempts }) => `${id} ${state} ${attempts}`),
+      ['evt_1 running 1', 'evt_1 done 1', 'evt_2 done 1', 'evt_old done 2'],
+    )
+  })
+
+  it('draws on a terminal what is not finished, until it is', async function () {
+    if (!hasTerminal()) return this.skip()
+    let send: (event: EventRecord) => void = () => undefined
+    const server = await startContractServer(({ path }, response) => {
+      if (path === '/webhooks') return [200, { webhooks: [{ path: '/a', agent: 'echo' }] }]
+      if (path !== '/events/stream')
+        return [200, { events: [record('evt_1', { state: 'running' })] }]
+      send = (event) => stream(response, [event])
+      return stream(response, [])
+    })
+    const child = startOnTerminal('events --follow', { home: server.home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /● running.*0:0\d|● running[^\n]*\n.*following/s)
+    const done = untilSaid(child, 'stdout', /\u001b\[\d+A\r\u001b\[J[^\n]*evt_1[^\n]*✓ done/)
+    send(record('evt_1', { resultPreview: 'fine' }))
+    await done
+    child.stdin?.write('\u0003')
+    const { code, stdout } = await ended
+    await server.close()
+    assert.equal(code, 130)
+    assert.match(stdout, /ID +TIME +STATE/)
   })
 
   it('keeps escape sequences of foreign text away from the screen', async () => {
@@ -158,9 +227,17 @@ describe('cli: streams', () => {
 const bigServer = async (): Promise<ContractServer> =>
   startContractServer(() => [200, { ...record('evt_1'), result: 'x'.repeat(3_000_000) }])
 
-const stream = (response: ServerResponse, records: readonly EventRecord[]): undefined => {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
+/** `era` is the first part of the ids. */
+const stream = (
+  response: ServerResponse,
+  records: readonly EventRecord[],
+  era?: number,
+): undefined => {
+  if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write(': hello\n\n')
   for (const [index, event] of records.entries())
-    response.write(`id: ${index}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`)
+    response.write(
+      `id: ${era === undefined ? '' : `${era}-`}${index}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`,
+    )
   return undefined
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home.ts'
@@ -12,11 +12,13 @@ export type Call = {
   readonly path: string
   readonly body: unknown
   readonly userAgent: string | undefined
+  readonly lastEventId: string | undefined
 }
 
 export type ContractServer = {
   readonly home: Home
   readonly calls: readonly Call[]
+  readonly server: Server
   readonly close: () => Promise<void>
 }
 
@@ -50,6 +52,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
       path: request.url ?? '',
       body: body === '' ? undefined : (JSON.parse(body) as unknown),
       userAgent: request.headers['user-agent'],
+      lastEventId: request.headers['last-event-id']?.toString(),
     }
     calls.push(call)
     const given = answer(call, response)
@@ -68,6 +71,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   return {
     home,
     calls,
+    server,
     close: async () => {
       server.closeAllConnections()
       server.close()
