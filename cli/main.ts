@@ -1,5 +1,12 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import {
+  Argument,
+  Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
@@ -295,8 +302,28 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
     .option('-y, --yes', 'do not ask before agents are run and answers are sent')
     .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('completion')
+    .description('print the completion of a shell: commands, options, and what there is now')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', completionHelp)
+    .action(run(async () => (await import('./completion.ts')).printCompletion))
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
   return program
 }
+
+const completionHelp = `
+To have it in every shell:
+
+  doorward completion bash > ~/.local/share/bash-completion/completions/doorward
+  doorward completion zsh > "\${fpath[1]}/_doorward"
+  doorward completion fish > ~/.config/fish/completions/doorward.fish
+
+Without the package bash-completion, in ~/.bashrc:
+
+  eval "$(doorward completion bash)"`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says
