@@ -97,7 +97,7 @@ describe('cli: streams', () => {
     const child = start(['events', '--follow', '--json'], { home: server.home })
     const ended = resultOf(child)
     const streamed = async (count: number) => {
-      while (open.length < count) await once(server.server, 'request')
+      await server.called(() => open.length >= count)
       return open[count - 1]
     }
     ;(await streamed(1))?.end()

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home.ts'
@@ -18,7 +18,8 @@ export type Call = {
 export type ContractServer = {
   readonly home: Home
   readonly calls: readonly Call[]
-  readonly server: Server
+  /** Waits for a call that fits, which may have come already. */
+  readonly called: (fits: (call: Call) => boolean) => Promise<Call>
   readonly close: () => Promise<void>
 }
 
@@ -37,6 +38,7 @@ const apiToken = 'a'.repeat(64)
 export const startContractServer = async (answer: Answer): Promise<ContractServer> => {
   const home = await temporaryHome()
   const calls: Call[] = []
+  const answered = new EventEmitter()
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
@@ -56,6 +58,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
     }
     calls.push(call)
     const given = answer(call, response)
+    answered.emit('call')
     if (!given) return
     response.writeHead(given[0], { 'content-type': 'application/json' })
     response.end(given[1] === undefined ? '' : JSON.stringify(given[1]))
@@ -71,7 +74,15 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   return {
     home,
     calls,
-    server,
+    called: async (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = calls.find(fits)
+          if (found) resolve(found)
+          else answered.once('call', look)
+        }
+        look()
+      }),
     close: async () => {
       server.closeAllConnections()
       server.close()
