@@ -11,7 +11,7 @@ import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
-import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
+import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
 import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
@@ -239,7 +239,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   const events = program
     .command('events')
     .description('what came in and what became of it, newest first')
-    .argument('[command]')
+    .argument('[command...]')
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
     .option('--state <state>', 'only those in this state: running, done, failed, …')
@@ -408,7 +408,9 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 const endQuietlyWhenClosed = (): void => {
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
-    throw error
+    // As on a full disk: what was printed is not whole, and nothing more can be.
+    process.stderr.write(`doorward: cannot write to standard output (${systemCode(error)})\n`)
+    process.exit(exitFailed)
   })
   process.stderr.on('error', () => undefined)
 }

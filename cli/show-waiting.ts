@@ -37,8 +37,8 @@ export const showWaiting = async (
   let startedAt = Date.now()
   const text = (): string => {
     const line = `${shown} (${clock(Date.now() - startedAt)}), Ctrl-C ${interrupt}`
-    // The spinner itself takes two columns, and the last one would break the line.
-    const columns = (process.stderr.columns || 80) - 3
+    // The spinner itself takes two columns, and the ^C that the terminal shows two more.
+    const columns = (process.stderr.columns || 80) - 5
     return terminal.isAscii ? asciiText(cut(line, columns - 2)) : cut(line, columns)
   }
   const spinner = yoctoSpinner({

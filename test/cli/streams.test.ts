@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
@@ -82,11 +83,11 @@ describe('cli: streams', () => {
     const old = record('evt_old')
     const first = record('evt_1', { state: 'running' })
     const asked: (string | undefined)[] = []
-    const open: ServerResponse[] = []
+    const opened: ServerResponse[] = []
     const server = await startContractServer(({ path, lastEventId }, response) => {
       if (path !== '/events/stream') return [200, { events: [old] }]
       asked.push(lastEventId)
-      open.push(response)
+      opened.push(response)
       const told = [
         [],
         [old, first],
@@ -97,8 +98,8 @@ describe('cli: streams', () => {
     const child = start(['events', '--follow', '--json'], { home: server.home })
     const ended = resultOf(child)
     const streamed = async (count: number) => {
-      await server.called(() => open.length >= count)
-      return open[count - 1]
+      await server.called(() => opened.length >= count)
+      return opened[count - 1]
     }
     ;(await streamed(1))?.end()
     const running = untilSaid(child, 'stdout', /running/)
@@ -194,6 +195,24 @@ describe('cli: streams', () => {
     await once(child, 'close')
     await server.close()
     assert.deepEqual([child.exitCode, stderr], [0, ''])
+  })
+
+  it('says without a stack that its output cannot be written', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
+    const full = await open('/dev/full', 'w')
+    const child = spawn(process.execPath, [cliMain, 'events'], {
+      env: cleanEnvironment({ DOORWARD_HOME: server.home.root }),
+      stdio: ['ignore', full.fd, 'pipe'],
+    })
+    let stderr = ''
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+    await once(child, 'close')
+    await Promise.all([full.close(), server.close()])
+    assert.deepEqual(
+      [child.exitCode, stderr],
+      [1, 'doorward: cannot write to standard output (ENOSPC)\n'],
+    )
   })
 
   it('writes no colour into a pipe', async () => {

@@ -66,6 +66,12 @@ describe('cli: usage', () => {
     ['an unknown command, with the nearest', ['evnts'], /unknown command 'evnts'\nhint: .*events/],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
+    [
+      'an unknown subcommand of events with its argument',
+      ['events', 'shwo', 'evt_1'],
+      /events shwo'\nhint: .*"show"/,
+    ],
+    ['an unknown state', ['events', '--state', 'fialed'], /no state "fialed"\nhint: .*"failed"/],
     ['an unknown option, with the nearest', ['events', '--folow'], /'--folow'\nhint: .*--follow/],
     ['a group without a command', ['daemon'], /a command is missing/],
     [
