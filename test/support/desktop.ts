@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
 import { cleanEnvironment } from './daemon.ts'
+import { end, firstLine, startBus } from './session-bus.ts'
 import { temporaryFolder } from './temporary.ts'
 
 /*
@@ -123,40 +124,6 @@ const startDisplay = async (children: ChildProcess[]): Promise<string> => {
   const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
   children.push(child)
   return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
-}
-
-/** A bus without service files: nothing that is installed here can be started by a message. */
-const startBus = async (folder: string, children: ChildProcess[]): Promise<string> => {
-  const config = join(folder, 'bus.conf')
-  await writeFile(
-    config,
-    `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
-     <policy context="default"><allow send_destination="*" eavesdrop="true"/>
-     <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`,
-  )
-  const child = spawn('dbus-daemon', [`--config-file=${config}`, '--nofork', '--print-address=1'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  children.push(child)
-  return firstLine(child, child.stdout, 'dbus-daemon')
-}
-
-const firstLine = async (child: ChildProcess, stream: Readable, name: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    let text = ''
-    stream.on('data', (chunk: Buffer) => {
-      text += chunk.toString()
-      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')).trim())
-    })
-    child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
-  })
-
-const end = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  await ended
 }
 
 type Item = { readonly sender: string; readonly path: string }
