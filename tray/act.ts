@@ -21,6 +21,10 @@ export const act = async (action: Action, { home, show, quit }: Surroundings): P
         const event = await client.get<EventDetail>(`/events/${encodeURIComponent(action.id)}`)
         show(resultNoteOf(event))
       })
+    case 'retry-event':
+      return withDaemon(home, async (client) => {
+        await client.post(`/events/${encodeURIComponent(action.id)}/retry`)
+      })
     case 'open-configuration':
       return openOr(home.config, show)
     case 'open-logs':
@@ -32,7 +36,6 @@ export const act = async (action: Action, { home, show, quit }: Surroundings): P
       return quit()
     case 'login':
     case 'logout':
-    case 'retry-event':
     case 'set-notifications':
     case 'set-start-at-login':
     case 'open-guide':

@@ -3,13 +3,17 @@ import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
 import { act } from './act.ts'
+import type { Action } from './action.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
+import { desktopBackend } from './desktop-backend.ts'
 import { follow } from './follow.ts'
+import { hasCrashed } from './has-crashed.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
 import { desktopNotifier } from './notify.ts'
 import { startDaemon } from './start-daemon.ts'
+import { crashNote, startFailureNote } from './state-notes.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
 import { freshState, iconOf } from './view.ts'
@@ -28,19 +32,30 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const notifier = desktopNotifier(
-    ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
-    say,
-  )
-  const notes = noteOnce(notifier.show)
+  const doIt = (action: Action): void => {
+    act(action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
+  }
+  const notifier = desktopNotifier({
+    backend: desktopBackend(),
+    iconFor: ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
+    onAction: doIt,
+    onTrouble: (reason) => {
+      if (reason) say(reason)
+      redraw()
+    },
+  })
+  const notes = noteOnce({ show: notifier.show, isOn: () => own.notifications })
+  const own = freshState
 
   let daemon = unknownDaemon
+  let isFollowed = false
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
     const utcOffset = -new Date(now).getTimezoneOffset()
-    const view = { daemon: daemon.view, now, utcOffset, own: freshState }
+    const notice = notifier.trouble()
+    const view = { daemon: daemon.view, now, utcOffset, own: notice ? { ...own, notice } : own }
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
     if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
@@ -48,8 +63,7 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
   const icon = await keepIcon(folder, face(), (row) => {
-    if (!row.action) return
-    act(row.action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
+    if (row.action) doIt(row.action)
   })
   const redraw = () => icon.show(face())
   const become = (next: typeof daemon) => {
@@ -57,20 +71,38 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     redraw()
   }
 
+  const tellOfCrash = async () => {
+    if (!(await hasCrashed(home)) || !isFollowed) return
+    isFollowed = false
+    notes.tell(crashNote)
+  }
+  const startFailedWith = (why: string) => {
+    const next = startFailed(daemon, why)
+    // Once it has answered it is not the start that failed.
+    if (next === daemon) return
+    become(next)
+    notes.tell(startFailureNote(why))
+  }
+
   const following = follow(
     home,
     {
-      onStatus: (status) => become(answered(status, Date.now())),
+      onStatus: (status) => {
+        isFollowed = true
+        notes.status(status)
+        become(answered(status, Date.now()))
+      },
       onEvent: notes.event,
       onLost: (error) => {
+        if (isFollowed && isAbsent(error)) void tellOfCrash()
         // Only at the start: a daemon that was stopped later was stopped on purpose.
         if (daemon !== unknownDaemon || !isAbsent(error))
           return become(failed(daemon, error, Date.now()))
         become(starting(Date.now()))
         try {
-          startDaemon(home, (why) => become(startFailed(daemon, why)))
+          startDaemon(home, startFailedWith)
         } catch (error) {
-          become(startFailed(daemon, nameOf(error)))
+          startFailedWith(nameOf(error))
         }
       },
     },
@@ -83,7 +115,7 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     quit()
     clearTimeout(timer)
     notes.stop()
-    await Promise.all([icon.stop(), following, notifier.idle()])
+    await Promise.all([icon.stop(), following, notifier.stop()])
   }
 }
 

@@ -248,7 +248,7 @@ describeOnLinux('the tray on a desktop', () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
-    desktop.hangNotes()
+    desktop.notifications.hang()
     for (const id of ['1', '2', '3', '4', '5']) daemon.send(answer(id, id))
     daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
     daemon.send({})

@@ -6,6 +6,7 @@ import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
 import { cleanEnvironment } from './daemon.ts'
+import { type NotificationService, type Shown, playNotifications } from './notification-service.ts'
 import { end, firstLine, startBus } from './session-bus.ts'
 import { temporaryFolder } from './temporary.ts'
 
@@ -42,8 +43,10 @@ export type Desktop = {
   readonly click: (...path: string[]) => Promise<void>
   /** Waits until this many notifications came, and answers all. */
   readonly untilNotes: (count: number) => Promise<readonly ShownNote[]>
-  /** From now on the notification service takes calls and never answers them. */
-  readonly hangNotes: () => void
+  /** The same, with all that came of each. */
+  readonly untilShown: (count: number, limitMs?: number) => Promise<readonly Shown[]>
+  /** The notification service, to have it do something. */
+  readonly notifications: NotificationService
   /** How many icons were registered so far. */
   readonly registrations: () => number
   /** Ends the display alone, as when a person logs out. */
@@ -130,16 +133,12 @@ type Item = { readonly sender: string; readonly path: string }
 type Layout = [number, Record<string, Variant>, Variant<Layout>[]]
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
-const notesName = 'org.freedesktop.Notifications'
 const menuName = 'com.canonical.dbusmenu'
 
 /** Plays the panel and the notification service on this bus. */
 const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   const news = new EventEmitter()
   const items: Item[] = []
-  const notes: ShownNote[] = []
-  let hung = false
-
   const call = async (
     message: Pick<Message, 'destination' | 'path' | 'interface' | 'member'> &
       Partial<Pick<Message, 'signature' | 'body'>>,
@@ -165,16 +164,9 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       news.emit('news')
       return reply('', [])
     }
-    if (name === notesName && member === 'Notify') {
-      notes.push({ app: String(body[0]), title: String(body[3]), body: String(body[4]) })
-      news.emit('news')
-      return hung || reply('u', [notes.length])
-    }
-    if (name === notesName && member === 'GetServerInformation')
-      return hung || reply('ssss', ['test', 'doorward', '1', '1.2'])
-    if (name === notesName && member === 'GetCapabilities') return reply('as', [['body']])
     return false
   }
+  const notifications = playNotifications(bus, news)
   bus.addMethodHandler(answer)
   bus.on('message', (message: Message) => {
     if (message.type === dbus.MessageType.SIGNAL) news.emit('news')
@@ -189,11 +181,14 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       body: [`type='signal',interface='${name}'`],
     })
   await bus.requestName(watcherName, 0)
-  if (options.notifications !== false) await bus.requestName(notesName, 0)
+  if (options.notifications !== false) await notifications.comeBack()
 
-  /** Reads again after every piece of news until it is as wanted. Throws after 10 s with what is there. */
-  const until = async <Value>(read: () => Promise<Value | undefined>): Promise<Value> => {
-    const limit = AbortSignal.timeout(10_000)
+  /** Reads again after every piece of news until it is as wanted. Throws at the limit with what is there. */
+  const until = async <Value>(
+    read: () => Promise<Value | undefined>,
+    limitMs = 10_000,
+  ): Promise<Value> => {
+    const limit = AbortSignal.timeout(limitMs)
     for (;;) {
       const change = once(news, 'news', { signal: limit })
       change.catch(() => undefined)
@@ -204,7 +199,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       } catch {
         const rows = await readMenu().catch(() => [])
         throw new Error(
-          `not seen in 10 s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notes.length} notes came`,
+          `not seen in ${limitMs / 1000} s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notifications.shown.length} notes came`,
         )
       }
     }
@@ -241,6 +236,12 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       return is(rows) ? rows : undefined
     })
 
+  const untilShown: Desktop['untilShown'] = async (count, limitMs) =>
+    until(
+      async () => (notifications.shown.length >= count ? notifications.shown : undefined),
+      limitMs,
+    )
+
   return {
     untilMenu,
     click: async (...path: string[]) => {
@@ -270,10 +271,9 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         return Number(pid)
       }),
     untilNotes: async (count: number) =>
-      until(async () => (notes.length >= count ? notes : undefined)),
-    hangNotes: () => {
-      hung = true
-    },
+      (await untilShown(count)).map(({ app, title, body }) => ({ app, title, body })),
+    untilShown,
+    notifications,
     registrations: () => items.length,
   }
 }
