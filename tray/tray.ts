@@ -2,8 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
-import { act } from './act.ts'
-import type { Action } from './action.ts'
+import { createClicks } from './clicks.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { desktopBackend } from './desktop-backend.ts'
 import { follow } from './follow.ts'
@@ -16,7 +15,7 @@ import { startDaemon } from './start-daemon.ts'
 import { crashNote, startFailureNote } from './state-notes.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
-import { freshState, iconOf } from './view.ts'
+import { iconOf } from './view.ts'
 
 /*
  * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
@@ -32,21 +31,31 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const doIt = (action: Action): void => {
-    act(action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
-  }
   const notifier = desktopNotifier({
     backend: desktopBackend(),
     iconFor: ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
-    onAction: doIt,
+    onAction: (action) => clicks.click(action),
     onTrouble: (reason) => {
       if (reason) say(reason)
       redraw()
     },
   })
-  const notes = noteOnce({ show: notifier.show, isOn: () => own.notifications })
-  const own = freshState
 
+  // Without an icon there is nothing to draw again.
+  let redraw = (): void => undefined
+  const clicks = await createClicks({
+    home,
+    show: notifier.show,
+    changed: () => redraw(),
+    quit,
+    say,
+    signal: stopping.signal,
+  })
+  const notes = noteOnce({
+    show: notifier.show,
+    isOn: () => clicks.own().notifications,
+    tellsLogin: clicks.tellsLogin,
+  })
   let daemon = unknownDaemon
   let isFollowed = false
   let shown: SteadyIcon | undefined
@@ -55,17 +64,19 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     const now = Date.now()
     const utcOffset = -new Date(now).getTimezoneOffset()
     const notice = notifier.trouble()
-    const view = { daemon: daemon.view, now, utcOffset, own: notice ? { ...own, notice } : own }
+    const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
+    const view = { daemon: daemon.view, now, utcOffset, own }
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
     const icon = assetOf(`${shown.name}@2x.png`)
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
-  const icon = await keepIcon(folder, face(), (row) => {
-    if (row.action) doIt(row.action)
+  const icon = await keepIcon(folder, face(), ({ action }) => {
+    if (action) clicks.click(action)
   })
-  const redraw = () => icon.show(face())
+  redraw = () => icon.show(face())
+  redraw()
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()

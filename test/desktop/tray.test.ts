@@ -95,7 +95,7 @@ describeOnLinux('the tray on a desktop', () => {
         {
           app: 'Doorward',
           title: 'Doorward · /github',
-          body: ' --help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
+          body: '--help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
         },
         {
           app: 'Doorward',
