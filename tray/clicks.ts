@@ -1,6 +1,5 @@
 import type { Home } from '../shared/home.ts'
 import { trayAtLogin } from '../shared/login-items.ts'
-import { act } from './act.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { failureNoteOf } from './failure-note.ts'
 import { type OpenLogin, openLogin } from './login.ts'
@@ -87,6 +86,8 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
     underWay.add(key)
     changed()
     try {
+      // Loaded by the first click, so that the icon is there sooner.
+      const { act } = await import('./act.ts')
       await act(action, surroundings)
     } finally {
       underWay.delete(key)

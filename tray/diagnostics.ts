@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { release } from 'node:os'
+import { homedir, release } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Status } from '../shared/api.ts'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder, version } from '../shared/version.ts'
+import { type Words, privateWords, redact } from './redact.ts'
 import { withDaemon } from './with-daemon.ts'
 
 const limitMs = 30_000
@@ -15,9 +16,17 @@ const maxBytes = 1024 * 1024
  * without it the bare facts. Holds no token, secret, payload, prompt, answer or name of an account.
  */
 export const collectDiagnostics = async (home: Home): Promise<string> => {
-  const found = (await askDoctor(home)) ?? (await bareFacts(home))
+  const status = await withDaemon(home, async (client) => client.get<Status>('/status')).catch(
+    nameOf,
+  )
+  const found = (await askDoctor(home)) ?? bareFacts(status)
+  const words: Words = [
+    [home.root, '<home>'],
+    [homedir(), '~'],
+    ...(typeof status === 'string' ? [] : privateWords(status)),
+  ]
   // Clipboards differ in what they make of other characters.
-  return `${JSON.stringify(found, null, 2).replaceAll(
+  return `${JSON.stringify(redact(found, words), null, 2).replaceAll(
     /[^\0-\x7e]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )}\n`
@@ -42,22 +51,21 @@ const readReport = (text: string): object | undefined => {
   }
 }
 
-const bareFacts = async (home: Home): Promise<object> => ({
+/** `status` is what the daemon says, or why it says nothing. */
+const bareFacts = (status: Status | string): object => ({
   version,
   platform: `${process.platform} ${release()} ${process.arch}`,
   node: process.version,
   desktop: process.env['XDG_CURRENT_DESKTOP'] ?? null,
   session: process.env['XDG_SESSION_TYPE'] ?? null,
-  daemon: await withDaemon(home, async (client) =>
-    factsOf(await client.get<Status>('/status')),
-  ).catch((error: unknown) => nameOf(error).replaceAll(home.root, '<home>')),
+  daemon: typeof status === 'string' ? status : factsOf(status),
 })
 
 /**
- * What of a status may be shown to strangers. The path of a webhook without a secret is one itself; the
- * detail of an event can quote what an agent said, the name of a target tells who is written to.
+ * What of a status may be shown to strangers. The detail of an event can quote what an agent said, and
+ * the name of a target tells who is written to.
  */
-export const factsOf = (status: Status): object => ({
+const factsOf = (status: Status): object => ({
   version: status.version,
   startedAt: status.startedAt,
   queue: status.queue,

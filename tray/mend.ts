@@ -35,6 +35,10 @@ export const mendOf = ({ code, detail, hint }: StatusProblem): Action => {
 export const providerToLogIn = (hint: string): string | undefined =>
   /^doorward oauth login ([\w.-]+)$/.exec(hint)?.[1]
 
-/** The file a problem is in, by how its line begins: `config/agents.yaml:4:5 …`. */
+/** The file a problem is in, by how its line begins: `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
 export const brokenFile = (line: string): ConfigFile | undefined =>
-  [webhooks, agents, gateway].find((file) => line.startsWith(`${file}:`))
+  [webhooks, agents, gateway].find((file) => inHome(line).startsWith(`${file}:`))
+
+/** A line about a file of the configuration, without the way to the home: a row has no room for it. */
+export const inHome = (line: string): string =>
+  line.replace(/^.*?[\\/]config[\\/](?=(?:webhooks|agents|gateway)\.yaml:\d)/, 'config/')

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { type Home, systemReason } from '../shared/home.ts'
 import { writeWhole } from '../shared/write-whole.ts'
@@ -13,9 +12,6 @@ export type Settings = {
 
 const defaults: Settings = { notifications: true }
 
-// What a later version has written beside it is kept out, not refused.
-const settingsSchema = z.object({ notifications: z.boolean() })
-
 /** The file: `tray.json` in the home, 0600. */
 export const settingsFile = (home: Home): string => join(home.root, 'tray.json')
 
@@ -26,13 +22,20 @@ export const readSettings = async (
 ): Promise<Settings> => {
   const path = settingsFile(home)
   try {
-    return settingsSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+    return settingsIn(JSON.parse(await readFile(path, 'utf8')))
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return defaults
     const reason = systemCode(error) === undefined ? 'it is damaged' : systemReason(error)
     onDamaged(`the settings in ${path} cannot be read, the defaults are used: ${reason}`)
     return defaults
   }
+}
+
+/** By hand: a library for this would hold up the icon. What a later version has added is passed over. */
+const settingsIn = (value: unknown): Settings => {
+  const { notifications } = Object(value) as { notifications?: unknown }
+  if (typeof notifications !== 'boolean') throw new TypeError()
+  return { notifications }
 }
 
 /** Keeps settings, whole or not at all. Throws `home-unusable`. */

@@ -1,5 +1,5 @@
 import type { Status, StatusProblem } from '../shared/api.ts'
-import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
+import { brokenFile, inHome, mendOf, providerToLogIn } from './mend.ts'
 import { type Note, type NoteButton, bodyOf, titleOf } from './note.ts'
 import { needsLogin, providerTitle, upperFirst } from './view.ts'
 
@@ -99,9 +99,9 @@ const problemNotes = ({ problems }: Status): [string, Note][] => {
   ])
 }
 
-/** A line that begins with the place of a file is left as it is. */
+/** A line that begins with the place of a file is a name, not a sentence. */
 const sentence = (detail: string): string =>
-  brokenFile(detail) === undefined ? upperFirst(detail) : detail
+  brokenFile(detail) === undefined ? upperFirst(detail) : inHome(detail)
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
   const action = mendOf(problem)

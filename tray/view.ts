@@ -1,7 +1,7 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import type { Action } from './action.ts'
 import { labelOf } from './label.ts'
-import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
+import { brokenFile, inHome, mendOf, providerToLogIn } from './mend.ts'
 
 /** What the tray knows at one moment; all it shows is made from this. */
 export type View = {
@@ -82,7 +82,7 @@ export const needsOf = (status: Status): Need[] => {
     // Who has to log in is asked for it once.
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
-      text: upperFirst(problem.detail),
+      text: upperFirst(inHome(problem.detail)),
       urgent: !['webhook-unsigned', 'revocation-pending'].includes(problem.code),
       action: mendOf(problem),
     }))

@@ -121,7 +121,11 @@ describeOnLinux('notifications beside the real daemon', () => {
     await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
     const [note] = await desktop.untilShown(1)
     assert.equal(note?.title, 'Doorward · the configuration cannot be used')
-    assert.match(note?.body ?? '', /config\/agents\.yaml:1:/)
+    assert.match(note?.body ?? '', /^config\/agents\.yaml:1:/)
+    assert.deepEqual(
+      note?.buttons.map(({ label }) => label),
+      ['Open', 'Open'],
+    )
     await post('/for-nobody', 'alice')
     assert.equal((await desktop.untilShown(2))[1]?.body, 'push by alice')
   })

@@ -14,6 +14,8 @@ export type FakeDaemon = {
   readonly url: string
   /** `POST` requests that came, as `/path`. */
   readonly posts: readonly string[]
+  /** What they are answered; an empty object unless told. */
+  readonly answers: Map<string, object>
   /** Sends one message to everyone who follows the stream. */
   readonly send: (event: unknown) => void
   /** Ends without a goodbye, as after `kill -9`; `run/daemon.json` stays. */
@@ -42,7 +44,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     if (request.headers.authorization !== `Bearer ${apiToken}`) return json(401, {})
     if (request.method === 'POST') {
       posts.push(pathname)
-      return json(202, {})
+      return json(202, fake.answers.get(pathname) ?? {})
     }
     if (pathname === '/status') return json(200, fake.status)
     if (pathname === '/events/stream') {
@@ -65,6 +67,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     status,
     url,
     posts,
+    answers: new Map(),
     send: (event) => {
       messages += 1
       for (const stream of streams)

@@ -399,6 +399,12 @@ describe('needsOf', () => {
     ],
     [
       'config-invalid',
+      'C:\\Users\\ada\\.doorward\\config\\webhooks.yaml:1:10 in /config/agents.yaml:1',
+      'doorward config check',
+      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+    ],
+    [
+      'config-invalid',
       '/home/ada/.doorward/.env is open to other users (mode 644)',
       'chmod 600 /home/ada/.doorward/.env',
       {
@@ -438,6 +444,12 @@ describe('needsOf', () => {
       const [need] = needsOf(statusWith({ problems: [problem(code, detail, hint)] }))
       assert.deepEqual(need?.action, action)
     })
+
+  it('names a broken file without the way to it', () => {
+    const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
+    const [need] = needsOf(statusWith({ problems: [problem('config-invalid', detail)] }))
+    assert.equal(need?.text, 'Config/agents.yaml:3:1 agents: not a map')
+  })
 
   it('opens the file that keeps the daemon from starting', () => {
     assert.deepEqual(needsOfView(broken), [
