@@ -31,8 +31,14 @@ type Visible = {
 type Connection = {
   readonly bus: Bus
   readonly visible: Map<number, Visible>
-  /** Those of the service that runs now, once it was asked. */
-  capabilities?: ReadonlySet<string> | undefined
+  /** Of the service that runs now, once it was asked. */
+  abilities?: Abilities | undefined
+}
+
+type Abilities = {
+  /** A click on the note itself presses the first button, so that is there twice. */
+  readonly drawsDefault: boolean
+  readonly has: (capability: string) => boolean
 }
 
 /** Shows notes over the session bus of the environment. */
@@ -113,7 +119,7 @@ const connect = async (
       owner = next
       // Another service knows nothing of them.
       visible.clear()
-      made.capabilities = undefined
+      made.abilities = undefined
       if (next !== undefined) onReturn()
     })
     void bus.closed.then(onEnd)
@@ -130,11 +136,10 @@ const showOn = async (
   onPressed: (button: number) => void,
 ): Promise<void> => {
   const { bus, visible } = made
-  const capabilities = made.capabilities ?? (await capabilitiesOf(bus))
-  made.capabilities = capabilities
+  const { has, drawsDefault } = (made.abilities ??= await abilitiesOf(bus))
   const { key, title, body, icon, shownMs } = notice
   const [before = 0] = [...visible].find(([, note]) => key !== undefined && note.key === key) ?? []
-  const buttons = capabilities.has('actions') ? notice.buttons : []
+  const buttons = has('actions') ? notice.buttons : []
   const [id] = await bus.call({
     ...service,
     member: 'Notify',
@@ -144,11 +149,10 @@ const showOn = async (
       before,
       icon,
       titleText(title),
-      capabilities.has('body-markup') ? bodyMarkup(body) : plainText(body) || ' ',
+      has('body-markup') ? bodyMarkup(body) : plainText(body) || ' ',
       buttons.flatMap((label, index) => [
         ...(index === 0 ? ['default', label] : []),
-        String(index),
-        label,
+        ...(index === 0 && drawsDefault ? [] : [String(index), label]),
       ]),
       new Map([['urgency', variant('y', 1)]]),
       shownMs,
@@ -162,9 +166,18 @@ const showOn = async (
   if (oldest !== undefined && visible.size > maxVisible) visible.delete(oldest)
 }
 
-const capabilitiesOf = async (bus: Bus): Promise<ReadonlySet<string>> => {
-  const [list] = await bus.call({ ...service, member: 'GetCapabilities', timeoutMs: answerMs })
-  return new Set(Array.isArray(list) ? list.map(String) : [])
+const abilitiesOf = async (bus: Bus): Promise<Abilities> => {
+  const ask = async (member: string) => bus.call({ ...service, member, timeoutMs: answerMs })
+  const [[capabilities], [name]] = await Promise.all([
+    ask('GetCapabilities'),
+    ask('GetServerInformation'),
+  ])
+  const list = new Set(Array.isArray(capabilities) ? capabilities.map(String) : [])
+  return {
+    has: (capability) => list.has(capability),
+    // It draws a button for the click on the note itself, against the specification.
+    drawsDefault: /^xfce/i.test(String(name)),
+  }
 }
 
 /** Throws `silent` when the signal comes first; what it waited for is not heard any more. */

@@ -146,16 +146,13 @@ export const desktopNotifier = (
   }
 }
 
-const install = 'on Debian and Ubuntu, sudo apt install libnotify-bin'
+const noWay = {
+  short: 'no notification service',
+  long: 'notifications cannot be shown: there is neither a session bus nor notify-send (on Debian and Ubuntu: sudo apt install libnotify-bin)',
+}
 const reasons: Readonly<Record<NotifyFailureKind, { short: string; long: string }>> = {
-  unsuited: {
-    short: 'notifications need notify-send',
-    long: `notifications cannot be shown, notify-send is missing: ${install}`,
-  },
-  'no-program': {
-    short: 'notifications need notify-send',
-    long: `notifications cannot be shown, notify-send is missing: ${install}`,
-  },
+  unsuited: noWay,
+  'no-program': noWay,
   'no-service': {
     short: 'no notification service',
     long: 'notifications cannot be shown: this desktop runs no notification service',

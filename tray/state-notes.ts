@@ -46,7 +46,7 @@ export const notesOfStatus = (
 
 /** The daemon that ran is gone without having stopped. */
 export const crashNote: Note = {
-  title: titleOf('the daemon ended unexpectedly'),
+  title: titleOf('the daemon crashed'),
   body: 'Webhooks are not answered until it runs again.',
   failure: true,
   key: 'daemon',

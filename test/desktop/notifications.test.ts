@@ -113,7 +113,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     daemon.process.kill('SIGKILL')
     await ended
     const [note] = await desktop.untilShown(1)
-    assert.equal(note?.title, 'Doorward · the daemon ended unexpectedly')
+    assert.equal(note?.title, 'Doorward · the daemon crashed')
     assert.deepEqual(note?.buttons.at(-1), { key: '0', label: 'Start daemon' })
   })
 

@@ -29,6 +29,8 @@ export type NotificationService = {
   readonly closed: readonly number[]
   /** Presses a button of a notification, as a person would: it goes away then. */
   readonly press: (shown: Shown, key: string) => void
+  /** Calls itself so from now on. */
+  readonly goBy: (name: string) => void
   /** What it says from now on that it can do. */
   readonly can: (...capabilities: string[]) => void
   /** Takes calls from now on and never answers them. */
@@ -49,6 +51,7 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
   const shown: Shown[] = []
   const closed: number[] = []
   let capabilities = ['body', 'body-markup', 'actions']
+  let ownName = 'test'
   let mode: 'well' | 'hung' | 'refusing' = 'well'
   let lastId = 0
 
@@ -57,7 +60,7 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
   const close = (id: number, reason: number) => signal('NotificationClosed', 'uu', [id, reason])
 
   const answers: Record<string, (body: unknown[]) => [signature: string, body: unknown[]]> = {
-    GetServerInformation: () => ['ssss', ['test', 'doorward', '1', '1.2']],
+    GetServerInformation: () => ['ssss', [ownName, 'doorward', '1', '1.2']],
     GetCapabilities: () => ['as', [capabilities]],
     CloseNotification: ([id]) => {
       closed.push(Number(id))
@@ -93,6 +96,9 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
     press: ({ id }, key) => {
       signal('ActionInvoked', 'us', [id, key])
       close(id, 2)
+    },
+    goBy: (next) => {
+      ownName = next
     },
     can: (...next) => {
       capabilities = next
