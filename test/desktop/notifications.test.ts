@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
 import type { EventRecord } from '../../shared/api.ts'
 import { connect } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
-import { temporaryHome } from '../support/temporary.ts'
+import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/tray.ts'
 
 const webhooks = `webhooks:
@@ -128,6 +128,29 @@ describeOnLinux('notifications beside the real daemon', () => {
     )
     await post('/for-nobody', 'alice')
     assert.equal((await desktop.untilShown(2))[1]?.body, 'push by alice')
+  })
+})
+
+describeOnLinux('a notification', () => {
+  it('is shown without a program, so that it stands in the arguments of none', async () => {
+    const desktop = await startDesktop()
+    const home = await temporaryHome()
+    const daemon = await startFakeDaemon(home, statusWith())
+    const folder = await temporaryFolder()
+    const proof = join(folder, 'ran')
+    for (const name of ['notify-send', 'stdbuf'])
+      await writeFile(join(folder, name), `#!/bin/sh\ntouch ${proof}\n`, { mode: 0o755 })
+    const path = `${folder}${delimiter}${desktop.env['PATH']}`
+    const tray = startTray(home, { ...desktop.env, PATH: path })
+    try {
+      await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
+      daemon.send(eventWith({ resultPreview: 'for my eyes only' }))
+      assert.equal((await desktop.untilShown(1))[0]?.body, 'for my eyes only')
+      await assert.rejects(access(proof), { code: 'ENOENT' })
+    } finally {
+      await tray.stop()
+      await desktop.stop()
+    }
   })
 })
 
