@@ -1,9 +1,9 @@
 import type { EventDetail } from '../shared/api.ts'
+import { duration } from '../shared/duration.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { stateCell } from './event-line.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { duration } from './show-time.ts'
 import { type Cell, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -236,13 +236,19 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
-    .usage('[options] | show <id> | retry <id>')
+    .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))
   events
     .command('show')
     .description('one event with its prompt and answer')
     .argument('<id>')
     .action(run(async () => (await import('./events-show.ts')).showEvent))
+  events
+    .command('open')
+    .description('open the page of an event in the browser')
+    .argument('<id>')
+    .option('--no-browser', 'print a link to it, which works once and for a minute')
+    .action(run(async () => (await import('./events-open.ts')).openEvent))
 
   events
     .command('retry')

@@ -3,6 +3,7 @@ import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
 import { version } from '../shared/version.ts'
+import { loggedPath } from './event-page/page-path.ts'
 import { guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
 import { problemMediaType, problemOf } from './problem.ts'
@@ -16,11 +17,13 @@ export type AppParts = {
   readonly log: Log
   /** Answers the paths of webhooks. */
   readonly webhooks: Middleware
+  /** Answers browsers that come by a link to an event. */
+  readonly eventPage: Middleware
   readonly routers: readonly Router[]
 }
 
 /** The whole daemon as a Koa app. The order of this list is the order of the checks. */
-export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts): Koa => {
+export const createApp = ({ apiToken, port, log, webhooks, eventPage, routers }: AppParts): Koa => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
@@ -28,6 +31,7 @@ export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts):
   app.use(webhooks)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
+  app.use(eventPage)
   app.use(guard(apiToken, port))
   app.use(neverStored)
   for (const router of routers) app.use(router.routes())
@@ -59,7 +63,7 @@ const answerErrors =
       ctx.body = problem
       ctx.type = problemMediaType
       if (problem.code === 'internal')
-        log.error({ path: ctx.path, error: internalName(error) }, 'internal error')
+        log.error({ path: loggedPath(ctx.path), error: internalName(error) }, 'internal error')
     }
   }
 

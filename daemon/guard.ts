@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 import type { Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
@@ -11,16 +12,7 @@ import { isSameText } from '../shared/identity.ts'
 export const guard =
   (apiToken: string, port: () => number): Middleware =>
   async (ctx, next) => {
-    if (!isLoopbackPeer(ctx.req.socket.remoteAddress))
-      throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
-    if (!isOurHost(ctx.req.headersDistinct['host'], port()))
-      throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
-        hint: 'only webhooks answer under another name, as behind a tunnel',
-      })
-    if (isForwarded(Object.keys(ctx.req.headers)))
-      throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
-        hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
-      })
+    refuseForeign(ctx.req, port())
     if (isFromWebPage(ctx.req.headers['origin'], ctx.req.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
     if (!hasToken(ctx.req.headersDistinct['authorization'], apiToken)) {
@@ -31,6 +23,20 @@ export const guard =
     }
     await next()
   }
+
+/** Throws for what does not come straight from this machine to a name of it: the first three checks. */
+export const refuseForeign = (request: IncomingMessage, port: number): void => {
+  if (!isLoopbackPeer(request.socket.remoteAddress))
+    throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
+  if (!isOurHost(request.headersDistinct['host'], port))
+    throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
+      hint: 'only webhooks answer under another name, as behind a tunnel',
+    })
+  if (isForwarded(Object.keys(request.headers)))
+    throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
+      hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
+    })
+}
 
 /** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
 export const isLoopbackPeer = (address: string | undefined): boolean => {

@@ -14,6 +14,9 @@ import { createByteBudget } from './byte-budget.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
 import { createProgress } from './deliver/progress.ts'
+import { createEventLinks } from './event-page/links.ts'
+import { linkRoutes } from './event-page/link-routes.ts'
+import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { createListeners } from './listeners.ts'
@@ -178,19 +181,23 @@ const serve = async (
     isOwnComment,
     refusals,
   })
+  const links = createEventLinks()
+  const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
   const app = createApp({
     apiToken,
     port: listeners.port,
     log,
     webhooks: serveWebhook,
+    eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
     routers: [
       apiRoutes({
         status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },
         events,
         stream,
-        retry: (id) => retryEvent(id, live.current(), events, kept, deliveries),
+        retry,
         shutdown: () => void stop(),
       }),
+      linkRoutes(events, links, url),
       tryOutRoutes({ current: live.current, learners, isOwnComment }),
       oauth.routes,
     ],

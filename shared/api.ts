@@ -96,6 +96,10 @@ export const eventDetailSchema = eventSchema.extend({
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
 
+/** Answer of `POST /events/:id/link`: the page of the event for a browser, which opens once. */
+export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
+export type EventLink = z.infer<typeof eventLinkSchema>
+
 export const webhookSummarySchema = z.strictObject({
   path: z.string(),
   url: z.string(),

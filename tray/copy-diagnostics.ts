@@ -14,11 +14,12 @@ export const copyDiagnostics = async (home: Home, show: (note: Note) => void): P
       title: titleOf('diagnostics copied'),
       body: bodyOf('Paste them where you ask for help. They hold no token, secret or payload.'),
     })
-  const path = join(home.logs, 'diagnostics.json')
+  // More desktops have a program for a text than for JSON.
+  const path = join(home.logs, 'diagnostics.txt')
   await writeWhole(path, text)
-  await openPath(path)
   show({
     title: titleOf('diagnostics written'),
     body: bodyOf(`There is no program here for the clipboard. They are in\n${path}`),
   })
+  await openPath(path)
 }

@@ -27,7 +27,7 @@ export type Row = {
  * its layout. So the menu has the same rows for every view; they change their text only.
  */
 const recentRows = 10
-const accountRows = 8
+const accountRows = 6
 const separator: Row = { text: '', separator: true }
 
 /** The whole menu for a view, always with the same number of rows in the same places. */

@@ -5,20 +5,12 @@ import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { labelOf } from './label.ts'
 
 /**
- * Starts the daemon as a process of its own that outlives the tray. `onListening` hears that it answers;
- * if it ends with a failure, `onFailed` hears why: what it wrote to standard error. Throws what the file
- * system refuses.
+ * Starts the daemon as a process of its own that outlives the tray. If it ends with a failure,
+ * `onFailed` hears why: what it wrote to standard error. Throws what the file system refuses.
  */
-export const startDaemon = (
-  home: Home,
-  onFailed: (why: string) => void,
-  onListening: () => void = () => undefined,
-): void => {
+export const startDaemon = (home: Home, onFailed: (why: string) => void): void => {
   const child = spawnDaemon(home)
-  child.once('message', () => {
-    child.disconnect()
-    onListening()
-  })
+  child.once('message', () => child.disconnect())
   child.once('error', () => onFailed('it cannot be run'))
   child.once('exit', (code, signal) => {
     if (code === 0) return

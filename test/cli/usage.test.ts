@@ -45,6 +45,7 @@ describe('cli: usage', () => {
       ...ofLogins.map((word) => `oauth ${word}`),
       ...ofWebhooks.map((word) => `webhook ${word}`),
       'events',
+      'events open',
       'events retry',
       'daemon',
       'doctor',

@@ -28,6 +28,7 @@ describe('the app, asked by another machine', () => {
         ctx.body = { status: 'accepted' }
         return undefined
       },
+      eventPage: (_, next) => next(),
       routers: [routes],
     })
     const handle = app.callback()

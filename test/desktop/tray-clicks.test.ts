@@ -7,7 +7,7 @@ import { connect, readDaemonFile } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
 import { isAlive } from '../../shared/process-state.ts'
 import { startAuthorizationServer } from '../support/authorization-server.ts'
-import { browse } from '../support/browser.ts'
+import { browse, textOf } from '../support/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import {
   type Desktop,
@@ -180,8 +180,10 @@ describeOnLinux('a click in the tray', () => {
       await untilFinished(daemon, id)
       await desktop.untilMenu((rows) => rows[1]?.label.startsWith('! Last run failed: /w') ?? false)
       await desktop.click('! Last run failed: /w')
-      // Its page, or from a daemon without pages a note with the same.
-      await Promise.any([programs.untilCalled('gio'), desktop.untilNotes(2)])
+      const [url = ''] = await openedPaths(1)
+      const page = await browse(url)
+      assert.equal(page.status, 200)
+      assert.match(textOf(page.text), /\/w[^]*failed/i)
     })
   })
 
@@ -320,7 +322,7 @@ describeOnLinux('a click in the tray', () => {
       programs.exitWith('xclip', 1)
       programs.exitWith('xsel', 1)
       await desktop.click('Copy diagnostics')
-      const path = join(home.logs, 'diagnostics.json')
+      const path = join(home.logs, 'diagnostics.txt')
       const note = await untilNote('Doorward · diagnostics written')
       assert.ok(note.body.includes(path))
       assert.equal((await openedPaths(2))[1], path)
