@@ -5,6 +5,8 @@ import { packageFolder } from '../shared/version.ts'
 import { act } from './act.ts'
 import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { follow } from './follow.ts'
+import { watchHost } from './host.ts'
+import { iconFile } from './icon-file.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
@@ -20,10 +22,10 @@ import { iconOf } from './view.ts'
  */
 
 /**
- * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program.
- * Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
+ * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program;
+ * `hostWaitMs` is how long a panel for the icon may take to come. Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
  */
-export const runTray = async (home: Home, folder: string): Promise<void> => {
+export const runTray = async (home: Home, folder: string, hostWaitMs: number): Promise<void> => {
   const stopping = new AbortController()
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
@@ -43,14 +45,24 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
     if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
-    const icon = assetOf(`${shown.name}@2x.png`)
-    return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
+    return {
+      rows: menu(view),
+      icon: iconFile(shown.name),
+      tooltip: `Doorward: ${statusLine(view)}`,
+    }
   }
   const icon = await keepIcon(folder, face(), (row) => {
     if (!row.action) return
     act(row.action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
   })
   const redraw = () => icon.show(face())
+  const hosting = watchHost({
+    env: process.env,
+    program: icon.program,
+    waitMs: hostWaitMs,
+    onWaiting: () => say('waits for a panel that shows tray icons'),
+    signal: stopping.signal,
+  })
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
@@ -77,7 +89,7 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   )
 
   try {
-    await Promise.race([icon.lost, following])
+    await Promise.race([icon.lost, hosting, following])
   } finally {
     quit()
     clearTimeout(timer)

@@ -46,8 +46,12 @@ export type Desktop = {
   readonly hangNotes: () => void
   /** How many icons were registered so far. */
   readonly registrations: () => number
-  /** Ends the display alone, as when a person logs out. */
+  /** Ends the display alone, or without one the bus, as when a person logs out. */
   readonly endDisplay: () => Promise<void>
+  /** Ends the bus alone. */
+  readonly endBus: () => Promise<void>
+  /** The panel goes, or comes and takes what is registered with it from now on. */
+  readonly setPanel: (panel: Panel) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -56,7 +60,24 @@ export const describeOnLinux = (title: string, tests: () => void): void => {
   if (process.platform === 'linux') describe(title, tests)
 }
 
-export type DesktopOptions = { readonly notifications?: boolean }
+/** `watcher-only` keeps the list of icons and has nobody who shows them. */
+export type Panel = 'there' | 'absent' | 'watcher-only'
+
+export type DesktopOptions = {
+  readonly notifications?: boolean
+  /** Without a display the tray uses a program of its own for the icon. */
+  readonly display?: boolean
+  readonly panel?: Panel
+}
+
+/** The same tests with systray2's program under a display, and with our own without one. */
+export const describeWithBothPrograms = (
+  title: string,
+  tests: (program: 'packaged' | 'own') => void,
+): void => {
+  describeOnLinux(`${title} (packaged program)`, () => tests('packaged'))
+  describeOnLinux(`${title} (own program)`, () => tests('own'))
+}
 
 /** Starts one. Throws with the command that installs what is missing on this machine. */
 export const startDesktop = async (options: DesktopOptions = {}): Promise<Desktop> => {
@@ -64,13 +85,13 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
   const folder = await temporaryFolder()
   const children: ChildProcess[] = []
   try {
-    const display = await startDisplay(children)
+    const display = options.display === false ? undefined : await startDisplay(children)
     const address = await startBus(folder, children)
     const runtime = join(folder, 'runtime')
     await mkdir(runtime, { mode: 0o700 })
     const env = cleanEnvironment({
       HOME: folder,
-      DISPLAY: display,
+      ...(display ? { DISPLAY: display } : {}),
       DBUS_SESSION_BUS_ADDRESS: address,
       XDG_RUNTIME_DIR: runtime,
       GTK_A11Y: 'none',
@@ -85,6 +106,10 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
       endDisplay: async () => {
         const [display] = children
         if (display) await end(display)
+      },
+      endBus: async () => {
+        const daemon = children.at(-1)
+        if (daemon) await end(daemon)
       },
       stop: async () => {
         bus.disconnect()
@@ -139,6 +164,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   const items: Item[] = []
   const notes: ShownNote[] = []
   let hung = false
+  let panel: Panel = 'absent'
 
   const call = async (
     message: Pick<Message, 'destination' | 'path' | 'interface' | 'member'> &
@@ -153,7 +179,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     const { interface: name, member, body } = message
     if (name === 'org.freedesktop.DBus.Properties' && message.path === '/StatusNotifierWatcher') {
       const properties = {
-        IsStatusNotifierHostRegistered: new dbus.Variant('b', true),
+        IsStatusNotifierHostRegistered: new dbus.Variant('b', panel === 'there'),
         ProtocolVersion: new dbus.Variant('i', 0),
         RegisteredStatusNotifierItems: new dbus.Variant('as', []),
       }
@@ -161,7 +187,11 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       return reply('v', [properties[body[1] as keyof typeof properties]])
     }
     if (name === watcherName && member === 'RegisterStatusNotifierItem') {
-      items.push({ sender: message.sender, path: String(body[0]) })
+      const told = String(body[0])
+      items.push({
+        sender: message.sender,
+        path: told.startsWith('/') ? told : '/StatusNotifierItem',
+      })
       news.emit('news')
       return reply('', [])
     }
@@ -188,7 +218,24 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       signature: 's',
       body: [`type='signal',interface='${name}'`],
     })
-  await bus.requestName(watcherName, 0)
+  const setPanel: Desktop['setPanel'] = async (next) => {
+    if (panel !== 'absent' && next === 'absent') await bus.releaseName(watcherName)
+    const isNew = panel === 'absent' && next !== 'absent'
+    const isHostNew = panel !== 'there' && next === 'there'
+    panel = next
+    if (isNew) await bus.requestName(watcherName, 0)
+    if (isHostNew)
+      bus.send(
+        dbus.Message.newSignal(
+          '/StatusNotifierWatcher',
+          watcherName,
+          'StatusNotifierHostRegistered',
+          '',
+          [],
+        ),
+      )
+  }
+  await setPanel(options.panel ?? 'there')
   if (options.notifications !== false) await bus.requestName(notesName, 0)
 
   /** Reads again after every piece of news until it is as wanted. Throws after 10 s with what is there. */
@@ -254,7 +301,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     },
     untilIcon: async (isNot?: string) =>
       until(async () => {
-        const name = await property('IconName')
+        const name = (await property('IconName')) || JSON.stringify(await property('IconPixmap'))
         return name === isNot ? undefined : name
       }),
     iconProcess: async () =>
@@ -275,6 +322,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       hung = true
     },
     registrations: () => items.length,
+    setPanel,
   }
 }
 
