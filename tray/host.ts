@@ -50,7 +50,7 @@ export const watchHost = async (options: HostOptions): Promise<void> => {
 }
 
 /** True as soon as there is a panel, or when it is stopped; false when the time is over. */
-const untilHost = async (
+export const untilHost = async (
   bus: Bus | undefined,
   { env, program, waitMs, onWaiting, signal }: HostOptions,
 ): Promise<boolean> => {

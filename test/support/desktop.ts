@@ -145,7 +145,7 @@ const foldersIn = (folder: string): string[] =>
     .map((name) => join(folder, name))
 
 const startDisplay = async (children: ChildProcess[]): Promise<string> => {
-  const args = ['-displayfd', '3', '-screen', '0', '640x480x24', '-nolisten', 'tcp']
+  const args = '-displayfd 3 -screen 0 640x480x24 -nolisten tcp -noreset'.split(' ')
   const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
   children.push(child)
   return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
