@@ -7,6 +7,8 @@ import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from
 import { desktopBackend } from './desktop-backend.ts'
 import { follow } from './follow.ts'
 import { hasCrashed } from './has-crashed.ts'
+import { watchHost } from './host.ts'
+import { iconFile } from './icon-file.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
@@ -23,10 +25,10 @@ import { iconOf } from './view.ts'
  */
 
 /**
- * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program.
- * Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
+ * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program;
+ * `hostWaitMs` is how long a panel for the icon may take to come. Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
  */
-export const runTray = async (home: Home, folder: string): Promise<void> => {
+export const runTray = async (home: Home, folder: string, hostWaitMs: number): Promise<void> => {
   const stopping = new AbortController()
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
@@ -69,14 +71,24 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     shown = steadyIcon(shown, iconOf(view), now)
     clearTimeout(timer)
     if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
-    const icon = assetOf(`${shown.name}@2x.png`)
-    return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
+    return {
+      rows: menu(view),
+      icon: iconFile(shown.name),
+      tooltip: `Doorward: ${statusLine(view)}`,
+    }
   }
   const icon = await keepIcon(folder, face(), ({ action }) => {
     if (action) clicks.click(action)
   })
   redraw = () => icon.show(face())
   redraw()
+  const hosting = watchHost({
+    env: process.env,
+    program: icon.program,
+    waitMs: hostWaitMs,
+    onWaiting: () => say('waits for a panel that shows tray icons'),
+    signal: stopping.signal,
+  })
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
@@ -121,7 +133,7 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   )
 
   try {
-    await Promise.race([icon.lost, following])
+    await Promise.race([icon.lost, hosting, following])
   } finally {
     quit()
     clearTimeout(timer)

@@ -49,8 +49,12 @@ export type Desktop = {
   readonly notifications: NotificationService
   /** How many icons were registered so far. */
   readonly registrations: () => number
-  /** Ends the display alone, as when a person logs out. */
+  /** Ends the display alone, or without one the bus, as when a person logs out. */
   readonly endDisplay: () => Promise<void>
+  /** Ends the bus alone. */
+  readonly endBus: () => Promise<void>
+  /** The panel goes, or comes and takes what is registered with it from now on. */
+  readonly setPanel: (panel: Panel) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -59,7 +63,24 @@ export const describeOnLinux = (title: string, tests: () => void): void => {
   if (process.platform === 'linux') describe(title, tests)
 }
 
-export type DesktopOptions = { readonly notifications?: boolean }
+/** `watcher-only` keeps the list of icons and has nobody who shows them. */
+export type Panel = 'there' | 'absent' | 'watcher-only'
+
+export type DesktopOptions = {
+  readonly notifications?: boolean
+  /** Without a display the tray uses a program of its own for the icon. */
+  readonly display?: boolean
+  readonly panel?: Panel
+}
+
+/** The same tests with systray2's program under a display, and with our own without one. */
+export const describeWithBothPrograms = (
+  title: string,
+  tests: (program: 'packaged' | 'own') => void,
+): void => {
+  describeOnLinux(`${title} (packaged program)`, () => tests('packaged'))
+  describeOnLinux(`${title} (own program)`, () => tests('own'))
+}
 
 /** Starts one. Throws with the command that installs what is missing on this machine. */
 export const startDesktop = async (options: DesktopOptions = {}): Promise<Desktop> => {
@@ -67,13 +88,13 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
   const folder = await temporaryFolder()
   const children: ChildProcess[] = []
   try {
-    const display = await startDisplay(children)
+    const display = options.display === false ? undefined : await startDisplay(children)
     const address = await startBus(folder, children)
     const runtime = join(folder, 'runtime')
     await mkdir(runtime, { mode: 0o700 })
     const env = cleanEnvironment({
       HOME: folder,
-      DISPLAY: display,
+      ...(display ? { DISPLAY: display } : {}),
       DBUS_SESSION_BUS_ADDRESS: address,
       XDG_RUNTIME_DIR: runtime,
       GTK_A11Y: 'none',
@@ -88,6 +109,10 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
       endDisplay: async () => {
         const [display] = children
         if (display) await end(display)
+      },
+      endBus: async () => {
+        const daemon = children.at(-1)
+        if (daemon) await end(daemon)
       },
       stop: async () => {
         bus.disconnect()
@@ -123,7 +148,7 @@ const foldersIn = (folder: string): string[] =>
     .map((name) => join(folder, name))
 
 const startDisplay = async (children: ChildProcess[]): Promise<string> => {
-  const args = ['-displayfd', '3', '-screen', '0', '640x480x24', '-nolisten', 'tcp']
+  const args = '-displayfd 3 -screen 0 640x480x24 -nolisten tcp -noreset'.split(' ')
   const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
   children.push(child)
   return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
@@ -139,6 +164,8 @@ const menuName = 'com.canonical.dbusmenu'
 const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   const news = new EventEmitter()
   const items: Item[] = []
+  let panel: Panel = 'absent'
+
   const call = async (
     message: Pick<Message, 'destination' | 'path' | 'interface' | 'member'> &
       Partial<Pick<Message, 'signature' | 'body'>>,
@@ -152,7 +179,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     const { interface: name, member, body } = message
     if (name === 'org.freedesktop.DBus.Properties' && message.path === '/StatusNotifierWatcher') {
       const properties = {
-        IsStatusNotifierHostRegistered: new dbus.Variant('b', true),
+        IsStatusNotifierHostRegistered: new dbus.Variant('b', panel === 'there'),
         ProtocolVersion: new dbus.Variant('i', 0),
         RegisteredStatusNotifierItems: new dbus.Variant('as', []),
       }
@@ -160,7 +187,11 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       return reply('v', [properties[body[1] as keyof typeof properties]])
     }
     if (name === watcherName && member === 'RegisterStatusNotifierItem') {
-      items.push({ sender: message.sender, path: String(body[0]) })
+      const told = String(body[0])
+      items.push({
+        sender: message.sender,
+        path: told.startsWith('/') ? told : '/StatusNotifierItem',
+      })
       news.emit('news')
       return reply('', [])
     }
@@ -180,7 +211,24 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       signature: 's',
       body: [`type='signal',interface='${name}'`],
     })
-  await bus.requestName(watcherName, 0)
+  const setPanel: Desktop['setPanel'] = async (next) => {
+    if (panel !== 'absent' && next === 'absent') await bus.releaseName(watcherName)
+    const isNew = panel === 'absent' && next !== 'absent'
+    const isHostNew = panel !== 'there' && next === 'there'
+    panel = next
+    if (isNew) await bus.requestName(watcherName, 0)
+    if (isHostNew)
+      bus.send(
+        dbus.Message.newSignal(
+          '/StatusNotifierWatcher',
+          watcherName,
+          'StatusNotifierHostRegistered',
+          '',
+          [],
+        ),
+      )
+  }
+  await setPanel(options.panel ?? 'there')
   if (options.notifications !== false) await notifications.comeBack()
 
   /** Reads again after every piece of news until it is as wanted. Throws at the limit with what is there. */
@@ -255,7 +303,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     },
     untilIcon: async (isNot?: string) =>
       until(async () => {
-        const name = await property('IconName')
+        const name = (await property('IconName')) || JSON.stringify(await property('IconPixmap'))
         return name === isNot ? undefined : name
       }),
     iconProcess: async () =>
@@ -275,6 +323,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     untilShown,
     notifications,
     registrations: () => items.length,
+    setPanel,
   }
 }
 
