@@ -282,6 +282,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   program
     .command('tray')
     .description('start the tray: icon, menu and desktop notifications')
+    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
     .action(run(async () => (await import('./tray.ts')).startTray))
   program
     .command('status')

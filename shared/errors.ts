@@ -63,6 +63,9 @@ export type ErrorCode =
   // the tray
   | 'tray-library-missing'
   | 'tray-no-display'
+  | 'tray-no-host'
+  | 'tray-not-runnable'
+  | 'tray-wrong-processor'
   | 'tray-failed'
   // the command line
   | 'usage'
