@@ -69,6 +69,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'tray-library-missing': exitFailed,
   'tray-no-display': exitFailed,
   'tray-failed': exitFailed,
+  'login-item-foreign': exitFailed,
+  'login-item-failed': exitFailed,
   usage: exitUsage,
   'command-not-found': exitNotFound,
   'command-not-runnable': exitNotRunnable,

@@ -60,6 +60,8 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'tray-library-missing': 500,
   'tray-no-display': 500,
   'tray-failed': 500,
+  'login-item-foreign': 409,
+  'login-item-failed': 500,
   usage: 400,
   'command-not-found': 500,
   'command-not-runnable': 500,

@@ -64,6 +64,9 @@ export type ErrorCode =
   | 'tray-library-missing'
   | 'tray-no-display'
   | 'tray-failed'
+  // starting at login
+  | 'login-item-foreign'
+  | 'login-item-failed'
   // the command line
   | 'usage'
   | 'command-not-found'
