@@ -47,6 +47,8 @@ describe('cli: usage', () => {
       'events',
       'events retry',
       'daemon',
+      'daemon install',
+      'daemon uninstall',
       'doctor',
       'config',
       'status',
