@@ -124,7 +124,7 @@ describeOnLinux('login items on Linux', () => {
     } finally {
       await manager.stop()
     }
-  })
+  }).timeout(90_000)
 
   it('lets a successor become the process that systemd watches', async () => {
     const manager = await startUserManager('home')
@@ -175,7 +175,7 @@ describeOnLinux('login items on Linux', () => {
     } finally {
       await manager.stop()
     }
-  })
+  }).timeout(90_000)
 
   it('tells the person when the daemon cannot be kept running, and starts it no more', async () => {
     const desktop = await startDesktop()

@@ -72,11 +72,13 @@ export const startUserManager = async (homeName: string): Promise<UserManager> =
     systemctl,
     doorward: async (...args) => run(process.execPath, cliMain, ...args),
     until: async (unit, property, value) => {
-      for (;;) {
+      let seen = ''
+      for (const end = Date.now() + 40_000; Date.now() < end; await setTimeout(50)) {
         const { stdout } = await systemctl('show', unit, '--value', `--property=${property}`)
-        if (value.test(stdout.trim())) return stdout.trim()
-        await setTimeout(50)
+        seen = stdout.trim()
+        if (value.test(seen)) return seen
       }
+      throw new Error(`${property} of ${unit} is ${seen} after 40 s`)
     },
     stop: async () => {
       await systemctl('exit')
