@@ -72,6 +72,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'tray-not-runnable': exitFailed,
   'tray-wrong-processor': exitFailed,
   'tray-failed': exitFailed,
+  'login-item-foreign': exitFailed,
+  'login-item-failed': exitFailed,
   usage: exitUsage,
   'command-not-found': exitNotFound,
   'command-not-runnable': exitNotRunnable,

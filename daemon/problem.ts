@@ -63,6 +63,8 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'tray-not-runnable': 500,
   'tray-wrong-processor': 500,
   'tray-failed': 500,
+  'login-item-foreign': 409,
+  'login-item-failed': 500,
   usage: 400,
   'command-not-found': 500,
   'command-not-runnable': 500,

@@ -67,6 +67,9 @@ export type ErrorCode =
   | 'tray-not-runnable'
   | 'tray-wrong-processor'
   | 'tray-failed'
+  // starting at login
+  | 'login-item-foreign'
+  | 'login-item-failed'
   // the command line
   | 'usage'
   | 'command-not-found'
