@@ -11,6 +11,8 @@ import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { createGuard } from './guard.ts'
+import { createMeasures } from './metrics/measures.ts'
+import { createOAuthCounts } from './metrics/oauth-counts.ts'
 import { serveAccess } from './oauth/serve-access.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDaemonJson } from './daemon-json.ts'
@@ -100,6 +102,8 @@ const serve = async (
   const events = createEventStore(eventLimits.keep)
   const stream = createEventStream(events, randomBytes(6).toString('hex'))
   const countedOf = countEvents(events)
+  const measures = createMeasures(events)
+  const oauthCounts = createOAuthCounts()
   const budget = createByteBudget(limits.max_bytes)
   const queue = createQueue({
     maxEvents: limits.max_events,
@@ -114,6 +118,7 @@ const serve = async (
     env: viewOf(() => known.env),
     log,
     announce: announceTo(events),
+    count: oauthCounts.count,
   })
   const lasting = {
     home,
@@ -185,7 +190,7 @@ const serve = async (
       isOwnComment,
       refusals,
     },
-    log,
+    { log, answered: measures.answered },
   )
   const guard = createGuard(apiToken, listeners.port)
   const links = createEventLinks()
@@ -198,7 +203,19 @@ const serve = async (
     eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
     routers: [
       apiRoutes({
-        status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },
+        status: {
+          live,
+          startedAt,
+          url,
+          publicUrl,
+          queue,
+          budget,
+          events,
+          oauth,
+          webhooks,
+          measures,
+        },
+        oauthCounts,
         events,
         stream,
         retry,
