@@ -16,11 +16,13 @@ export type AppParts = {
   readonly log: Log
   /** Answers the paths of webhooks. */
   readonly webhooks: Middleware
+  /** Hands what belongs to another daemon by now to that. */
+  readonly passOn: Middleware
   readonly routers: readonly Router[]
 }
 
 /** The whole daemon as a Koa app. The order of this list is the order of the checks. */
-export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts): Koa => {
+export const createApp = ({ apiToken, port, log, webhooks, passOn, routers }: AppParts): Koa => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
@@ -30,6 +32,7 @@ export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts):
   app.use(onlyApiPaths)
   app.use(guard(apiToken, port))
   app.use(neverStored)
+  app.use(passOn)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
   return app

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server as Socket } from 'node:net'
 import { whoAnswers } from '../shared/client.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { portHolder } from '../shared/port-holder.ts'
@@ -21,8 +22,7 @@ export const listen = async (
         resolve()
       })
     })
-    // Too many open files refuse one connection; they must not end the daemon.
-    server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
+    goOn(server, log)
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EADDRINUSE') throw await portInUse(host, port, apiToken)
@@ -37,6 +37,18 @@ export const listen = async (
     })
   }
 }
+
+/** Listens on with a socket that does already, before it can accept anything in this process. */
+export const takeSocket = async (server: Server, socket: Socket, log: Log): Promise<void> => {
+  const listening = once(server, 'listening')
+  server.listen(socket)
+  goOn(server, log)
+  await listening
+}
+
+/** Too many open files refuse one connection; they must not end the daemon. */
+const goOn = (server: Server, log: Log): void =>
+  void server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const [occupant, holder] = await Promise.all([
@@ -69,9 +81,9 @@ export const closeServer = async (server: Server): Promise<void> => {
 export const portOf = (server: Server): number =>
   (server.address() as AddressInfo | null)?.port ?? 0
 
-/** The address local clients reach a server at. */
-export const urlOf = (host: string, server: Server): string =>
-  `http://${bracketed(localOf(host))}:${portOf(server)}`
+/** The address local clients reach a port at. */
+export const urlOf = (host: string, port: number): string =>
+  `http://${bracketed(localOf(host))}:${port}`
 
 /** A listener on all addresses is reached over loopback by local clients. */
 const localOf = (host: string): string =>

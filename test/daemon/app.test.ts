@@ -20,6 +20,7 @@ describe('the app, asked by another machine', () => {
       ctx.body = {}
     })
     const app = createApp({
+      passOn: async (_, next) => next(),
       apiToken,
       port: () => (server.address() as AddressInfo).port,
       log,
