@@ -179,8 +179,9 @@ export const createDaemon = ({
     const { waiting, running } = queue.counts()
     return waiting + running
   }
-  const stop = async (): Promise<void> => {
-    if (remaining) return remaining.stop()
+  const stop = async (): Promise<void> => (remaining ? remaining.stop() : endHere())
+  /** Ends what this process does, whoever is in service. */
+  const endHere = async (): Promise<void> => {
     isStopping = true
     const wasInService = !retiring
     await handOver.cancel()
@@ -190,6 +191,10 @@ export const createDaemon = ({
     return stopping
   }
   const abort = (): void => {
+    if (remaining) void remaining.stop()
+    else abortHere()
+  }
+  const abortHere = (): void => {
     void predecessor?.end(true)
     queue.abort()
   }
@@ -211,20 +216,19 @@ export const createDaemon = ({
   }
   /** Another daemon is in service by now: nothing of it is touched any more. */
   const retire = async (): Promise<void> => {
+    if (isForeground) remaining = standIn(home)
     log.info({ unfinished: unfinished() }, 'handed over, finishing what was accepted')
+    const left = listeners.leave(leaveLimitMs)
     learners.close()
     stream.close()
     await live.close()
-    await listeners.leave(leaveLimitMs)
+    await left
     await Promise.all([queue.drain(), predecessor?.ended])
     refusals.close()
     log.info('finished')
     await closeLog()
     await handOver.heir()?.finished()
-    if (isForeground) {
-      remaining = standIn(home)
-      process.exitCode = (await remaining.ended) ? 0 : 1
-    }
+    if (remaining) process.exitCode = (await remaining.ended) ? 0 : 1
     exitSoon()
   }
   const hurry = async (retiring: Promise<void>): Promise<void> => {
@@ -270,8 +274,8 @@ export const createDaemon = ({
       retiring = retire()
     },
     end: (atOnce) => {
-      if (atOnce) abort()
-      else void stop()
+      if (atOnce) abortHere()
+      else void endHere()
     },
     unfinished,
     isStopping: () => isStopping,

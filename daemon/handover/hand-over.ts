@@ -147,7 +147,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       url,
       startedAt,
       access: tokens.access,
-      stop: () => void process.kill(successor.pid, 'SIGTERM'),
+      stop: successor.stop,
       finished: async () => {
         await successor.sendLast({ kind: 'finished' })
         successor.release()

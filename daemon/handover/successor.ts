@@ -21,6 +21,8 @@ export type Successor = {
   readonly listen: (listener: (message: FromNew) => void) => void
   /** Resolves when it has ended. */
   readonly ended: Promise<void>
+  /** Asks it to end in the usual way. */
+  readonly stop: () => void
   /** Ends it at once; resolves when it has gone. */
   readonly kill: () => Promise<void>
   /** Lets go of it: nothing of it keeps this process any more. */
@@ -80,6 +82,8 @@ export const startSuccessor = async (home: Home, places: readonly Place[]): Prom
     until,
     listen: (listener) => channel.listen(listener),
     ended,
+    // A signal to one that has ended goes nowhere.
+    stop: () => void child.kill('SIGTERM'),
     kill: async () => {
       child.kill('SIGKILL')
       await ended
