@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { prepareHome } from '../shared/home.ts'
+import { type Home, prepareHome } from '../shared/home.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { isAlive } from '../shared/process-state.ts'
@@ -11,6 +11,8 @@ import type { Asker } from './context.ts'
 import { exitFailed, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
+import { logLine } from './log-line.ts'
+import { readTail } from './read-tail.ts'
 
 const startTimeoutMs = 20_000
 
@@ -31,17 +33,36 @@ export class StartError extends DoorwardError {
 export const startAndConnect = async (asker: Asker): Promise<Client> => {
   const { home, userAgent } = asker
   await prepareHome(home)
+  const since = new Date().toISOString()
   const child = spawnDaemon(home)
   const ended = await untilListening(child)
   if (ended === 'listening') return connect(home, { userAgent })
   if (ended === 'late') {
     const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
-    throw new StartError(exitFailed, message, 'doorward daemon logs')
+    throw new StartError(exitFailed, await withLog(message, home, since), 'doorward daemon logs')
   }
   const other = await anotherStarted(asker)
   if (other) return other
   const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
-  throw startError(ended, said)
+  const startFailed = startError(ended, said)
+  throw said === ''
+    ? new StartError(
+        startFailed.exitCode,
+        await withLog(startFailed.message, home, since),
+        startFailed.hint ?? '',
+      )
+    : startFailed
+}
+
+const shownLines = 5
+
+/** A message with the last lines that the daemon has logged since then, when it has no words of its own. */
+const withLog = async (message: string, home: Home, since: string): Promise<string> => {
+  const file = await open(home.log, 'r').catch(() => undefined)
+  if (!file) return message
+  const { lines } = await readTail(file, shownLines).finally(async () => file.close())
+  const fresh = lines.filter((line) => (/"time":"([^"]+)"/.exec(line)?.[1] ?? '') >= since)
+  return [message, ...fresh.map((line) => logLine(line, (_, text) => text))].join('\n')
 }
 
 /** The daemon tells a parent with a channel when it listens, so there is nothing to poll. */

@@ -139,6 +139,19 @@ describe('cli: daemon', () => {
     }
   })
 
+  it('shows the last lines of the log of one that ended without a word', async () => {
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    await writeFile(home.log, '{"level":30,"time":"2001-01-01T00:00:00.000Z","msg":"of old"}\n')
+    // It tells its parent that it listens, and dies of that.
+    const dies = 'process.send &&= () => setTimeout(() => process.exit(9), 200)'
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dies)}`
+    const { code, stderr } = await run(['daemon', 'start'], { home, env: { NODE_OPTIONS } })
+    assert.equal(code, 1)
+    assert.match(stderr, /^doorward: the daemon ended with 9 and said nothing\n.* info +listening /)
+    assert.doesNotMatch(stderr, /of old/)
+  })
+
   it('ends with 1 when the port is taken', async () => {
     const home = await newHome()
     const other = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
@@ -255,6 +268,21 @@ describe('cli: daemon', () => {
     const { code, stdout, stderr } = await run(['daemon', 'logs'], { home: await newHome() })
     assert.deepEqual([code, stdout], [0, ''])
     assert.match(stderr, /there is no log yet/)
+  })
+
+  it('follows the log over a restart of the daemon', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await newHome()
+    const before = await startIn(home)
+    const child = start(['daemon', 'logs', '-f', '--json'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', new RegExp(`"pid":${before.pid},.*"listening"`))
+    const restarted = untilSaid(child, 'stdout', /"finished"/)
+    await run(['daemon', 'restart'], { home })
+    assert.match(await restarted, /"restarting"[^]*"listening"[^]*"finished"/)
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 130)
+    return undefined
   })
 
   it('follows the log through a rotation, until interrupted', async function () {
