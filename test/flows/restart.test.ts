@@ -10,6 +10,7 @@ import type { Home } from '../../shared/home.ts'
 import { isAlive } from '../../shared/process-state.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
+import { fixtureAgent } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
 import {
   type HeldAgent,
@@ -268,6 +269,40 @@ describe('a restart of the daemon', function () {
     const token = await now.client.get<AccessToken>('/oauth/tokens/acme/access')
     now.client.close()
     assert.deepEqual([token.accessToken, provider.refreshes(), provider.clashes()], ['at-1', 1, 0])
+    provider.close()
+  })
+
+  it('has the new one renew a token that an agent of the old one needs', async () => {
+    const provider = await startRotatingProvider(3600)
+    const agent = await startHeldAgent()
+    agents.push(agent)
+    const command = JSON.stringify(fixtureAgent('prints-env'))
+    const home = await temporaryHome({
+      webhooks:
+        'webhooks:\n  - { path: /a, agent: held, prompt_template: x }\n  - { path: /b, agent: env, prompt_template: x }\n',
+      agents: `agents:\n  held: { kind: http, url: "${agent.url}" }\n  env: { kind: command, command: ${command}, env: { ACME: "oauth:acme" } }\n`,
+      gateway: `oauth: { callback_port: 0 }\nqueue: { concurrency: 1 }\nproviders:\n  acme: ${provider.entry}\n`,
+    })
+    await storeLogin(home)
+    const old = await start({ home })
+    await old.client.get<AccessToken>('/oauth/tokens/acme/access')
+    await deliver(old.url)
+    const held = await agent.next()
+    const reply = await send(`${old.url}/b`, { headers: json, body: '{}' })
+    const { id } = reply.json() as { id: string }
+    await restart(old.client)
+    const now = await inService(old)
+    const stream = await followEvents(now)
+    const path = join(home.tokens, 'acme.json')
+    const record = JSON.parse(await readFile(path, 'utf8')) as object
+    const expiresAt = new Date(Date.now() - 1000).toISOString()
+    await writeFile(path, JSON.stringify({ ...record, accessToken: 'ended', expiresAt }))
+    held.answer('go on')
+    await stream.next((changed) => changed.id === id && changed.state === 'done')
+    assert.match((await eventOf(now.client, id)).result ?? '', /ACME.*at-2/)
+    assert.deepEqual([provider.refreshes(), provider.clashes()], [2, 0])
+    stream.close()
+    now.client.close()
     provider.close()
   })
 
