@@ -19,6 +19,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'config-invalid': exitFailed,
   'already-running': exitFailed,
   'port-in-use': exitFailed,
+  'restart-failed': exitFailed,
   'daemon-unreachable': exitUnreachable,
   'daemon-foreign': exitUnreachable,
   'peer-forbidden': exitFailed,

@@ -10,6 +10,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'config-invalid': 422,
   'already-running': 409,
   'port-in-use': 409,
+  'restart-failed': 500,
   'daemon-unreachable': 502,
   'daemon-foreign': 502,
   'peer-forbidden': 403,

@@ -1,5 +1,5 @@
 import { Router } from '@koa/router'
-import { type EventRecord, eventStates } from '../shared/api.ts'
+import { type EventRecord, type Restarted, eventStates } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { eventNotFound } from './webhook/retry-event.ts'
 import type { EventStream } from './event-stream.ts'
@@ -15,12 +15,13 @@ export type RouteParts = {
   readonly stream: EventStream
   readonly oauthCounts: OAuthCounts
   readonly retry: (id: string) => EventRecord
+  readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
 }
 
 /** The local API but for logins and tokens, which have routes of their own. */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, oauthCounts, retry, shutdown } = parts
+  const { status, events, stream, oauthCounts, retry, restart, shutdown } = parts
   const router = new Router()
   router.get('/status', async (ctx) => {
     ctx.body = await statusOf(status)
@@ -79,6 +80,14 @@ export const apiRoutes = (parts: RouteParts): Router => {
     const problems = status.live.problems()
     ctx.body = { status: 'reloaded', webhooks: webhooks.length, agents: agents.size, problems }
   })
+  // Windows cannot share a socket between processes the way this needs it: clients stop and start there.
+  if (process.platform !== 'win32')
+    router.post('/daemon/restart', async (ctx) => {
+      ctx.body = await restart()
+      ctx.status = 202
+      // The connection is one to a daemon that is about to end.
+      ctx.set('Connection', 'close')
+    })
   router.post('/daemon/shutdown', (ctx) => {
     ctx.status = 202
     ctx.body = { status: 'stopping' }

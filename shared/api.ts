@@ -204,6 +204,17 @@ export const reloadedSchema = z.strictObject({
 })
 export type Reloaded = z.infer<typeof reloadedSchema>
 
+/** Answer of `POST /daemon/restart`: who has taken over, and how many events the old one still finishes. */
+export const restartedSchema = z.strictObject({
+  status: z.literal('restarted'),
+  pid: z.int(),
+  url: z.string(),
+  version: z.string(),
+  startedAt: z.string(),
+  previous: z.strictObject({ pid: z.int(), unfinished: z.int() }),
+})
+export type Restarted = z.infer<typeof restartedSchema>
+
 const accountSchema = z.strictObject({ id: z.string(), name: z.string() })
 export type Account = z.infer<typeof accountSchema>
 

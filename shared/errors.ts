@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'config-invalid'
   | 'already-running'
   | 'port-in-use'
+  | 'restart-failed'
   // between a local client and the daemon
   | 'daemon-unreachable'
   | 'daemon-foreign'

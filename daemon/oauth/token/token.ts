@@ -37,15 +37,17 @@ export type Tokens = {
   readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
   /** The newest tokens of a provider, where they could not be written to the disk. */
   readonly unsaved: (provider: string) => TokenRecord | undefined
+  /** All of these. */
+  readonly allUnsaved: () => TokenRecord[]
   /** Tells that a login or logout has changed the file of a provider. */
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
   readonly start: () => Promise<void>
   /**
-   * Waits for refreshes on their way, 10 s at most, and tries once more to write what the disk refused, so
-   * that no new token is lost.
+   * Waits for refreshes on their way, 10 s at most or so many milliseconds, and tries once more to write
+   * what the disk refused, so that no new token is lost.
    */
-  readonly close: () => Promise<void>
+  readonly close: (limitMs?: number) => Promise<void>
 }
 
 const defaultValidityMs = 60_000
@@ -61,10 +63,12 @@ const closeLimitMs = 10_000
  * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
  * token is good; only its own word ends a login.
  */
+/** `left` are new tokens that the daemon before could not write to the disk. */
 export const createTokens = (
   dependencies: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  left: readonly TokenRecord[] = [],
 ): Tokens => {
   const { home, gateway, log, announce, count } = dependencies
   const cutOff = new AbortController()
@@ -75,6 +79,7 @@ export const createTokens = (
     discover,
     inTurn,
     cutOff.signal,
+    left,
   )
   const flights = new Map<string, Promise<TokenRecord>>()
   /** How the last refresh went: when, and what was thrown. */
@@ -254,6 +259,7 @@ export const createTokens = (
   return {
     access: countedAccess,
     unsaved,
+    allUnsaved: () => unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
     changed: (provider) => {
       forgetUnsaved(provider)
       last.delete(provider)
@@ -266,13 +272,14 @@ export const createTokens = (
         tell(provider, 'done', 'a renewal was cut off while it was saved; nothing is lost')
       }
       for (const provider of await tokenProviders(home)) await takeUp(provider)
+      for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
     },
-    close: async () => {
+    close: async (limitMs = closeLimitMs) => {
       // Who has made room on a full disk may well restart the daemon next.
       for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
       isClosed = true
       alarms.close()
-      const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
+      const cut = setTimeout(() => cutOff.abort(), limitMs)
       await Promise.allSettled(flights.values())
       clearTimeout(cut)
       cutOff.abort()
