@@ -20,6 +20,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'already-running': exitFailed,
   'port-in-use': exitFailed,
   'daemon-unreachable': exitUnreachable,
+  'daemon-silent': exitUnreachable,
   'daemon-foreign': exitUnreachable,
   'peer-forbidden': exitFailed,
   'host-forbidden': exitFailed,

@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { whoAnswers } from '../shared/client.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { describeHolder, holderOf } from '../shared/port-holder.ts'
 import type { Log } from './log.ts'
 
 /** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
@@ -40,11 +41,12 @@ export const listen = async (
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const occupant = await whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken)
   const isDefault = port === 18_789
+  const holder = await holderOf(port)
   const who =
     // This home is locked by us: one that holds its token is the daemon of a copy of it.
     occupant === 'other-doorward' || occupant === 'ours'
-      ? 'the doorward daemon of another home'
-      : `another program${isDefault ? ' (port 18789 is the default of other gateways too)' : ''}`
+      ? `the doorward daemon of another home${holder ? ` (pid ${holder.pid})` : ''}`
+      : `${holder ? describeHolder(holder) : 'another program'}${isDefault ? ' (port 18789 is the default of other gateways too)' : ''}`
   const free = port < 65_535 ? port + 1 : port - 1
   return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
     hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,

@@ -11,6 +11,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'already-running': 409,
   'port-in-use': 409,
   'daemon-unreachable': 502,
+  'daemon-silent': 502,
   'daemon-foreign': 502,
   'peer-forbidden': 403,
   'host-forbidden': 403,

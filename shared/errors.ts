@@ -11,6 +11,7 @@ export type ErrorCode =
   | 'port-in-use'
   // between a local client and the daemon
   | 'daemon-unreachable'
+  | 'daemon-silent'
   | 'daemon-foreign'
   | 'peer-forbidden'
   | 'host-forbidden'
