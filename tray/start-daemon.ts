@@ -1,25 +1,54 @@
+import type { ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
+import { isPortHeld } from '../shared/port-holder.ts'
 import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { labelOf } from './label.ts'
 
+const lookMs = 1000
+
 /**
  * Starts the daemon as a process of its own that outlives the tray. If it ends with a failure,
- * `onFailed` hears why: what it wrote to standard error. Throws what the file system refuses.
+ * `onFailed` hears why: what it wrote to standard error. Where that is a port that another program
+ * holds, it is started again once the port is free, if it is wanted still.
  */
-export const startDaemon = (home: Home, onFailed: (why: string) => void): void => {
-  const child = spawnDaemon(home)
+export const startDaemon = (
+  home: Home,
+  onFailed: (why: string) => void,
+  isWanted: () => boolean = () => true,
+): void => {
+  let child: ChildProcess
+  try {
+    child = spawnDaemon(home)
+  } catch (error) {
+    return onFailed(existsSync(home.root) ? nameOf(error) : `the folder ${home.root} is gone`)
+  }
   child.once('message', () => child.disconnect())
   child.once('error', () => onFailed('it cannot be run'))
+  const explain = async (ending: string): Promise<void> => {
+    const line = await reasonIn(stderrOf(home), home.root).catch(() => '')
+    onFailed(line || ending)
+    const port = /^port (\d+) is taken/.exec(line)?.[1]
+    if (port) whenFree(Number(port), isWanted, () => startDaemon(home, onFailed, isWanted))
+  }
   child.once('exit', (code, signal) => {
-    if (code === 0) return
-    reasonIn(stderrOf(home), home.root).then(
-      (line) => onFailed(line || `it ended with ${signal ?? `exit code ${code}`}`),
-      () => onFailed(`it ended with ${signal ?? `exit code ${code}`}`),
-    )
+    if (code !== 0) void explain(`it ended with ${signal ?? `exit code ${code}`}`)
   })
   child.unref()
+}
+
+/** Where the system does not tell who holds a port, it is left at that. */
+const whenFree = (port: number, isWanted: () => boolean, start: () => void): void => {
+  const timer = setInterval(() => {
+    const isHeld = isPortHeld(port)
+    if (isWanted() && isHeld === true) return
+    clearInterval(timer)
+    if (isWanted() && isHeld === false) start()
+  }, lookMs)
+  timer.unref()
 }
 
 /** A problem in a file says more than that the configuration cannot be used; it is the second line. */

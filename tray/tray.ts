@@ -3,7 +3,7 @@ import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
 import { act } from './act.ts'
-import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
+import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { follow } from './follow.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
@@ -40,9 +40,10 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const face = (): Face => {
     const now = Date.now()
     const view = { daemon: daemon.view, now, utcOffset: -new Date(now).getTimezoneOffset() }
-    shown = steadyIcon(shown, iconOf(view), now)
+    const steady = performance.now()
+    shown = steadyIcon(shown, iconOf(view), steady)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - now)
+    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - steady)
     const icon = assetOf(`${shown.name}@2x.png`)
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
@@ -59,18 +60,14 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const following = follow(
     home,
     {
-      onStatus: (status) => become(answered(status, Date.now())),
+      onStatus: (status) => become(answered(status, momentNow())),
       onEvent: notes.event,
-      onLost: (error) => {
+      onLost: (loss) => {
         // Only at the start: a daemon that was stopped later was stopped on purpose.
-        if (daemon !== unknownDaemon || !isAbsent(error))
-          return become(failed(daemon, error, Date.now()))
-        become(starting(Date.now()))
-        try {
-          startDaemon(home, (why) => become(startFailed(daemon, why)))
-        } catch (error) {
-          become(startFailed(daemon, nameOf(error)))
-        }
+        if (daemon !== unknownDaemon || loss.runs) return become(failed(daemon, loss, momentNow()))
+        become(starting(momentNow()))
+        const isWanted = () => !stopping.signal.aborted && daemon.lastSeen === undefined
+        startDaemon(home, (why) => become(startFailed(daemon, why)), isWanted)
       },
     },
     stopping.signal,

@@ -6,8 +6,13 @@ export type View = {
   readonly daemon:
     | { readonly state: 'connecting' }
     | { readonly state: 'connected'; readonly status: Status }
-    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601. */
-    | { readonly state: 'unreachable'; readonly reason: string; readonly lastSeen?: string }
+    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601; `runs`: none can be started. */
+    | {
+        readonly state: 'unreachable'
+        readonly reason: string
+        readonly runs?: boolean
+        readonly lastSeen?: string
+      }
   /** Milliseconds since 1970. */
   readonly now: number
   /** Minutes that the local clock is ahead of UTC. */
@@ -30,12 +35,12 @@ export type Need = { readonly text: string; readonly urgent: boolean }
 /**
  * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
  * is needed, the newest finished run failed; last, what can wait: a webhook that takes unsigned
- * deliveries, tokens that a provider has still to revoke.
+ * deliveries, tokens that a provider has still to revoke, a daemon of another version.
  */
 export const needsOf = (status: Status): Need[] => {
   const problems = status.problems.map(({ code, detail }) => ({
     text: upperFirst(detail),
-    urgent: !['webhook-unsigned', 'revocation-pending'].includes(code),
+    urgent: !['webhook-unsigned', 'revocation-pending', 'version-differs'].includes(code),
   }))
   const lastRun = newestFirst(status.events).find(({ state }) =>
     ['done', 'failed', 'dropped'].includes(state),
