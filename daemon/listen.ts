@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { whoAnswers } from '../shared/client.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { describeHolder, holderOf } from '../shared/port-holder.ts'
+import { portHolder } from '../shared/port-holder.ts'
 import type { Log } from './log.ts'
 
 /** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
@@ -39,17 +39,18 @@ export const listen = async (
 }
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
-  const occupant = await whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken)
-  const isDefault = port === 18_789
-  const holder = await holderOf(port)
-  const who =
-    // This home is locked by us: one that holds its token is the daemon of a copy of it.
-    occupant === 'other-doorward' || occupant === 'ours'
-      ? `the doorward daemon of another home${holder ? ` (pid ${holder.pid})` : ''}`
-      : `${holder ? describeHolder(holder) : 'another program'}${isDefault ? ' (port 18789 is the default of other gateways too)' : ''}`
+  const [occupant, holder] = await Promise.all([
+    whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken),
+    portHolder(port),
+  ])
+  // This home is locked by us: one that holds its token is the daemon of a copy of it.
+  const isDoorward = occupant === 'other-doorward' || occupant === 'ours'
+  const named = holder && (isDoorward ? `pid ${holder.pid}` : `${holder.name}, pid ${holder.pid}`)
+  const who = `${isDoorward ? 'the doorward daemon of another home' : 'another program'}${named ? ` (${named})` : ''}`
   const free = port < 65_535 ? port + 1 : port - 1
+  const note = !isDoorward && port === 18_789 ? '18789 is the default port of OpenClaw too; ' : ''
   return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
-    hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
+    hint: `${note}stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
   })
 }
 

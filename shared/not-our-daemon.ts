@@ -1,6 +1,6 @@
 import type { DaemonFile } from './api.ts'
 import { DoorwardError } from './errors.ts'
-import { describeHolder, holderOf } from './port-holder.ts'
+import { portHolder } from './port-holder.ts'
 import { isAlive } from './process-state.ts'
 
 /** Who answers at an address in place of the daemon; `silent` takes connections and does not answer in time. */
@@ -16,7 +16,7 @@ export const notOurDaemon = async (
   impostor: Impostor,
 ): Promise<DoorwardError> => {
   const { port } = new URL(url)
-  const holder = await holderOf(Number(port))
+  const holder = await portHolder(Number(port))
   const isDaemon = holder ? holder.pid === pid : isAlive(pid)
   if (impostor === 'silent' && isDaemon)
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
@@ -30,7 +30,7 @@ export const notOurDaemon = async (
     )
   const who = impostor === 'other-doorward' ? 'the daemon of another home' : 'another program'
   const message = holder
-    ? `port ${port} is held by ${impostor === 'other-doorward' ? `${who} (pid ${holder.pid})` : `${describeHolder(holder)}, not by the daemon`}`
+    ? `port ${port} is held by ${impostor === 'other-doorward' ? `${who} (pid ${holder.pid})` : `${holder.name} (pid ${holder.pid}), not by the daemon`}`
     : `${who} ${impostor === 'silent' ? 'listens' : 'answers'} at ${url}, not the daemon of this home`
   return new DoorwardError('daemon-foreign', message, {
     hint: 'stop it, or choose another port with server.port or DOORWARD_PORT',

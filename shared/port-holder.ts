@@ -1,86 +1,95 @@
-import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { execFile } from 'node:child_process'
+import { readFile, readdir, readlink } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { promisify } from 'node:util'
 import { plainLine } from './plain-text.ts'
 
-/** Who listens at a port of this machine; `name` is the short name of its process. */
+/** A process that listens on a port, by its number and the name it goes by. */
 export type PortHolder = { readonly pid: number; readonly name: string }
 
 /**
- * The process that listens at a port where local clients come to, as far as Linux tells: undefined
- * elsewhere, when nobody listens, and for processes of other users.
+ * Who listens on this TCP port of this machine, as far as the system tells this user: on Linux by
+ * `/proc`, on macOS by `lsof`. Undefined when nobody does, when it is a program of another user, and on
+ * other systems. Never throws.
  */
-export const holderOf = async (port: number): Promise<PortHolder | undefined> => {
-  const sockets = new Set(listeningAt(port)?.map((inode) => `socket:[${inode}]`))
-  if (sockets.size === 0) return undefined
-  for (const pid of processes()) {
-    if (hasOneOf(pid, sockets)) return { pid, name: nameOf(pid) }
-    // There may be thousands of open files to look at.
-    await nextTurn()
+export const portHolder = async (port: number): Promise<PortHolder | undefined> => {
+  try {
+    if (process.platform === 'linux') return await holderInProc(port)
+    if (process.platform === 'darwin') return await holderByLsof(port)
+  } catch {
+    // Who holds a port only makes a message better.
   }
   return undefined
 }
 
-/** Whether anybody listens at a port where local clients come to; undefined where the system does not tell. */
-export const isPortHeld = (port: number): boolean | undefined => {
-  const sockets = listeningAt(port)
-  return sockets && sockets.length > 0
+/**
+ * Whether anybody listens on this TCP port, without a word to who does: on Linux only, elsewhere
+ * undefined. Never throws.
+ */
+export const isPortHeld = async (port: number): Promise<boolean | undefined> =>
+  process.platform === 'linux' ? (await inodesAt(port)).length > 0 : undefined
+
+const inodesAt = async (port: number): Promise<string[]> => {
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
+  )
+  return tables.flatMap((table) => listeningInodes(table, port))
 }
 
-/** `nc (pid 55)`, for a message. */
-export const describeHolder = ({ pid, name }: PortHolder): string => `${name} (pid ${pid})`
-
-/** The inodes of sockets that listen (state 0A) at a port on all addresses or on loopback: proc_pid_net(5). */
-const listeningAt = (port: number): string[] | undefined => {
-  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map(textOf)
-  if (tables.every((table) => table === undefined)) return undefined
-  return tables
-    .flatMap((table) => (table ?? '').split('\n').slice(1))
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, local = '', , state]) => {
-      const [address = '', hexPort = ''] = local.split(':')
-      return state === '0A' && Number.parseInt(hexPort, 16) === port && isLocal(address)
-    })
-    .map((fields) => fields[9] ?? '')
-}
-
-/** Any, 127.0.0.0/8, ::1, and these two in IPv6's mapped form, each as the kernel writes them on little-endian machines. */
-const isLocal = (address: string): boolean =>
-  /^(0{8}|0{32}|[0-9A-F]{6}7F|0{24}01000000|0{16}FFFF0000[0-9A-F]{6}7F)$/.test(address)
-
-const processes = (): number[] => {
-  try {
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map(Number)
-  } catch {
-    return []
+const holderInProc = async (port: number): Promise<PortHolder | undefined> => {
+  const links = new Set((await inodesAt(port)).map((inode) => `socket:[${inode}]`))
+  if (links.size === 0) return undefined
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    if (await hasOpen(name, links)) return { pid: Number(name), name: await nameOf(name) }
   }
+  return undefined
 }
 
-const hasOneOf = (pid: number, sockets: ReadonlySet<string>): boolean => {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).some((file) => {
-      try {
-        return sockets.has(readlinkSync(`/proc/${pid}/fd/${file}`))
-      } catch {
-        // Closed since.
-        return false
-      }
-    })
-  } catch {
-    // Another user's, or gone.
-    return false
+/** Inodes of the sockets that listen on a port, in a table of proc_net_tcp(5). */
+export const listeningInodes = (table: string, port: number): string[] =>
+  table.split('\n').flatMap((line) => {
+    const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
+    const isListening = state === '0A'
+    const isOnPort = Number.parseInt(local?.split(':')[1] ?? '', 16) === port
+    return isListening && isOnPort && inode !== undefined ? [inode] : []
+  })
+
+/** Of another user's process nothing can be seen. */
+const hasOpen = async (pid: string, links: ReadonlySet<string>): Promise<boolean> => {
+  for (const fd of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
+    const link = await readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')
+    if (links.has(link)) return true
   }
+  return false
 }
 
-/** A process may call itself anything. */
-const nameOf = (pid: number): string =>
-  plainLine(textOf(`/proc/${pid}/comm`) ?? '') || 'a program without a name'
+/** Programs that are known by the file they run. */
+const interpreters = new Set(['node', 'node-MainThread', 'MainThread', 'bun', 'deno', 'ruby'])
 
-const textOf = (path: string): string | undefined => {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
+/** No more than the script of its arguments: those may hold secrets. */
+const nameOf = async (pid: string): Promise<string> => {
+  const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
+  if (!interpreters.has(comm) && !comm.startsWith('python')) return plainLine(comm) || 'unknown'
+  const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+  const [program = comm, script = ''] = argv
+  const isScript = /^[^-]/.test(script) && /\.\w{1,4}$|\//.test(script)
+  return plainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))
+}
+
+const holderByLsof = async (port: number): Promise<PortHolder | undefined> => {
+  const { stdout } = await promisify(execFile)(
+    'lsof',
+    ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpc'],
+    { timeout: 5000 },
+  )
+  return firstOfLsof(stdout)
+}
+
+/** The first process of `lsof -Fpc`: `p<pid>` and `c<command>`, a line each. */
+export const firstOfLsof = (text: string): PortHolder | undefined => {
+  const [, pid, name] = /^p(\d+)\nc(.+)$/m.exec(text) ?? []
+  return pid === undefined || name === undefined
+    ? undefined
+    : { pid: Number(pid), name: plainLine(name) }
 }

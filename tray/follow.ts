@@ -136,7 +136,7 @@ const pause = async (
       return true
     }
     if ((await stampOf(home)) !== stamp) return true
-    if (heldPort !== undefined && isPortHeld(heldPort) === false) return true
+    if (heldPort !== undefined && (await isPortHeld(heldPort)) === false) return true
   }
   return false
 }

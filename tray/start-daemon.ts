@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isPortHeld } from '../shared/port-holder.ts'
@@ -32,7 +33,8 @@ export const startDaemon = (
     const line = await reasonIn(stderrOf(home), home.root).catch(() => '')
     onFailed(line || ending)
     const port = /^port (\d+) is taken/.exec(line)?.[1]
-    if (port) whenFree(Number(port), isWanted, () => startDaemon(home, onFailed, isWanted))
+    const again = () => startDaemon(home, onFailed, isWanted)
+    if (port) await startWhenFree(Number(port), isWanted, again)
   }
   child.once('exit', (code, signal) => {
     if (code !== 0) void explain(`it ended with ${signal ?? `exit code ${code}`}`)
@@ -41,14 +43,14 @@ export const startDaemon = (
 }
 
 /** Where the system does not tell who holds a port, it is left at that. */
-const whenFree = (port: number, isWanted: () => boolean, start: () => void): void => {
-  const timer = setInterval(() => {
-    const isHeld = isPortHeld(port)
-    if (isWanted() && isHeld === true) return
-    clearInterval(timer)
-    if (isWanted() && isHeld === false) start()
-  }, lookMs)
-  timer.unref()
+const startWhenFree = async (
+  port: number,
+  isWanted: () => boolean,
+  start: () => void,
+): Promise<void> => {
+  while (isWanted() && (await isPortHeld(port)) === true)
+    await delay(lookMs, undefined, { ref: false })
+  if (isWanted() && (await isPortHeld(port)) === false) start()
 }
 
 /** A problem in a file says more than that the configuration cannot be used; it is the second line. */

@@ -60,7 +60,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     const port = /\d+/.exec(said.toString())?.[0] ?? ''
     start({ DOORWARD_PORT: port })
     const row = await untilStatus(`Daemon did not start: port ${port} is taken by `)
-    assert.match(row, new RegExp(`by \\S+ \\(pid ${other.pid}\\)$`))
+    assert.match(row, new RegExp(`\\(node holds-port\\.mjs, pid ${other.pid}\\)$`))
     const ended = once(other, 'exit')
     other.kill('SIGKILL')
     await ended

@@ -191,7 +191,10 @@ describe('following a daemon whose port another program has', () => {
       const other = await takePort(daemon.url, ...how)
       const { port } = new URL(daemon.url)
       const reason = await untilHeard(`Port ${port} is held by`)
-      assert.match(reason, /^Port \d+ is held by \S+ \(pid (\d+)\), not by the daemon$/)
+      assert.match(
+        reason,
+        /^Port \d+ is held by node holds-port\.mjs \(pid \d+\), not by the daemon$/,
+      )
       assert.equal(/pid (\d+)/.exec(reason)?.[1], String(other.pid))
       const gone = once(other, 'exit')
       other.kill('SIGKILL')
