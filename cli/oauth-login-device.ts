@@ -1,6 +1,7 @@
 import type { StartedDeviceLogin } from '../shared/api.ts'
 import { plainLine } from '../shared/plain-text.ts'
-import { hasBrowser, isSafeToOpen, openBrowser } from './open-browser.ts'
+import { isSafeToOpen } from '../shared/safe-to-open.ts'
+import { hasBrowser, openBrowser } from './open-browser.ts'
 import { isRemoteShell } from './remote-shell.ts'
 import { showWaiting } from './show-waiting.ts'
 import type { Terminal } from './terminal.ts'

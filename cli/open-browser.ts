@@ -1,15 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** True for an address that a login may send a browser to: https, or http on loopback. */
-export const isSafeToOpen = (address: string): boolean => {
-  if (!URL.canParse(address)) return false
-  const { protocol, hostname } = new URL(address)
-  return (
-    protocol === 'https:' ||
-    (protocol === 'http:' && /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname))
-  )
-}
-
 /** Whether there is a browser to open: on Linux that takes a display, or a `BROWSER`. */
 export const hasBrowser = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): boolean =>
   platform !== 'linux' ||

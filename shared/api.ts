@@ -293,6 +293,8 @@ export const providerSummarySchema = z.strictObject({
   clientKnown: z.boolean(),
   status: z.enum(['ok', 'expired', 'needs-login', 'not-logged-in']),
   account: accountSchema.nullable(),
+  /** With the client that is known, only a login by device code can work. */
+  device: z.literal(true).optional(),
 })
 export type ProviderSummary = z.infer<typeof providerSummarySchema>
 

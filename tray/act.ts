@@ -1,52 +1,107 @@
 import { existsSync } from 'node:fs'
-import type { EventDetail } from '../shared/api.ts'
-import { type Client, connect } from '../shared/client.ts'
+import { join } from 'node:path'
+import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
-import type { Action } from './menu.ts'
-import { type Note, bodyOf, resultNoteOf, titleOf } from './note.ts'
+import type { Action, ConfigFile } from './action.ts'
+import { copyDiagnostics } from './copy-diagnostics.ts'
+import { type OpenLogin, logIn } from './login.ts'
+import { logOut } from './logout.ts'
+import { type Note, bodyOf, titleOf } from './note.ts'
+import { openGuide } from './open-guide.ts'
 import { openPath } from './open-path.ts'
+import { restartDaemon, startAgain } from './restart-daemon.ts'
+import { showEvent } from './show-event.ts'
+import { withDaemon } from './with-daemon.ts'
 
 export type Surroundings = {
   readonly home: Home
   readonly show: (note: Note) => void
+  /** Hears what a login waits for, and undefined when it waits no more. */
+  readonly waits: (provider: string, login: OpenLogin | undefined) => void
+  readonly setNotifications: (on: boolean) => Promise<void>
+  readonly setStartAtLogin: (on: boolean) => Promise<void>
   readonly quit: () => void
+  /** Aborted when the tray ends. */
+  readonly signal: AbortSignal
 }
 
-/** Does what a clicked row asks for. Throws what the daemon or the desktop refuses. */
-export const act = async (action: Action, { home, show, quit }: Surroundings): Promise<void> => {
+/** Does what a click asks for. Throws what the daemon or the desktop refuses. */
+export const act = async (action: Action, around: Surroundings): Promise<void> => {
+  const { home, show, quit } = around
   switch (action.do) {
+    case 'login':
+      return logInOrExplain(action.provider, around)
+    case 'logout':
+      return withDaemon(home, (client) => logOut(client, action.provider, show))
     case 'show-event':
-      return withDaemon(home, async (client) => {
-        const event = await client.get<EventDetail>(`/events/${encodeURIComponent(action.id)}`)
-        show(resultNoteOf(event))
-      })
+      return withDaemon(home, (client) => showEvent(client, action.id, show))
+    case 'retry-event':
+      // How it ends is told when it ends, as of any event.
+      return withDaemon(home, (client) =>
+        client.post(`/events/${encodeURIComponent(action.id)}/retry`),
+      )
+    case 'set-notifications':
+      return around.setNotifications(action.on)
+    case 'set-start-at-login':
+      return around.setStartAtLogin(action.on)
     case 'open-configuration':
-      return openOr(home.config, show)
+      return openConfiguration(home, action.file, show)
     case 'open-logs':
-      if (existsSync(home.log) && (await openPath(home.log))) return
-      return openOr(home.logs, show)
+      return openOr(existsSync(home.log) ? [home.log, home.logs] : [home.logs], show)
+    case 'open-guide':
+      return openGuide(action.provider, undefined, show)
+    case 'copy-diagnostics':
+      return copyDiagnostics(home, show)
+    case 'restart-daemon':
+      return restartDaemon(home)
+    case 'start-daemon':
+      return startAgain(home)
+    case 'explain':
+      return show({ title: titleOf(action.title), body: bodyOf(action.body) })
     case 'quit':
       return quit()
     case 'stop-and-quit':
-      await withDaemon(home, async (client) => {
-        await client.post('/daemon/shutdown')
-      })
+      await stopDaemon(home)
       return quit()
   }
 }
 
-const withDaemon = async (home: Home, use: (client: Client) => Promise<void>): Promise<void> => {
-  const client = await connect(home, { userAgent: userAgentOf('tray') })
+const logInOrExplain = async (provider: string, { home, ...parts }: Surroundings) => {
+  const { show, signal } = parts
+  const waits = (login: OpenLogin | undefined) => parts.waits(provider, login)
   try {
-    await use(client)
-  } finally {
-    client.close()
+    await withDaemon(home, (client) => logIn(client, provider, { show, waits, signal }))
+  } catch (error) {
+    if (!(error instanceof DoorwardError && error.code === 'client-unknown')) throw error
+    await openGuide(provider, error.hint, show)
   }
 }
 
-/** Where no program opens it, its path is the next best thing. */
-const openOr = async (path: string, show: (note: Note) => void): Promise<void> => {
-  if (!(await openPath(path)))
-    show({ title: titleOf('no program here opens it'), body: bodyOf(path) })
+/** None that runs is stopped already; another program in its place is none of ours to stop. */
+const stopDaemon = async (home: Home): Promise<void> => {
+  try {
+    await withDaemon(home, (client) => client.post('/daemon/shutdown'))
+  } catch (error) {
+    const gone = ['daemon-unreachable', 'daemon-foreign', 'stopping']
+    if (!(error instanceof DoorwardError && gone.includes(error.code))) throw error
+  }
+}
+
+const openConfiguration = async (
+  home: Home,
+  file: ConfigFile | undefined,
+  show: (note: Note) => void,
+): Promise<void> => {
+  if (file === undefined) return openOr([home.config], show)
+  const path = join(home.root, file)
+  const folder = file === '.env' ? home.root : home.config
+  // A file manager may hide it: its name has to be said.
+  if (!existsSync(path)) show({ title: titleOf('there is no such file yet'), body: bodyOf(path) })
+  return openOr(existsSync(path) ? [path, folder] : [folder], show)
+}
+
+/** Opens the first that some program opens. Where none does, the path is the next best thing. */
+const openOr = async (paths: readonly string[], show: (note: Note) => void): Promise<void> => {
+  for (const path of paths) if (await openPath(path)) return
+  show({ title: titleOf('no program here opens it'), body: bodyOf(paths[0] ?? '') })
 }

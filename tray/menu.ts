@@ -1,19 +1,17 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
-import { labelOf } from './label.ts'
+import { type Action, keyOfAction } from './action.ts'
+import { labelOf, maxLabelLength } from './label.ts'
 import {
+  type OwnState,
   type View,
   nameOfEvent,
-  needsOf,
+  needsLogin,
+  needsOfView,
   newestFirst,
+  providerTitle,
   reasonOf,
   timeOf,
-  upperFirst,
 } from './view.ts'
-
-/** What a click asks for. */
-export type Action =
-  | { readonly do: 'show-event'; readonly id: string }
-  | { readonly do: 'open-configuration' | 'open-logs' | 'quit' | 'stop-and-quit' }
 
 /** One row. Without `action` and `rows` it is for reading only. */
 export type Row = {
@@ -29,30 +27,61 @@ export type Row = {
  * its layout. So the menu has the same rows for every view; they change their text only.
  */
 const recentRows = 10
-const accountRows = 20
+const accountRows = 6
 const separator: Row = { text: '', separator: true }
 
 /** The whole menu for a view, always with the same number of rows in the same places. */
 export const menu = (view: View): Row[] => {
-  const status = view.daemon.state === 'connected' ? view.daemon.status : undefined
-  const needs = status ? needsOf(status) : []
+  const { daemon, own } = view
+  const status = daemon.state === 'connected' ? daemon.status : undefined
   return [
     { text: labelOf(statusLine(view)) },
-    needs[0]
-      ? { text: labelOf(`! ${needs[0].text}${more(needs.length - 1)}`) }
-      : { text: '', hidden: true },
+    needsRow(view),
     separator,
-    { text: 'Accounts', rows: accounts(status) },
+    { text: 'Accounts', rows: accounts(status, own) },
     { text: 'Recent events', rows: recent(view, status) },
+    separator,
+    {
+      text: switched('Notifications', own.notifications),
+      action: { do: 'set-notifications', on: !own.notifications },
+    },
+    own.startAtLogin === undefined
+      ? { text: switched('Start at login', false) }
+      : {
+          text: switched('Start at login', own.startAtLogin),
+          action: { do: 'set-start-at-login', on: !own.startAtLogin },
+        },
     separator,
     { text: 'Open configuration', action: { do: 'open-configuration' } },
     { text: 'Open logs', action: { do: 'open-logs' } },
+    doing(own, 'Copy diagnostics', 'Collecting diagnostics…', { do: 'copy-diagnostics' }),
+    daemonRow(view),
     separator,
     { text: 'Quit tray', action: { do: 'quit' } },
-    status
-      ? { text: 'Stop daemon and quit', action: { do: 'stop-and-quit' } }
-      : { text: 'Stop daemon and quit' },
+    doing(own, 'Stop daemon and quit', 'Stopping the daemon…', { do: 'stop-and-quit' }),
   ]
+}
+
+const needsRow = (view: View): Row => {
+  const [first, ...others] = needsOfView(view)
+  if (!first) return { text: '', hidden: true }
+  const more = others.length > 0 ? ` (and ${others.length} more)` : ''
+  const text = labelOf(`! ${first.text}`, maxLabelLength - more.length)
+  return { text: `${text}${more}`, action: first.action }
+}
+
+/** Its own mark: that of the tray library is broken. Without one a space of the same width. */
+const switched = (text: string, on: boolean): string => `${on ? '✓' : '\u2003'} ${text}`
+
+/** A row that says so while what it does is under way, and cannot be clicked then. */
+const doing = (own: OwnState, text: string, meanwhile: string, action: Action): Row =>
+  own.underWay.has(keyOfAction(action)) ? { text: meanwhile } : { text, action }
+
+const daemonRow = ({ daemon, own }: View): Row => {
+  if (daemon.state === 'connected')
+    return doing(own, 'Restart daemon', 'Restarting the daemon…', { do: 'restart-daemon' })
+  if (daemon.state === 'connecting') return { text: 'Start daemon' }
+  return doing(own, 'Start daemon', 'Starting the daemon…', { do: 'start-daemon' })
 }
 
 /** The first row: in one line, what the daemon is doing. */
@@ -69,33 +98,63 @@ export const statusLine = (view: View): string => {
     ...(queue.waiting > 0 ? [`${queue.waiting} waiting`] : []),
   ]
   const enabled = webhooks.filter((webhook) => webhook.enabled).length
+  const { notice } = view.own
   return [
     work.length > 0 ? 'Working' : 'Ready',
     ...(work.length > 0 ? work : [`${enabled} ${enabled === 1 ? 'webhook' : 'webhooks'}`]),
-    daemon.status.url.replace(/^http:\/\//, ''),
+    notice ?? daemon.status.url.replace(/^http:\/\//, ''),
   ].join(' · ')
 }
 
-const more = (count: number): string => (count > 0 ? ` (and ${count} more)` : '')
-
-const accounts = (status: Status | undefined): Row[] => {
-  const rows = (status?.providers ?? []).slice(0, accountRows).map((provider) => ({
-    text: labelOf(accountLine(provider)),
-  }))
-  const shown = rows.length > 0 ? rows : [{ text: '—' }]
-  return padded(shown, accountRows, { text: '', hidden: true })
+const accounts = (status: Status | undefined, own: OwnState): Row[] => {
+  if (!status) return padded([], accountRows)
+  const shown = mostWanted(status)
+  const rows = shown.map((provider) => accountRow(status, provider, own))
+  const left = status.providers.length - shown.length
+  return padded(
+    left > 0 ? [...rows, { text: `${left} more: doorward oauth list` }] : rows,
+    accountRows,
+  )
 }
 
-const accountLine = ({ provider, status, account }: ProviderSummary): string => {
-  const name = upperFirst(provider)
-  const who = account ? `${name}: ${account.name}` : name
-  const lines: Record<typeof status, string> = {
-    ok: `✓ ${who}`,
-    expired: `○ ${who}, token expired`,
-    'needs-login': `! ${who}, log in again`,
-    'not-logged-in': `○ ${name}, not logged in`,
+/** As many as there are rows for, in the order they came in: first who is logged in or has to be. */
+const mostWanted = (status: Status): readonly ProviderSummary[] => {
+  const { providers } = status
+  if (providers.length <= accountRows) return providers
+  const rank = (provider: ProviderSummary): number => {
+    if (needsLogin(status, provider)) return 0
+    if (provider.status !== 'not-logged-in') return 1
+    return provider.clientKnown ? 2 : 3
   }
-  return lines[status]
+  const kept = new Set([...providers].sort((a, b) => rank(a) - rank(b)).slice(0, accountRows - 1))
+  return providers.filter((provider) => kept.has(provider))
+}
+
+const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Row => {
+  const { provider, account } = summary
+  const name = providerTitle(provider)
+  const login: Action = { do: 'login', provider }
+  const waiting = own.logins.get(provider)
+  if (waiting?.userCode !== undefined)
+    return {
+      text: ending(`… ${name}`, `: enter ${waiting.userCode} in the browser`),
+      action: login,
+    }
+  if (waiting)
+    return { text: ending(`… ${name}`, ': waiting for you in the browser'), action: login }
+  const who = account ? `${name} · ${account.name}` : name
+  if (own.underWay.has(keyOfAction(login))) return { text: ending(`… ${who}`, ': one moment') }
+  if (summary.status === 'not-logged-in')
+    return { text: ending(`○ ${name}`, ': Log in…'), action: login }
+  if (needsLogin(status, summary))
+    return { text: ending(`! ${who}`, ': Log in again…'), action: login }
+  return { text: ending(`✓ ${who}`, ': Log out'), action: { do: 'logout', provider } }
+}
+
+/** However long the name, what a click does can be read. */
+const ending = (name: string, rest: string): string => {
+  const end = labelOf(rest, maxLabelLength / 2)
+  return `${labelOf(name, maxLabelLength - Array.from(end).length)}${end}`
 }
 
 const recent = (view: View, status: Status | undefined): Row[] => {
@@ -105,8 +164,7 @@ const recent = (view: View, status: Status | undefined): Row[] => {
       text: labelOf(eventLine(event, view)),
       action: { do: 'show-event', id: event.id },
     }))
-  // Wide, because an open menu keeps the width it was opened with.
-  return padded(rows, recentRows, { text: `—${'\u2003'.repeat(rows.length > 0 ? 0 : 20)}` })
+  return padded(rows, recentRows)
 }
 
 const marks: Readonly<Record<EventRecord['state'], string>> = {
@@ -131,7 +189,10 @@ const outcome = (event: EventRecord): string => {
   return unwell ? `${event.state}, ${reasonOf(event)}` : event.state
 }
 
-const padded = (rows: readonly Row[], length: number, filler: Row): Row[] => [
+const padded = (rows: readonly Row[], length: number): Row[] => [
   ...rows,
-  ...Array.from({ length: Math.max(0, length - rows.length) }, () => filler),
+  // Wide, because an open menu keeps the width it was opened with.
+  ...Array.from({ length: length - rows.length }, () => ({
+    text: `—${'\u2003'.repeat(rows.length > 0 ? 0 : 20)}`,
+  })),
 ]

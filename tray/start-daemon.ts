@@ -12,14 +12,15 @@ import { labelOf } from './label.ts'
 const lookMs = 1000
 
 /**
- * Starts the daemon as a process of its own that outlives the tray. If it ends with a failure,
- * `onFailed` hears why: what it wrote to standard error. Where that is a port that another program
- * holds, it is started again once the port is free, if it is wanted still.
+ * Starts the daemon as a process of its own that outlives the tray. `onListening` hears that it answers;
+ * if it ends with a failure, `onFailed` hears why: what it wrote to standard error. Where that is a
+ * port that another program holds, it is started again once the port is free, if it is wanted still.
  */
 export const startDaemon = (
   home: Home,
   onFailed: (why: string) => void,
-  isWanted: () => boolean = () => true,
+  onListening: () => void = () => undefined,
+  isWanted: () => boolean = () => false,
 ): void => {
   let child: ChildProcess
   try {
@@ -27,13 +28,17 @@ export const startDaemon = (
   } catch (error) {
     return onFailed(existsSync(home.root) ? nameOf(error) : `the folder ${home.root} is gone`)
   }
-  child.once('message', () => child.disconnect())
+  child.once('message', () => {
+    child.disconnect()
+    onListening()
+  })
   child.once('error', () => onFailed('it cannot be run'))
   const explain = async (ending: string): Promise<void> => {
     const line = await reasonIn(stderrOf(home), home.root).catch(() => '')
-    onFailed(line || ending)
+    // A row is short, and the program's name tells more than that it is another one.
+    onFailed(line.replace(/another program \((.+), (pid \d+)\)/, '$1 ($2)') || ending)
     const port = /^port (\d+) is taken/.exec(line)?.[1]
-    const again = () => startDaemon(home, onFailed, isWanted)
+    const again = () => startDaemon(home, onFailed, onListening, isWanted)
     if (port) await startWhenFree(Number(port), isWanted, again)
   }
   child.once('exit', (code, signal) => {

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
-import { nameOf } from '../shared/errors.ts'
+import type { EventRecord } from '../shared/api.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
-import { act } from './act.ts'
+import { createClicks } from './clicks.ts'
 import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { follow } from './follow.ts'
 import { keepIcon } from './keep-icon.ts'
@@ -34,24 +34,35 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   )
   const notes = noteOnce(notifier.show)
 
+  // Without an icon there is nothing to draw again.
+  let redraw = (): void => undefined
+  const clicks = await createClicks({
+    home,
+    show: notifier.show,
+    changed: () => redraw(),
+    quit,
+    say,
+    signal: stopping.signal,
+  })
   let daemon = unknownDaemon
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
-    const view = { daemon: daemon.view, now, utcOffset: -new Date(now).getTimezoneOffset() }
+    const utcOffset = -new Date(now).getTimezoneOffset()
+    const view = { daemon: daemon.view, now, utcOffset, own: clicks.own() }
     const steady = performance.now()
     shown = steadyIcon(shown, iconOf(view), steady)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(redraw, shown.lookAgainAt - steady)
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - steady)
     const icon = assetOf(`${shown.name}@2x.png`)
     return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
   }
-  const icon = await keepIcon(folder, face(), (row) => {
-    if (!row.action) return
-    act(row.action, { home, show: notifier.show, quit }).catch((error) => say(nameOf(error)))
+  const icon = await keepIcon(folder, face(), ({ action }) => {
+    if (action) clicks.click(action)
   })
-  const redraw = () => icon.show(face())
+  redraw = () => icon.show(face())
+  redraw()
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
@@ -61,13 +72,15 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     home,
     {
       onStatus: (status) => become(answered(status, momentNow())),
-      onEvent: notes.event,
+      onEvent: (event) => {
+        if (clicks.own().notifications || isForDesktop(event)) notes.event(event)
+      },
       onLost: (loss) => {
         // Only at the start: a daemon that was stopped later was stopped on purpose.
         if (daemon !== unknownDaemon || loss.runs) return become(failed(daemon, loss, momentNow()))
         become(starting(momentNow()))
         const isWanted = () => !stopping.signal.aborted && daemon.lastSeen === undefined
-        startDaemon(home, (why) => become(startFailed(daemon, why)), isWanted)
+        startDaemon(home, (why) => become(startFailed(daemon, why)), undefined, isWanted)
       },
     },
     stopping.signal,
@@ -82,6 +95,9 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     await Promise.all([icon.stop(), following, notifier.idle()])
   }
 }
+
+const isForDesktop = ({ targets }: EventRecord): boolean =>
+  targets.some(({ target }) => target === 'notify:desktop')
 
 const assetOf = (name: string): string =>
   fileURLToPath(new URL(`assets/icons/${name}`, packageFolder))

@@ -36,7 +36,7 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
       const token = result && summaryOfResult(name, result, sources)
       return {
         provider: name,
-        clientKnown: await isClientKnown(name, sources),
+        ...(await clientFacts(name, sources)),
         status: token?.status ?? 'not-logged-in',
         account: token?.account ?? null,
       }
@@ -82,11 +82,20 @@ const impliedScopes = (name: string, { gateway }: Sources) => {
   }
 }
 
-const isClientKnown = async (name: string, { home, gateway, env }: Sources): Promise<boolean> => {
+/** Whether a client is known, and whether it can log in by device code only: GitHub's, without a secret. */
+const clientFacts = async (
+  name: string,
+  { home, gateway, env }: Sources,
+): Promise<Pick<ProviderSummary, 'clientKnown' | 'device'>> => {
   try {
-    await findClient(home, findProvider(name, gateway), env)
-    return true
+    const provider = findProvider(name, gateway)
+    const { clientSecret } = await findClient(home, provider, env)
+    const device =
+      clientSecret === undefined &&
+      dialectOf(provider).isDeviceFlowPublic === true &&
+      provider.deviceAuthorizationEndpoint !== undefined
+    return { clientKnown: true, ...(device && { device }) }
   } catch {
-    return false
+    return { clientKnown: false }
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home.ts'
@@ -17,6 +17,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
   let desktop: Desktop
   let home: Home
   let trays: RunningTray[]
+  let others: ChildProcess[]
 
   const start = (more: Record<string, string> = {}): RunningTray => {
     const tray = startTray(home, { ...desktop.env, DOORWARD_PORT: '0', ...more })
@@ -30,10 +31,12 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
 
   beforeEach(async () => {
     trays = []
+    others = []
     desktop = await startDesktop()
     home = await temporaryHome()
   })
   afterEach(async () => {
+    for (const other of others) other.kill('SIGKILL')
     await Promise.all(trays.map((tray) => tray.stop()))
     await desktop.stop()
   })
@@ -56,11 +59,12 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     const other = spawn(process.execPath, [fixture('holds-port.mjs'), '0'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
+    others.push(other)
     const [said] = (await once(other.stdout, 'data')) as [Buffer]
     const port = /\d+/.exec(said.toString())?.[0] ?? ''
     start({ DOORWARD_PORT: port })
     const row = await untilStatus(`Daemon did not start: port ${port} is taken by `)
-    assert.match(row, new RegExp(`\\(node holds-port\\.mjs, pid ${other.pid}\\)$`))
+    assert.match(row, new RegExp(`by node holds-port\\.mjs \\(pid ${other.pid}\\)$`))
     const ended = once(other, 'exit')
     other.kill('SIGKILL')
     await ended
@@ -82,7 +86,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
       need?.label,
       `! The daemon is version 99.0.0, the tray ${version}: start the tray again`,
     )
-    assert.match(accounts?.rows[0]?.label ?? '', /Github: ada/)
+    assert.match(accounts?.rows[0]?.label ?? '', /^✓ GitHub · ada/)
     daemon.status = statusWith()
     daemon.send({})
     await desktop.untilMenu((rows) => rows[1]?.label === 'Accounts')

@@ -52,8 +52,12 @@ describeOnLinux('the tray on a desktop', () => {
       'Ready · 0 webhooks · 127.0.0.1:18789',
       'Accounts',
       'Recent events',
+      '✓ Notifications',
+      '\u2003 Start at login',
       'Open configuration',
       'Open logs',
+      'Copy diagnostics',
+      'Restart daemon',
       'Quit tray',
       'Stop daemon and quit',
     ])
@@ -70,7 +74,7 @@ describeOnLinux('the tray on a desktop', () => {
     daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
     daemon.send({})
     const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
-    assert.equal(needy[0]?.enabled, false)
+    assert.deepEqual([needy[0]?.enabled, needy[1]?.enabled], [false, true])
     assert.notEqual(await desktop.untilIcon(idle), idle)
   })
 
@@ -138,7 +142,7 @@ describeOnLinux('the tray on a desktop', () => {
     await untilStatus('Daemon not running · last seen ')
     assert.ok(performance.now() - died < 2000)
     await desktop.untilMenu((rows) =>
-      rows.some(({ label, enabled }) => label.startsWith('Stop') && !enabled),
+      rows.some(({ label, enabled }) => label === 'Start daemon' && enabled),
     )
     assert.notEqual(await desktop.untilIcon(ready), ready)
 

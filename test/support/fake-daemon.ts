@@ -21,6 +21,8 @@ export type FakeDaemon = {
   readonly untilAsked: (path: string, count?: number) => Promise<void>
   /** `POST` requests that came, as `/path`. */
   readonly posts: readonly string[]
+  /** What they are answered; an empty object unless told. */
+  readonly answers: Map<string, object>
   /** Sends one message to everyone who follows the stream. */
   readonly send: (event: unknown) => void
   /** Ends every connection and takes new ones. */
@@ -59,7 +61,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     if (request.headers.authorization !== `Bearer ${apiToken}`) return json(401, {})
     if (request.method === 'POST') {
       posts.push(pathname)
-      return json(202, {})
+      return json(202, fake.answers.get(pathname) ?? {})
     }
     if (pathname === '/status') return json(200, fake.status)
     if (pathname === '/events/stream') {
@@ -88,6 +90,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     },
     posts,
     hangUp: () => server.closeAllConnections(),
+    answers: new Map(),
     send: (event) => {
       messages += 1
       for (const stream of streams)

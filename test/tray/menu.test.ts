@@ -7,16 +7,32 @@ import type {
   WebhookSummary,
 } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
-import { type View, iconOf, needsOf } from '../../tray/view.ts'
+import type { Action } from '../../tray/action.ts'
+import {
+  type OwnState,
+  type View,
+  freshState,
+  iconOf,
+  needsOf,
+  needsOfView,
+} from '../../tray/view.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 
-const at = { now: Date.parse('2026-01-02T13:00:00Z'), utcOffset: 60 }
-const connected = (more: Partial<Status> = {}): View => ({
+const at = { now: Date.parse('2026-01-02T13:00:00Z'), utcOffset: 60, own: freshState }
+const connected = (more: Partial<Status> = {}, own: Partial<OwnState> = {}): View => ({
   daemon: { state: 'connected', status: statusWith(more) },
   ...at,
+  own: { ...freshState, ...own },
 })
 const unreachable: View = {
   daemon: { state: 'unreachable', reason: 'Daemon not running', lastSeen: '2026-01-02T12:04:00Z' },
+  ...at,
+}
+const broken: View = {
+  daemon: {
+    state: 'unreachable',
+    reason: 'Daemon did not start: config/agents.yaml:3:1 agents: not a map',
+  },
   ...at,
 }
 const connecting: View = { daemon: { state: 'connecting' }, ...at }
@@ -31,11 +47,18 @@ const provider = (
   status,
   account: account === undefined ? null : { id: '1', name: account },
 })
-const problem = (code: string, detail: string) => ({ code, detail, hint: '' })
+const problem = (code: string, detail: string, hint = '') => ({ code, detail, hint })
 const webhook = (enabled: boolean) => ({ enabled }) as WebhookSummary
 
 const rowsUnder = (view: View, text: string): readonly Row[] =>
   menu(view).find((row) => row.text === text)?.rows ?? []
+/** A row in one line: its text, whether it has rows under it, and what a click does. */
+const written = ({ text, action, rows, hidden, separator }: Row): string => {
+  if (separator) return '---'
+  if (hidden) return '(hidden)'
+  const does = action ? ` = ${Object.values(action).join(' ')}` : ''
+  return `${text.trimEnd()}${rows ? ' >' : ''}${does}`
+}
 const shapeOf = (rows: readonly Row[]): unknown =>
   rows.map((row) => (row.rows ? shapeOf(row.rows) : row.separator === true))
 
@@ -48,17 +71,111 @@ describe('menu', () => {
       assert.deepEqual(shapeOf(menu(view)), shape)
   })
 
-  it('shows the second row only when something needs the user', () => {
-    assert.equal(menu(connected())[1]?.hidden, true)
-    const row = menu(
-      connected({ problems: [problem('config-invalid', 'agents.yaml is broken')] }),
-    )[1]
-    assert.deepEqual(row, { text: '! Agents.yaml is broken' })
-  })
+  const table: [string, View, string[]][] = [
+    [
+      'a daemon that is well',
+      connected({}, { startAtLogin: true }),
+      [
+        'Ready · 0 webhooks · 127.0.0.1:18789',
+        '(hidden)',
+        '---',
+        'Accounts >',
+        'Recent events >',
+        '---',
+        '✓ Notifications = set-notifications false',
+        '✓ Start at login = set-start-at-login false',
+        '---',
+        'Open configuration = open-configuration',
+        'Open logs = open-logs',
+        'Copy diagnostics = copy-diagnostics',
+        'Restart daemon = restart-daemon',
+        '---',
+        'Quit tray = quit',
+        'Stop daemon and quit = stop-and-quit',
+      ],
+    ],
+    [
+      'a failed run, with both switches off',
+      connected(
+        { events: [eventWith({ state: 'failed', code: 'agent-timeout' })] },
+        { notifications: false, startAtLogin: false },
+      ),
+      [
+        'Ready · 0 webhooks · 127.0.0.1:18789',
+        '! Last run failed: /github, agent-timeout = show-event evt_1',
+        '---',
+        'Accounts >',
+        'Recent events >',
+        '---',
+        '\u2003 Notifications = set-notifications true',
+        '\u2003 Start at login = set-start-at-login true',
+        '---',
+        'Open configuration = open-configuration',
+        'Open logs = open-logs',
+        'Copy diagnostics = copy-diagnostics',
+        'Restart daemon = restart-daemon',
+        '---',
+        'Quit tray = quit',
+        'Stop daemon and quit = stop-and-quit',
+      ],
+    ],
+    [
+      'a daemon that is away',
+      unreachable,
+      [
+        'Daemon not running · last seen 13:04',
+        '(hidden)',
+        '---',
+        'Accounts >',
+        'Recent events >',
+        '---',
+        '✓ Notifications = set-notifications false',
+        '\u2003 Start at login',
+        '---',
+        'Open configuration = open-configuration',
+        'Open logs = open-logs',
+        'Copy diagnostics = copy-diagnostics',
+        'Start daemon = start-daemon',
+        '---',
+        'Quit tray = quit',
+        'Stop daemon and quit = stop-and-quit',
+      ],
+    ],
+    [
+      'a daemon that is looked for',
+      connecting,
+      [
+        'Looking for the daemon…',
+        '(hidden)',
+        '---',
+        'Accounts >',
+        'Recent events >',
+        '---',
+        '✓ Notifications = set-notifications false',
+        '\u2003 Start at login',
+        '---',
+        'Open configuration = open-configuration',
+        'Open logs = open-logs',
+        'Copy diagnostics = copy-diagnostics',
+        'Start daemon',
+        '---',
+        'Quit tray = quit',
+        'Stop daemon and quit = stop-and-quit',
+      ],
+    ],
+  ]
+  for (const [what, view, rows] of table)
+    it(`has these rows for ${what}`, () => {
+      assert.deepEqual(menu(view).map(written), rows)
+    })
 
-  it('cannot stop a daemon that is not there', () => {
-    assert.equal(menu(unreachable).at(-1)?.action, undefined)
-    assert.deepEqual(menu(connected()).at(-1)?.action, { do: 'stop-and-quit' })
+  it('says what is under way, and does not take a second click for it', () => {
+    const underWay = new Set(['daemon', 'copy-diagnostics', 'stop-and-quit'])
+    const texts = ['Restarting the daemon…', 'Collecting diagnostics…', 'Stopping the daemon…']
+    const busy = menu(connected({}, { underWay })).filter(({ text }) => texts.includes(text))
+    assert.deepEqual(busy.map(written).sort(), texts.sort())
+    const starting = menu({ ...unreachable, own: { ...freshState, underWay } })
+    assert.ok(starting.some((row) => written(row) === 'Starting the daemon…'))
   })
 
   const outcomes: [Partial<EventRecord>, string][] = [
@@ -90,19 +207,63 @@ describe('menu', () => {
     )
   })
 
-  it('shows one row per provider, for reading only', () => {
+  it('offers each account what can be done with it', () => {
     const providers = [
-      provider('google', 'ok', 'person@example.com'),
       provider('github', 'not-logged-in'),
+      provider('google', 'ok', 'person@example.com'),
+      provider('own', 'expired', 'renewable'),
+      provider('other', 'expired'),
       provider('slack', 'needs-login', 'person'),
-      provider('own', 'expired'),
     ]
-    const rows = rowsUnder(connected({ providers }), 'Accounts').filter((row) => !row.hidden)
+    const tokens = [{ provider: 'own', refreshable: true } as TokenSummary]
+    const rows = rowsUnder(connected({ providers, tokens }), 'Accounts').map(written)
     assert.deepEqual(rows, [
-      { text: '✓ Google: person@example.com' },
-      { text: '○ Github, not logged in' },
-      { text: '! Slack: person, log in again' },
-      { text: '○ Own, token expired' },
+      '○ GitHub: Log in… = login github',
+      '✓ Google · person@example.com: Log out = logout google',
+      '✓ Own · renewable: Log out = logout own',
+      '! Other: Log in again… = login other',
+      '! Slack · person: Log in again… = login slack',
+      '—',
+    ])
+  })
+
+  it('says of an account what it waits for, and opens the page once more', () => {
+    const providers = ['github', 'google', 'slack'].map((name) => provider(name, 'not-logged-in'))
+    const own = {
+      logins: new Map([
+        ['google', {}],
+        ['github', { userCode: 'WDJB-MJHT' }],
+      ]),
+      underWay: new Set(['account google', 'account github', 'account slack']),
+    }
+    const rows = rowsUnder(connected({ providers }, own), 'Accounts').map(written)
+    assert.deepEqual(rows.slice(0, 3), [
+      '… GitHub: enter WDJB-MJHT in the browser = login github',
+      '… Google: waiting for you in the browser = login google',
+      '… Slack: one moment',
+    ])
+  })
+
+  it('shows what a click on an account does, however long its name', () => {
+    const rows = rowsUnder(
+      connected({ providers: [provider('google', 'ok', 'x'.repeat(200))] }),
+      'Accounts',
+    )
+    assert.match(rows[0]?.text ?? '', /^✓ Google · x+…: Log out$/)
+    assert.equal(Array.from(rows[0]?.text ?? '').length, 80)
+  })
+
+  it('has room for six accounts, and says how many more there are', () => {
+    const names = Array.from({ length: 12 }, (_, index) => `p${index}`)
+    const providers = names.map((name) =>
+      provider(name, name === 'p11' ? 'needs-login' : name === 'p10' ? 'ok' : 'not-logged-in'),
+    )
+    const rows = rowsUnder(connected({ providers }), 'Accounts').map(({ text }) => text)
+    assert.deepEqual(rows, [
+      ...['p0', 'p1', 'p2'].map((name) => `○ ${name.toUpperCase()}: Log in…`),
+      '✓ P10: Log out',
+      '! P11: Log in again…',
+      '7 more: doorward oauth list',
     ])
   })
 
@@ -134,6 +295,10 @@ describe('statusLine', () => {
       'Ready · 1 webhook · 127.0.0.1:18789',
     ],
     [connected({ queue: queue(1, 0) }), 'Working · 1 running · 127.0.0.1:18789'],
+    [
+      connected({}, { notice: 'notifications cannot be shown' }),
+      'Ready · 0 webhooks · notifications cannot be shown',
+    ],
     [connected({ queue: queue(2, 3) }), 'Working · 2 running · 3 waiting · 127.0.0.1:18789'],
   ]
   for (const [view, text] of cases)
@@ -204,5 +369,96 @@ describe('needsOf', () => {
       needs.map(({ text }) => text),
       ['Broken', 'Slack: log in again', 'Unsigned'],
     )
+  })
+
+  it('asks once for a login that the daemon names twice', () => {
+    const needs = needsOf(
+      statusWith({
+        problems: [
+          problem('needs-login', 'the login to slack has ended', 'doorward oauth login slack'),
+          problem('needs-login', 'the login to gone has ended', 'doorward oauth login gone'),
+        ],
+        providers: [provider('slack', 'needs-login')],
+      }),
+    )
+    assert.deepEqual(
+      needs.map(({ text, action }) => [text, action]),
+      [
+        ['The login to gone has ended', { do: 'login', provider: 'gone' }],
+        ['Slack: log in again', { do: 'login', provider: 'slack' }],
+      ],
+    )
+  })
+
+  const mends: [string, string, string, Action][] = [
+    [
+      'config-invalid',
+      'config/agents.yaml:3:1 agents: not a map',
+      'doorward config check',
+      { do: 'open-configuration', file: 'config/agents.yaml' },
+    ],
+    [
+      'config-invalid',
+      'C:\\Users\\ada\\.doorward\\config\\webhooks.yaml:1:10 in /config/agents.yaml:1',
+      'doorward config check',
+      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+    ],
+    [
+      'config-invalid',
+      '/home/ada/.doorward/.env is open to other users (mode 644)',
+      'chmod 600 /home/ada/.doorward/.env',
+      {
+        do: 'explain',
+        title: '/home/ada/.doorward/.env is open to other users (mode 644)',
+        body: 'chmod 600 /home/ada/.doorward/.env',
+      },
+    ],
+    [
+      'secret-unset',
+      'webhook /x: X is unset',
+      'set X in .env',
+      { do: 'open-configuration', file: '.env' },
+    ],
+    [
+      'webhook-unsigned',
+      'webhook /config/agents.yaml has no secret_env',
+      'add it',
+      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+    ],
+    ['restart-needed', 'server.port is 1 now', 'doorward daemon restart', { do: 'restart-daemon' }],
+    [
+      'token-file-damaged',
+      'the token file of own could not be read',
+      'doorward oauth login own',
+      { do: 'login', provider: 'own' },
+    ],
+    [
+      'agent-program-missing',
+      'claude is not installed',
+      'install it with: x',
+      { do: 'explain', title: 'claude is not installed', body: 'install it with: x' },
+    ],
+  ]
+  for (const [code, detail, hint, action] of mends)
+    it(`mends ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
+      const [need] = needsOf(statusWith({ problems: [problem(code, detail, hint)] }))
+      assert.deepEqual(need?.action, action)
+    })
+
+  it('names a broken file without the way to it', () => {
+    const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
+    const [need] = needsOf(statusWith({ problems: [problem('config-invalid', detail)] }))
+    assert.equal(need?.text, 'Config/agents.yaml:3:1 agents: not a map')
+  })
+
+  it('opens the file that keeps the daemon from starting', () => {
+    assert.deepEqual(needsOfView(broken), [
+      {
+        text: 'Mend config/agents.yaml, then start the daemon',
+        urgent: true,
+        action: { do: 'open-configuration', file: 'config/agents.yaml' },
+      },
+    ])
+    assert.deepEqual(needsOfView(unreachable), [])
   })
 })

@@ -1,0 +1,49 @@
+// Makes assets/guide/providers.html from docs/providers.md: the page that the tray opens when a login
+// has no OAuth client. One file without scripts, for a browser that has nothing but the file:
+//   node scripts/draw-guide.mjs            writes it
+//   node scripts/draw-guide.mjs --print    writes it to standard output, for the test that compares
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Marked } from 'marked'
+import { format, resolveConfig } from 'prettier'
+
+const root = new URL('../', import.meta.url)
+const read = (path) => readFileSync(new URL(path, root), 'utf8')
+
+/** As the headings of a forge: `When a login has ended` is `#when-a-login-has-ended`. */
+const anchorOf = (text) =>
+  text
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-')
+
+const marked = new Marked({
+  renderer: {
+    heading({ tokens, depth, text }) {
+      return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+    },
+    table(token) {
+      // A wide table scrolls by itself; the page does not.
+      const cells = (row, tag) =>
+        row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join('')
+      // The first column names the chapter about it.
+      const rows = token.rows
+        .map(([first, ...rest]) => {
+          const to = `<td><a href="#${anchorOf(first.text)}">${first.text}</a></td>`
+          return `<tr>${to}${cells(rest, 'td')}</tr>`
+        })
+        .join('')
+      return `<div class="table"><table><thead><tr>${cells(token.header, 'th')}</tr></thead><tbody>${rows}</tbody></table></div>\n`
+    },
+  },
+})
+
+const html = read('assets/guide/frame.html')
+  .replace('{{style}}', () => `<style>\n${read('assets/guide/page.css')}</style>`)
+  .replace('{{text}}', () => marked.parse(read('docs/providers.md')))
+const target = new URL('assets/guide/providers.html', root)
+const style = await resolveConfig(fileURLToPath(target))
+const page = await format(html, { ...style, parser: 'html' })
+
+if (process.argv.includes('--print')) process.stdout.write(page)
+else writeFileSync(target, page)

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Home } from '../../shared/home.ts'
+import { type Clicks, createClicks } from '../../tray/clicks.ts'
+import type { Note } from '../../tray/note.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { followEvents } from '../support/events.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { send } from '../support/http.ts'
+import { temporaryHome } from '../support/temporary.ts'
+
+describe('clicks', () => {
+  const stopping = new AbortController()
+  const notes: Note[] = []
+  const news = new EventEmitter()
+  let clicks: Clicks
+
+  const take = async (home: Home): Promise<void> => {
+    notes.length = 0
+    clicks = await createClicks({
+      home,
+      show: (note) => {
+        notes.push(note)
+        news.emit('news')
+      },
+      changed: () => news.emit('news'),
+      quit: () => stopping.abort(),
+      say: () => undefined,
+      signal: stopping.signal,
+    })
+  }
+  const until = async (is: () => boolean): Promise<void> => {
+    while (!is()) await once(news, 'news', { signal: AbortSignal.timeout(10_000) })
+  }
+  const untilNothingIsUnderWay = () => until(() => clicks.own().underWay.size === 0)
+
+  it('do the same thing once, however fast they come', async () => {
+    const home = await temporaryHome()
+    const fake = await startFakeDaemon(home, statusWith({ events: [eventWith()] }))
+    await take(home)
+    for (let count = 0; count < 5; count += 1) clicks.click({ do: 'show-event', id: 'evt_1' })
+    assert.deepEqual([...clicks.own().underWay], ['show-event evt_1'])
+    await untilNothingIsUnderWay()
+    assert.deepEqual(fake.posts, ['/events/evt_1/link'])
+    assert.deepEqual(
+      notes.map(({ title }) => title),
+      ['Doorward · /github: done'],
+    )
+  })
+
+  it('say that a choice cannot be kept, and keep to the one before', async () => {
+    const home = await temporaryHome()
+    await take(home)
+    // A folder in its place cannot be replaced by a file, not even by root.
+    await mkdir(join(home.root, 'tray.json'))
+    clicks.click({ do: 'set-notifications', on: false })
+    await until(() => notes.length > 0)
+    assert.equal(notes[0]?.title, 'Doorward · the choice was not kept')
+    assert.equal(clicks.own().notifications, true)
+  })
+
+  describe('on the real daemon', () => {
+    let daemon: RunningDaemon
+
+    before(async () => {
+      daemon = await startDaemon({
+        agents: `agents: { fails: { kind: command, command: ["${process.execPath}", -e, "process.exit(3)"] }, echo: { kind: echo } }`,
+        webhooks: `webhooks:
+  - { path: /fails, agent: fails, prompt_template: x }
+  - { path: /works, agent: echo, prompt_template: x }
+`,
+      })
+      await take(daemon.home)
+    })
+    after(() => daemon.stop())
+
+    const deliver = async (path: string): Promise<string> => {
+      const reply = await send(`${daemon.url}${path}`, {
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      })
+      const id = String(reply.json()['id'])
+      await untilFinished(daemon, id)
+      return id
+    }
+
+    it('run again what has failed', async () => {
+      const id = await deliver('/fails')
+      const events = await followEvents(daemon)
+      clicks.click({ do: 'retry-event', id })
+      const again = await events.next((event) => event.id === id && event.state === 'failed')
+      assert.equal(again.attempts, 2)
+      events.close()
+      await untilNothingIsUnderWay()
+      assert.deepEqual(notes, [])
+    })
+
+    it('say why something cannot be run again', async () => {
+      const id = await deliver('/works')
+      clicks.click({ do: 'retry-event', id })
+      await until(() => notes.length > 0)
+      assert.equal(notes[0]?.title, 'Doorward · not tried again')
+      assert.equal(notes[0]?.failure, true)
+    })
+
+    it('say that an event is forgotten', async () => {
+      notes.length = 0
+      clicks.click({ do: 'show-event', id: 'evt_none' })
+      await until(() => notes.length > 0)
+      assert.equal(notes[0]?.title, 'Doorward · the event cannot be shown')
+      assert.match(notes[0]?.body ?? '', /^There is no such event in memory/)
+    })
+  })
+})

@@ -1,0 +1,31 @@
+import type { Logout } from '../shared/api.ts'
+import type { Client } from '../shared/client.ts'
+import { type Note, bodyOf, titleOf } from './note.ts'
+import { providerTitle } from './view.ts'
+
+/** Revokes and removes the tokens of a provider, and tells what the provider made of it. */
+export const logOut = async (
+  client: Client,
+  provider: string,
+  show: (note: Note) => void,
+): Promise<void> => {
+  const path = `/oauth/tokens/${encodeURIComponent(provider)}`
+  show(logoutNoteOf(await client.delete<Logout>(path, { timeoutMs: 60_000 })))
+}
+
+/** Never says more than the provider has confirmed. */
+export const logoutNoteOf = ({ provider, revokedAtProvider, detail }: Logout): Note => {
+  const name = providerTitle(provider)
+  const parts = detail?.split('; ') ?? []
+  if (revokedAtProvider)
+    return {
+      title: titleOf(`logged out of ${name}`),
+      body: bodyOf([`${name} confirmed the revocation`, ...parts].join('\n')),
+    }
+  const rest = parts.length > 0 ? parts : ['remove the access in your account there']
+  return {
+    title: titleOf(`logged out of ${name} on this machine`),
+    body: bodyOf([`${name} did not confirm a revocation:`, ...rest].join('\n')),
+    failure: true,
+  }
+}

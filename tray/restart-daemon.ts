@@ -1,0 +1,98 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Client, connect, readDaemonFile } from '../shared/client.ts'
+import { readEnvironment } from '../shared/environment.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import type { Home } from '../shared/home.ts'
+import { isAlive } from '../shared/process-state.ts'
+import { userAgentOf } from '../shared/user-agent.ts'
+import { readStatus } from './read-status.ts'
+import { isUnknownRoute } from './show-event.ts'
+import { startDaemon } from './start-daemon.ts'
+
+const limitMs = 60_000
+const stepMs = 100
+
+/**
+ * Restarts the daemon: it starts its own successor; one of an earlier version ends and is started anew.
+ * Where none runs it is started. Throws `config-invalid` or `home-insecure` and leaves the running one
+ * alone, or `daemon-unreachable` when none came up.
+ */
+export const restartDaemon = async (home: Home): Promise<void> => {
+  const client = await findDaemon(home)
+  if (!client) return startAndWait(home)
+  const { pid } = client.daemon
+  const handsOver = await askForSuccessor(client).finally(() => client.close())
+  if (handsOver) return untilSuccessor(home, pid)
+  await stopAndWait(home, pid)
+  await startAndWait(home)
+}
+
+/** Starts the daemon. One that runs and is well is left alone; one that cannot be read is restarted. */
+export const startAgain = async (home: Home): Promise<void> => {
+  const client = await findDaemon(home)
+  if (!client) return startAndWait(home)
+  const status = await client
+    .get<unknown>('/status')
+    .catch(() => undefined)
+    .finally(() => client.close())
+  if (!readStatus(status)) await restartDaemon(home)
+}
+
+const findDaemon = async (home: Home): Promise<Client | undefined> => {
+  try {
+    return await connect(home, { userAgent: userAgentOf('tray') })
+  } catch (error) {
+    if (error instanceof DoorwardError && error.code === 'daemon-unreachable') return undefined
+    throw error
+  }
+}
+
+/** False when the daemon is too old to start another in its place. */
+const askForSuccessor = async (client: Client): Promise<boolean> => {
+  try {
+    await client.post('/daemon/restart', undefined, { timeoutMs: limitMs })
+    return true
+  } catch (error) {
+    if (isUnknownRoute(error)) return false
+    throw error
+  }
+}
+
+const untilSuccessor = async (home: Home, oldPid: number): Promise<void> => {
+  for (let waitedMs = 0; waitedMs < limitMs; waitedMs += stepMs) {
+    const file = await readDaemonFile(home)
+    if (file && file.pid !== oldPid) return
+    await delay(stepMs)
+  }
+  throw new DoorwardError('daemon-unreachable', 'no new daemon came up in a minute', {
+    hint: 'doorward daemon logs',
+  })
+}
+
+const stopAndWait = async (home: Home, pid: number): Promise<void> => {
+  // What cannot be used must not take the place of what runs.
+  const { loadConfig } = await import('../shared/load-config.ts')
+  await loadConfig(home, await readEnvironment(home))
+  const client = await findDaemon(home)
+  await client?.post('/daemon/shutdown').finally(() => client.close())
+  for (let waitedMs = 0; isAlive(pid); waitedMs += stepMs) {
+    if (waitedMs > limitMs)
+      throw new DoorwardError(
+        'daemon-unreachable',
+        `the daemon (pid ${pid}) finishes what it has accepted; it is not started again yet`,
+        { hint: 'choose Start daemon when it has ended' },
+      )
+    await delay(stepMs)
+  }
+}
+
+const startAndWait = async (home: Home): Promise<void> => {
+  const failure = await new Promise<string | undefined>((resolve) => {
+    startDaemon(home, resolve, () => resolve(undefined))
+  })
+  if (failure === undefined) return
+  // Another start may have been quicker.
+  const other = await findDaemon(home).catch(() => undefined)
+  other?.close()
+  if (!other) throw new DoorwardError('daemon-unreachable', `the daemon did not start: ${failure}`)
+}
