@@ -10,7 +10,7 @@ import { stampOf, watchRun } from './watch-run.ts'
 
 /*
  * The daemon comes and goes: this keeps a connection to whichever one runs on the home. What is told
- * is true within 2 s, and not sooner than can be known: a daemon that is back within a second, as after
+ * is true within 2 s, and not sooner than can be known: a daemon that is back in little more than a second, as after
  * a restart, was never gone.
  */
 
@@ -26,7 +26,7 @@ export type Follower = {
 const firstWaitMs = 500
 const longestWaitMs = 30_000
 /** For so long a daemon that was well for longer than that may be gone before it is said. */
-const graceMs = 1000
+const graceMs = 1300
 const retryMs = 100
 const lookMs = 1000
 
