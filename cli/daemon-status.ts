@@ -1,7 +1,7 @@
+import { duration } from '../shared/duration.ts'
 import type { Context } from './context.ts'
 import { exitUnreachable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
-import { duration } from './show-time.ts'
 
 /** Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers. */
 export const showDaemonStatus = async (context: Context): Promise<void> => {

@@ -1,9 +1,9 @@
 import type { EventDetail } from '../shared/api.ts'
+import { duration } from '../shared/duration.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { stateCell } from './event-line.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { duration } from './show-time.ts'
 import { type Cell, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -37,6 +37,7 @@ const fieldsOf = (event: EventDetail, terminal: Terminal): Cell[][] => {
     ...optional('webhook', event.webhook),
     ['received', new Date(event.receivedAt).toISOString()],
     ...optional('delivery', event.deliveryId),
+    ...optional('signature', signatureOf(event)),
     ...optional('bytes', event.size),
     ...optional('agent', event.agent),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
@@ -49,6 +50,9 @@ const fieldsOf = (event: EventDetail, terminal: Terminal): Cell[][] => {
     ]),
   ]
 }
+
+const signatureOf = ({ signed }: EventDetail): string | undefined =>
+  signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
 
 /** A reason that begins with the name of its target stands after that name. */
 const reasonOf = (target: string, detail: string): string =>

@@ -19,7 +19,7 @@ export const listEvents = async (
 ): Promise<void> => {
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
-      hint: nearest(command, ['show', 'retry']) ?? 'doorward events --help',
+      hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
     })
   if (options.follow) {
     const { followEvents } = await import('./events-follow.ts')

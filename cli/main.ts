@@ -110,6 +110,17 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .description('the last 50 lines of the log; with --json as they are')
     .option('-f, --follow', 'go on with new lines until interrupted')
     .action(run(async () => (await import('./daemon-logs.ts')).showLogs))
+  daemon
+    .command('install')
+    .description('start the daemon at login, and now; what starts it is written for you alone')
+    .option('--tray', 'the tray as well')
+    .addHelpText('after', installHelp)
+    .action(run(async () => (await import('./daemon-install.ts')).installDaemon))
+  daemon
+    .command('uninstall')
+    .description('no more at login; a daemon that systemd or launchd runs is stopped')
+    .option('--tray', 'the tray as well')
+    .action(run(async () => (await import('./daemon-uninstall.ts')).uninstallDaemon))
 
   const oauth = program
     .command('oauth')
@@ -236,13 +247,19 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
-    .usage('[options] | show <id> | retry <id>')
+    .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))
   events
     .command('show')
     .description('one event with its prompt and answer')
     .argument('<id>')
     .action(run(async () => (await import('./events-show.ts')).showEvent))
+  events
+    .command('open')
+    .description('open the page of an event in the browser')
+    .argument('<id>')
+    .option('--no-browser', 'print a link to it, which works once and for a minute')
+    .action(run(async () => (await import('./events-open.ts')).openEvent))
 
   events
     .command('retry')
@@ -276,6 +293,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   program
     .command('tray')
     .description('start the tray: icon, menu and desktop notifications')
+    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
     .action(run(async () => (await import('./tray.ts')).startTray))
   program
     .command('status')
@@ -290,6 +308,14 @@ It ends as the command ends; with 127 when there is no such command, and with
     .action(run(async () => (await import('./doctor.ts')).doctor))
   return program
 }
+
+const installHelp = `
+Linux: a systemd user unit, or without systemd an entry of the desktop;
+macOS: a launch agent; Windows: a script in the Startup folder. systemd and
+launchd start it again when it fails; when that is of no use, they tell you.
+
+The agents get the PATH of the shell that you run this in. Secrets come from
+.env of the home folder. Run it again after an upgrade of Node or doorward.`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says

@@ -1,8 +1,8 @@
+import { duration } from '../shared/duration.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import { providerNameOf } from './provider-name.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { duration } from './show-time.ts'
 
 export type TokenOptions = {
   /** Seconds. */

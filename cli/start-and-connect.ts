@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { prepareHome } from '../shared/home.ts'
+import { serviceOf } from '../shared/login-items.ts'
+import type { Service } from '../shared/login-items/service.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { isAlive } from '../shared/process-state.ts'
@@ -25,12 +27,15 @@ export class StartError extends DoorwardError {
 }
 
 /**
- * Starts the daemon as a process of its own that outlives this one, and waits until it answers.
+ * Starts the daemon, and waits until it answers: by the service manager where it is installed there, so
+ * that no second one runs beside it, else as a process of its own that outlives this one.
  * Throws `StartError` with the last lines of its standard error.
  */
 export const startAndConnect = async (asker: Asker): Promise<Client> => {
   const { home, userAgent } = asker
   await prepareHome(home)
+  const service = await serviceOf(home)
+  if (service) return startService(asker, service)
   const child = spawnDaemon(home)
   const ended = await untilListening(child)
   if (ended === 'listening') return connect(home, { userAgent })
@@ -40,8 +45,25 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
   }
   const other = await anotherStarted(asker)
   if (other) return other
-  const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
-  throw startError(ended, said)
+  throw startError(ended, await saidAtStart(asker))
+}
+
+const saidAtStart = async ({ home }: Asker): Promise<string> =>
+  plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
+
+/** A manager tells that the process runs, not that it listens; that is asked for. */
+const startService = async (asker: Asker, service: Service): Promise<Client> => {
+  await service.start()
+  for (const until = Date.now() + startTimeoutMs; Date.now() < until; await pause(100)) {
+    const client = await findRunningDaemon(asker).catch(() => undefined)
+    if (client) return client
+    const state = await service.state()
+    if (state.is === 'failed')
+      throw startError(state.exitCode ?? exitFailed, await saidAtStart(asker))
+    if (state.is === 'stopped') throw startError(exitFailed, await saidAtStart(asker))
+  }
+  const message = `the daemon did not answer within ${startTimeoutMs / 1000} s`
+  throw new StartError(exitFailed, message, 'doorward daemon logs')
 }
 
 /** The daemon tells a parent with a channel when it listens, so there is nothing to poll. */

@@ -1,52 +1,93 @@
+import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
 import { version } from '../shared/version.ts'
-import { guard, isLoopbackPeer } from './guard.ts'
+import { loggedPath } from './event-page/page-path.ts'
+import { type Guard, isLoopbackPeer } from './guard.ts'
 import type { Log } from './log.ts'
+import { logInternal, sayHowToAsk } from './plain-answer.ts'
 import { problemMediaType, problemOf } from './problem.ts'
+import type { ServeFirst } from './serve-first.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
 
 export type AppParts = {
   readonly apiToken: string
-  readonly port: () => number
+  readonly guard: Guard
   readonly log: Log
-  /** Answers the paths of webhooks. */
-  readonly webhooks: Middleware
+  /** Answer the paths of webhooks, and what is asked for so often that it is answered at once. */
+  readonly first: readonly ServeFirst[]
+  /** Answers browsers that come by a link to an event. */
+  readonly eventPage: Middleware
   readonly routers: readonly Router[]
 }
 
-/** The whole daemon as a Koa app. The order of this list is the order of the checks. */
-export const createApp = ({ apiToken, port, log, webhooks, routers }: AppParts): Koa => {
+/**
+ * The whole daemon as what answers requests: webhooks, else a Koa app. The order of this list is the
+ * order of the checks.
+ */
+export const createApp = ({
+  apiToken,
+  guard,
+  log,
+  first,
+  eventPage,
+  routers,
+}: AppParts): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(webhooks)
   app.use(health(apiToken))
   app.use(onlyApiPaths)
-  app.use(guard(apiToken, port))
+  app.use(eventPage)
+  app.use(guarded(guard))
   app.use(neverStored)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
-  return app
+  return inFront(first, app)
 }
 
 /** What the public port serves: webhooks, and nothing that says what else there is. */
-export const createPublicApp = ({ log, webhooks }: Pick<AppParts, 'log' | 'webhooks'>): Koa => {
+export const createPublicApp = ({
+  log,
+  webhooks,
+}: {
+  readonly log: Log
+  readonly webhooks: ServeFirst
+}): RequestListener => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(webhooks)
   app.use(() => {
     throw noWebhook()
   })
-  return app
+  return inFront([webhooks], app)
 }
+
+const inFront = (first: readonly ServeFirst[], app: Koa): RequestListener => {
+  const handle = app.callback()
+  return (request, response) => {
+    for (const serve of first) if (serve(request, response)) return
+    void handle(request, response)
+  }
+}
+
+const guarded =
+  (guard: Guard): Middleware =>
+  async (ctx, next) => {
+    try {
+      guard(ctx.req)
+    } catch (error) {
+      sayHowToAsk(ctx.res, error)
+      throw error
+    }
+    await next()
+  }
 
 const answerErrors =
   (log: Log): Middleware =>
@@ -58,8 +99,7 @@ const answerErrors =
       ctx.status = problem.status
       ctx.body = problem
       ctx.type = problemMediaType
-      if (problem.code === 'internal')
-        log.error({ path: ctx.path, error: internalName(error) }, 'internal error')
+      if (problem.code === 'internal') logInternal(log, loggedPath(ctx.path), error)
     }
   }
 
@@ -72,14 +112,6 @@ const onlyPaths: Middleware = async (ctx, next) => {
     throw new DoorwardError('request-invalid', 'the request target is not a path')
   await next()
 }
-
-/** Class and own lines of the stack of an unexpected error; its message may hold anything. */
-const internalName = (error: unknown): string =>
-  error instanceof Error
-    ? [error.name, ...(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))]
-        .slice(0, 6)
-        .join('\n')
-    : typeof error
 
 /** `/health` says who we are; with a challenge it proves it (see `shared/identity.ts`). */
 const health =

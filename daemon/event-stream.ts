@@ -5,6 +5,8 @@ import type { EventChange, EventStore } from './events.ts'
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {
   readonly open: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** How many follow it now. */
+  readonly followers: () => number
   /** Ends every open stream, so that the server can close. */
   readonly close: () => void
 }
@@ -40,6 +42,7 @@ export const createEventStream = (events: EventStore, start: string): EventStrea
         open.delete(response)
       })
     },
+    followers: () => open.size,
     close: () => {
       for (const response of open) response.end()
     },

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
+import { randomHex } from './random-hex.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
@@ -61,7 +61,7 @@ const finalStates = new Set<EventState>([
 export const isFinal = (state: EventState): boolean => finalStates.has(state)
 
 /** 72 random bits; what an event is called in lists, links and logs. */
-export const newEventId = (): string => `evt_${randomBytes(9).toString('hex')}`
+export const newEventId = (): string => `evt_${randomHex(9)}`
 
 const maxDetailCharacters = 32 * 1024 * 1024
 const maxChanges = 2000

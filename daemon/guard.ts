@@ -1,36 +1,57 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
-import type { Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { isSameText } from '../shared/identity.ts'
+
+/** Says whether a request may go on; see `createGuard`. Throws why not. */
+export type Guard = (request: IncomingMessage) => void
 
 /**
  * Lets only local clients of this user through: a loopback peer, a loopback `Host` with our port (DNS
  * rebinding), nothing that a proxy has passed on, no web page (`Origin`, `Sec-Fetch-Site`), the bearer
  * token of `run/api.token`. In this order: 403 for all but the last, which is 401.
  */
-export const guard =
-  (apiToken: string, port: () => number): Middleware =>
-  async (ctx, next) => {
-    if (!isLoopbackPeer(ctx.req.socket.remoteAddress))
-      throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
-    if (!isOurHost(ctx.req.headersDistinct['host'], port()))
-      throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
-        hint: 'only webhooks answer under another name, as behind a tunnel',
-      })
-    if (isForwarded(Object.keys(ctx.req.headers)))
-      throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
-        hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
-      })
-    if (isFromWebPage(ctx.req.headers['origin'], ctx.req.headers['sec-fetch-site']))
+export const createGuard = (apiToken: string, port: () => number): Guard => {
+  const token = Buffer.from(apiToken)
+  // Asked of the system once: it is 0 until we listen, and stays the same then.
+  let ourPort = 0
+  const portNow = () => (ourPort ||= port())
+  return (request) => {
+    refuseForeign(request, portNow())
+    if (isFromWebPage(request.headers['origin'], request.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
-    if (!hasToken(ctx.req.headersDistinct['authorization'], apiToken)) {
-      ctx.set('WWW-Authenticate', 'Bearer')
+    if (!hasToken(valuesOf(request, 'authorization'), token))
       throw new DoorwardError('unauthorized', 'the bearer token is missing or wrong', {
         hint: 'it is in run/api.token of the home folder',
       })
-    }
-    await next()
   }
+}
+
+/** Every value of a header apart, by its name in lower case. Only this one is looked for. */
+const valuesOf = ({ rawHeaders }: IncomingMessage, name: string): string[] => {
+  const values: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const value = rawHeaders[index + 1]
+    const given = rawHeaders[index]
+    if (given?.length === name.length && given.toLowerCase() === name && value !== undefined)
+      values.push(value)
+  }
+  return values
+}
+
+/** Throws for what does not come straight from this machine to a name of it: the first three checks. */
+export const refuseForeign = (request: IncomingMessage, port: number): void => {
+  if (!isLoopbackPeer(request.socket.remoteAddress))
+    throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
+  if (!isOurHost(valuesOf(request, 'host'), port))
+    throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
+      hint: 'only webhooks answer under another name, as behind a tunnel',
+    })
+  if (isForwarded(Object.keys(request.headers)))
+    throw new DoorwardError('forwarded-forbidden', 'a proxy has passed this request on', {
+      hint: 'only webhooks and /health answer through a tunnel: point it at server.public_port',
+    })
+}
 
 /** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
 export const isLoopbackPeer = (address: string | undefined): boolean => {
@@ -67,9 +88,12 @@ export const isFromWebPage = (origin: string | undefined, fetchSite: string | un
   origin !== undefined ||
   (fetchSite !== undefined && fetchSite !== 'none' && fetchSite !== 'same-origin')
 
-const hasToken = (values: readonly string[] | undefined, apiToken: string): boolean => {
-  const [value] = values ?? []
-  if (value === undefined || values?.length !== 1) return false
+/** In a time that tells nothing of where they differ; how long ours is, is no secret. */
+const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
+  const [value, second] = values
+  if (value === undefined || second !== undefined) return false
   const match = /^Bearer ([\x21-\x7e]+)$/i.exec(value)
-  return match?.[1] !== undefined && isSameText(match[1], apiToken)
+  if (match?.[1] === undefined) return false
+  const given = Buffer.from(match[1])
+  return given.length === apiToken.length && timingSafeEqual(given, apiToken)
 }

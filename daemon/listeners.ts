@@ -1,5 +1,4 @@
-import { type Server, createServer } from 'node:http'
-import type Koa from 'koa'
+import { type RequestListener, createServer } from 'node:http'
 import type { Gateway } from '../shared/config.ts'
 import { closeServer, listen, portOf, urlOf } from './listen.ts'
 import type { Log } from './log.ts'
@@ -15,7 +14,7 @@ export type Listeners = {
   readonly close: () => Promise<void>
 }
 
-type Apps = { readonly app: Koa; readonly publicApp: Koa }
+type Apps = { readonly app: RequestListener; readonly publicApp: RequestListener }
 
 /** Neither listens yet. */
 export const createListeners = ({
@@ -30,10 +29,10 @@ export const createListeners = ({
     publicUrl: () => publicServer && urlOf(host, publicServer),
     port: () => portOf(server),
     listen: async ({ app, publicApp }, apiToken, log) => {
-      answerWith(app, server)
+      server.on('request', app)
       await listen(server, host, port, apiToken, log)
       if (!publicServer || publicPort === undefined) return
-      answerWith(publicApp, publicServer)
+      publicServer.on('request', publicApp)
       await listen(publicServer, host, publicPort, apiToken, log)
     },
     close: async () => {
@@ -47,9 +46,4 @@ const limits = {
   // The whole request; the body alone has 15 s (see receive.ts).
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1000,
-}
-
-const answerWith = (app: Koa, server: Server): void => {
-  const handle = app.callback()
-  server.on('request', (request, response) => void handle(request, response))
 }

@@ -1,6 +1,7 @@
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 import { createStream } from 'rotating-file-stream'
 import type { Home } from '../shared/home.ts'
+import { createLineBuffer } from './line-buffer.ts'
 
 /** The daemon's log: JSON lines, never a secret, payload, prompt or answer. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
@@ -30,10 +31,12 @@ export const openLog = (home: Home, level = 'info'): OpenLog => {
   }
   stream.on('error', complain)
   stream.on('warning', complain)
-  const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, stream)
+  const lines = createLineBuffer(stream)
+  const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, lines)
   return {
     log,
     close: async () => {
+      lines.flush()
       await new Promise<void>((resolve) => stream.end(() => resolve()))
     },
   }

@@ -46,6 +46,9 @@ export type Queue = {
 /** Jobs that go on without their agent, at most; more keep it, so that no flood of answers piles up. */
 const maxWithoutAgent = 16
 
+/** How long jobs may follow each other before the next request is looked at, in milliseconds. */
+const longestTurnMs = 5
+
 /** First in, first out per agent; agents share the global limit in the order their jobs came. */
 export const createQueue = ({
   budget,
@@ -61,13 +64,27 @@ export const createQueue = ({
   let running = 0
   let draining = false
   let pumpScheduled = false
+  let isStarting = false
+  let turnEndsAt = 0
   let whenIdle: (() => void) | undefined
   let lastWait: NodeJS.Timeout | undefined
 
   const pump = () => {
     pumpScheduled = false
+    turnEndsAt = performance.now() + longestTurnMs
+    startJobs()
+  }
+  const startJobs = () => {
+    isStarting = true
     for (let job = nextJob(); job; job = nextJob()) start(job)
+    isStarting = false
     if (waiting === 0 && runningJobs.size === 0) whenIdle?.()
+  }
+  /** After a job: in the same turn while it is short, so that quick agents keep up with a flood. */
+  const goOn = () => {
+    if (isStarting) return
+    if (performance.now() < turnEndsAt) startJobs()
+    else schedulePump()
   }
   const schedulePump = () => {
     if (pumpScheduled) return
@@ -101,7 +118,7 @@ export const createQueue = ({
       hasAgent = false
       running -= 1
       runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
-      schedulePump()
+      goOn()
     }
     const agentIsDone = () => {
       // What runs with an agent, and without one.
@@ -110,7 +127,7 @@ export const createQueue = ({
     void job.run(stop.signal, agentIsDone).finally(() => {
       freeAgent()
       runningJobs.delete(job)
-      schedulePump()
+      goOn()
     })
   }
   /** Whatever a job hangs on, a stop ends: after the last wait it goes on without it. */

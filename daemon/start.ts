@@ -10,10 +10,17 @@ import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { createApp, createPublicApp } from './app.ts'
+import { createGuard } from './guard.ts'
+import { createMeasures } from './metrics/measures.ts'
+import { createOAuthCounts } from './metrics/oauth-counts.ts'
+import { serveAccess } from './oauth/serve-access.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
 import { createProgress } from './deliver/progress.ts'
+import { createEventLinks } from './event-page/links.ts'
+import { linkRoutes } from './event-page/link-routes.ts'
+import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { createListeners } from './listeners.ts'
@@ -95,6 +102,8 @@ const serve = async (
   const events = createEventStore(eventLimits.keep)
   const stream = createEventStream(events, randomBytes(6).toString('hex'))
   const countedOf = countEvents(events)
+  const measures = createMeasures(events)
+  const oauthCounts = createOAuthCounts()
   const budget = createByteBudget(limits.max_bytes)
   const queue = createQueue({
     maxEvents: limits.max_events,
@@ -109,6 +118,7 @@ const serve = async (
     env: viewOf(() => known.env),
     log,
     announce: announceTo(events),
+    count: oauthCounts.count,
   })
   const lasting = {
     home,
@@ -168,29 +178,50 @@ const serve = async (
 
   const { deliveries, kept, marks } = lasting
   const { isOwnComment } = marks
-  const serveWebhook = serveWebhooks(live.current, {
-    budget,
-    events,
-    deliveries,
-    rateLimits: createRateLimits(),
-    learners,
-    examine: createExamine(),
-    isOwnComment,
-    refusals,
-  })
+  const serveWebhook = serveWebhooks(
+    live.current,
+    {
+      budget,
+      events,
+      deliveries,
+      rateLimits: createRateLimits(),
+      learners,
+      examine: createExamine(),
+      isOwnComment,
+      refusals,
+    },
+    { log, answered: measures.answered },
+  )
+  const guard = createGuard(apiToken, listeners.port)
+  const links = createEventLinks()
+  const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
   const app = createApp({
     apiToken,
-    port: listeners.port,
+    guard,
     log,
-    webhooks: serveWebhook,
+    first: [serveWebhook, serveAccess(guard, oauth.access, log)],
+    eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
     routers: [
       apiRoutes({
-        status: { live, startedAt, url, publicUrl, queue, budget, events, oauth, webhooks },
+        status: {
+          live,
+          startedAt,
+          url,
+          publicUrl,
+          queue,
+          budget,
+          events,
+          oauth,
+          webhooks,
+          measures,
+        },
+        oauthCounts,
         events,
         stream,
-        retry: (id) => retryEvent(id, live.current(), events, kept, deliveries),
+        retry,
         shutdown: () => void stop(),
       }),
+      linkRoutes(events, links, url),
       tryOutRoutes({ current: live.current, learners, isOwnComment }),
       oauth.routes,
     ],

@@ -1,108 +1,74 @@
-// Draws assets/icons/icons.svg into assets/icons/<id>.png (22 x 22) and <id>@2x.png (44 x 44):
+// Draws each icon of assets/icons/icons.svg as the pictures that desktops take, with `rsvg-convert`
+// (Debian: librsvg2-bin), and notes in drawn.json what was drawn from what:
 //   node scripts/draw-icons.mjs
-// The drawing uses only <circle>, <polygon> and class="cut", which takes away what is below, so that
-// this page of code is enough and the pictures are the same on every machine.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { crc32 as zlibCrc32, deflateSync } from 'node:zlib'
+// The pictures are committed, so only who changes the drawing needs the program.
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const folder = new URL('../assets/icons/', import.meta.url)
-const side = 22
-const samples = 8
+const folder = fileURLToPath(new URL('../assets/icons/', import.meta.url))
+const source = join(folder, 'icons.svg')
+const svg = readFileSync(source, 'utf8')
+const ids = [...svg.matchAll(/<g id="([\w-]+)"/g)].map(([, id]) => id)
+const scratch = mkdtempSync(join(tmpdir(), 'doorward-icons-'))
 
-const attributesOf = (tag) =>
-  Object.fromEntries(
-    [...tag.matchAll(/([\w-]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
-  )
+const inColor = ''
+/** macOS takes the shape from the opacity and gives it the colour of the menu bar. */
+const asTemplate = '* { color: #000 !important } .rim { display: none !important }'
 
-const shapeOf = ([, kind, text]) => {
-  const attributes = attributesOf(text)
-  const cut = attributes.class === 'cut'
-  const color = cut
-    ? undefined
-    : attributes.fill.match(/[0-9a-f]{2}/gi).map((hex) => parseInt(hex, 16))
-  if (kind === 'circle') {
-    const [cx, cy, r] = [attributes.cx, attributes.cy, attributes.r].map(Number)
-    return { color, covers: (x, y) => (x - cx) ** 2 + (y - cy) ** 2 <= r ** 2 }
-  }
-  const points = attributes.points
-    .trim()
-    .split(/\s+/)
-    .map((point) => point.split(',').map(Number))
-  return { color, covers: (x, y) => isInside(points, x, y) }
+/** The PNG file of an icon. 24 and 48 pixels are 22 and 44 with a margin, which stays sharp. */
+const draw = (id, px, style) => {
+  const stylesheet = join(scratch, 'style.css')
+  const only = `g { display: none !important } #${id} { display: inline !important }`
+  writeFileSync(stylesheet, `${only} ${style}`)
+  const margin = px % 24 === 0 ? px / 24 : 0
+  const art = ['-w', px - 2 * margin, '-h', px - 2 * margin]
+  const page = [`--page-width=${px}`, `--page-height=${px}`, `--left=${margin}`, `--top=${margin}`]
+  return execFileSync('rsvg-convert', ['-s', stylesheet, ...art, ...page, source].map(String))
 }
 
-const isInside = (points, x, y) => {
-  let inside = false
-  points.forEach(([ax, ay], index) => {
-    const [bx, by] = points[(index + 1) % points.length]
-    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside
+/** A Windows icon file of PNG files, which Windows reads since Vista, by their sizes. */
+const icoOf = (pictures) => {
+  const header = Buffer.alloc(6 + 16 * pictures.length)
+  header.writeUInt16LE(1, 2)
+  header.writeUInt16LE(pictures.length, 4)
+  let offset = header.length
+  pictures.forEach(({ px, png }, index) => {
+    const at = 6 + 16 * index
+    header.set([px, px, 0, 0], at)
+    header.writeUInt16LE(1, at + 4)
+    header.writeUInt16LE(32, at + 6)
+    header.writeUInt32LE(png.length, at + 8)
+    header.writeUInt32LE(offset, at + 12)
+    offset += png.length
   })
-  return inside
+  return Buffer.concat([header, ...pictures.map(({ png }) => png)])
 }
 
-/** RGBA rows of `scale` pixels per unit; every pixel is the mean of 8 x 8 points in it. */
-const draw = (shapes, scale) => {
-  const size = side * scale
-  const pixels = Buffer.alloc(size * (size * 4 + 1))
-  for (let row = 0; row < size; row += 1)
-    for (let column = 0; column < size; column += 1) {
-      const sum = [0, 0, 0]
-      let hits = 0
-      for (let sample = 0; sample < samples ** 2; sample += 1) {
-        const x = (column + ((sample % samples) + 0.5) / samples) / scale
-        const y = (row + (Math.floor(sample / samples) + 0.5) / samples) / scale
-        const color = shapes.findLast(({ covers }) => covers(x, y))?.color
-        if (!color) continue
-        hits += 1
-        color.forEach((value, index) => (sum[index] += value))
-      }
-      const at = row * (size * 4 + 1) + 1 + column * 4
-      sum.forEach(
-        (value, index) => (pixels[at + index] = hits === 0 ? 0 : Math.round(value / hits)),
-      )
-      pixels[at + 3] = Math.round((hits / samples ** 2) * 255)
-    }
-  return pixels
-}
+const picturesOf = (id) => [
+  [`${id}.png`, draw(id, 22, inColor)],
+  [`${id}@2x.png`, draw(id, 44, inColor)],
+  [`${id}-24.png`, draw(id, 24, inColor)],
+  [`${id}-48.png`, draw(id, 48, inColor)],
+  [`${id}Template.png`, draw(id, 18, asTemplate)],
+  [`${id}Template@2x.png`, draw(id, 36, asTemplate)],
+  [`${id}.ico`, icoOf([16, 24, 32, 48].map((px) => ({ px, png: draw(id, px, inColor) })))],
+]
 
-const crcOf = (bytes) => {
-  if (zlibCrc32) return zlibCrc32(bytes)
-  let crc = ~0
-  for (const byte of bytes) {
-    crc ^= byte
-    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
+const hashOf = (bytes) => createHash('sha256').update(bytes).digest('hex')
+
+try {
+  const pictures = ids.flatMap(picturesOf)
+  for (const name of readdirSync(folder)) if (/\.(png|ico)$/.test(name)) rmSync(join(folder, name))
+  for (const [name, bytes] of pictures) writeFileSync(join(folder, name), bytes)
+  const drawn = {
+    from: hashOf(svg),
+    pictures: Object.fromEntries(pictures.map(([name, bytes]) => [name, hashOf(bytes)])),
   }
-  return ~crc >>> 0
-}
-
-const chunk = (type, data) => {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), data])
-  const result = Buffer.alloc(body.length + 8)
-  result.writeUInt32BE(data.length, 0)
-  body.copy(result, 4)
-  result.writeUInt32BE(crcOf(body), body.length + 4)
-  return result
-}
-
-const png = (pixels, size) => {
-  const header = Buffer.alloc(13)
-  header.writeUInt32BE(size, 0)
-  header.writeUInt32BE(size, 4)
-  header.set([8, 6, 0, 0, 0], 8)
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(pixels, { level: 9 })),
-    chunk('IEND', Buffer.alloc(0)),
-  ])
-}
-
-const svg = readFileSync(new URL('icons.svg', folder), 'utf8')
-for (const [, id, body] of svg.matchAll(/<g id="([\w-]+)"[^>]*>(.*?)<\/g>/gs)) {
-  const shapes = [...body.matchAll(/<(circle|polygon)\s([^>]*)\/>/g)].map(shapeOf)
-  for (const [suffix, scale] of [
-    ['', 1],
-    ['@2x', 2],
-  ])
-    writeFileSync(new URL(`${id}${suffix}.png`, folder), png(draw(shapes, scale), side * scale))
+  writeFileSync(join(folder, 'drawn.json'), `${JSON.stringify(drawn, null, 2)}\n`)
+} finally {
+  rmSync(scratch, { recursive: true })
 }

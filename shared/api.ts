@@ -73,6 +73,8 @@ export const eventSchema = z.strictObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   deliveryId: z.string().optional(),
+  /** Its signature was checked and is valid; false where the webhook has no secret. */
+  signed: z.boolean().optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),
@@ -95,6 +97,10 @@ export const eventDetailSchema = eventSchema.extend({
   result: z.string().optional(),
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
+
+/** Answer of `POST /events/:id/link`: the page of the event for a browser, which opens once. */
+export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
+export type EventLink = z.infer<typeof eventLinkSchema>
 
 export const webhookSummarySchema = z.strictObject({
   path: z.string(),
@@ -305,12 +311,27 @@ const statusProblemSchema = z.strictObject({
 })
 export type StatusProblem = z.infer<typeof statusProblemSchema>
 
+const timingSchema = z.strictObject({ count: z.int(), p50Ms: z.number(), p99Ms: z.number() })
+
+/** How long things took since the daemon started: half of them, and 99 in 100, at most this. */
+export const timingsSchema = z.strictObject({
+  /** From the head of a delivery to the answer. */
+  answer: timingSchema,
+  /** Waiting for an agent. */
+  queue: timingSchema,
+  agent: timingSchema,
+  /** All targets of one answer. */
+  deliver: timingSchema,
+})
+export type Timings = z.infer<typeof timingsSchema>
+
 export const statusSchema = z.strictObject({
   version: z.string(),
   startedAt: z.iso.datetime(),
   url: z.string(),
   publicUrl: z.string().optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
+  timings: timingsSchema.optional(),
   providers: z.array(providerSummarySchema),
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),

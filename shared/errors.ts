@@ -64,7 +64,13 @@ export type ErrorCode =
   // the tray
   | 'tray-library-missing'
   | 'tray-no-display'
+  | 'tray-no-host'
+  | 'tray-not-runnable'
+  | 'tray-wrong-processor'
   | 'tray-failed'
+  // starting at login
+  | 'login-item-foreign'
+  | 'login-item-failed'
   // the command line
   | 'usage'
   | 'command-not-found'

@@ -87,7 +87,7 @@ const untilSettled = async (client: Client, path: string, signal: AbortSignal): 
 /** A daemon that has ended, or another that came after it, knows nothing of this login. */
 const lostLogin = (error: unknown, provider: string): unknown =>
   error instanceof DoorwardError &&
-  (error.code === 'daemon-unreachable' || error.code === 'login-not-found')
+  ['daemon-unreachable', 'login-not-found', 'stopping'].includes(error.code)
     ? new DoorwardError(error.code, `the daemon ended while the login to ${provider} waited`, {
         cause: error,
         hint: 'log in again',

@@ -87,12 +87,20 @@ const stopAndWait = async (home: Home, pid: number): Promise<void> => {
 }
 
 const startAndWait = async (home: Home): Promise<void> => {
-  const failure = await new Promise<string | undefined>((resolve) => {
-    startDaemon(home, resolve, () => resolve(undefined))
+  let failure: string | undefined
+  startDaemon(home, (why) => {
+    failure = why
   })
-  if (failure === undefined) return
-  // Another start may have been quicker.
-  const other = await findDaemon(home).catch(() => undefined)
-  other?.close()
-  if (!other) throw new DoorwardError('daemon-unreachable', `the daemon did not start: ${failure}`)
+  for (let waitedMs = 0; waitedMs < limitMs; waitedMs += stepMs) {
+    const ended = failure !== undefined
+    // Asked for once more after it ended: another start may have been quicker.
+    const client = await findDaemon(home).catch(() => undefined)
+    if (client) return client.close()
+    if (ended) throw notStarted(failure ?? '')
+    await delay(stepMs)
+  }
+  throw notStarted('it does not answer')
 }
+
+const notStarted = (why: string): DoorwardError =>
+  new DoorwardError('daemon-unreachable', `the daemon did not start: ${why}`)

@@ -1,4 +1,4 @@
-import type { EventDetail } from '../shared/api.ts'
+import type { EventDetail, EventLink } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { isSafeToOpen } from '../shared/safe-to-open.ts'
@@ -22,7 +22,7 @@ export const showEvent = async (
 
 const linkTo = async (client: Client, path: string): Promise<string | undefined> => {
   try {
-    const { url } = await client.post<{ url: string }>(`${path}/link`)
+    const { url } = await client.post<EventLink>(`${path}/link`)
     return isSafeToOpen(url) ? url : undefined
   } catch (error) {
     if (isUnknownRoute(error)) return undefined

@@ -29,6 +29,9 @@ export type OAuthEvent = {
   readonly detail?: string
 }
 
+/** What is counted, by provider. */
+export type OAuthCount = 'token-given' | 'token-not-given' | 'token-renewed' | 'renewal-failed'
+
 export type OAuthDependencies = {
   readonly home: Home
   readonly gateway: Gateway
@@ -36,6 +39,8 @@ export type OAuthDependencies = {
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
   readonly announce: (event: OAuthEvent) => void
+  /** Only of providers that there are. */
+  readonly count?: (what: OAuthCount, provider: string) => void
   /** How time passes between two requests of a login by device code; left out: by the clock. */
   readonly wait?: Wait
 }

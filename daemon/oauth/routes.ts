@@ -3,7 +3,8 @@ import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../..
 import { DoorwardError } from '../../shared/errors.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Logins } from './login/login.ts'
-import { plainLine } from '../../shared/plain-text.ts'
+import { minValidityMs } from './min-validity.ts'
+import { askerOf } from './serve-access.ts'
 import type { LogOut } from './logout/logout.ts'
 import { isProviderName } from './provider/providers.ts'
 import type { Tokens } from './token/token.ts'
@@ -46,7 +47,10 @@ export const createRoutes = (
   })
 
   router.get('/oauth/tokens/:provider/access', async (ctx) => {
-    const request = { minValidityMs: readMinValidity(ctx), asker: askerOf(ctx) }
+    const request = {
+      minValidityMs: minValidityMs(ctx.query['min_validity']),
+      asker: askerOf(ctx.get('user-agent')),
+    }
     answer(ctx, 200, await access(providerIn(ctx), request))
   })
 
@@ -70,18 +74,6 @@ const providerIn = (ctx: RouterContext): string => {
   if (isProviderName(provider)) return provider
   throw new DoorwardError('provider-unknown', 'not the name of a provider')
 }
-
-/** `?min_validity=60`: seconds, returned in milliseconds; undefined where it is not given. */
-const readMinValidity = (ctx: RouterContext): number | undefined => {
-  const text = ctx.query['min_validity']
-  if (text === undefined) return undefined
-  if (typeof text === 'string' && /^\d{1,8}$/.test(text)) return Number(text) * 1000
-  throw new DoorwardError('request-invalid', 'min_validity: a whole number of seconds')
-}
-
-/** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
-const askerOf = (ctx: RouterContext): string =>
-  plainLine(ctx.get('user-agent')).trim().slice(0, 100) || 'a program without a name'
 
 /** `?wait=30`: seconds, 60 at most. */
 const readWait = (ctx: RouterContext): number => {

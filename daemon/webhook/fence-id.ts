@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomHex } from '../random-hex.ts'
 import type { ValueStyle } from './expand.ts'
 
 /**
@@ -6,4 +6,4 @@ import type { ValueStyle } from './expand.ts'
  * for a prompt without markers.
  */
 export const fenceIdFor = ({ eventText }: ValueStyle): string =>
-  eventText === 'fenced' ? randomBytes(8).toString('hex') : ''
+  eventText === 'fenced' ? randomHex(8) : ''

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'
@@ -56,6 +57,8 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
 const fieldsOf = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
 
 const decode = (bytes: Buffer): string => {
+  // Most bodies are, and a string of one byte a character is made and parsed in half the time.
+  if (isAscii(bytes)) return bytes.toString('latin1')
   try {
     return utf8.decode(bytes)
   } catch (error) {

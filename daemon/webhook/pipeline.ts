@@ -71,6 +71,7 @@ export const acceptDelivery = async (
   const { headers, headersDistinct } = request
   const { scheme } = webhook
   let deliveryId: DeliveryId | undefined
+  let signed: boolean | undefined
   let stage: Stage = 'receive'
   // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
   let size = Math.min(Number(headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER)
@@ -79,6 +80,7 @@ export const acceptDelivery = async (
     agent: webhook.agentName,
     size,
     ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
+    ...(signed === undefined ? {} : { signed }),
   })
 
   const countRate = () => {
@@ -109,6 +111,7 @@ export const acceptDelivery = async (
         // Not before: old deliveries that somebody sends again must not use up what the sender may send.
         countRate()
       }
+      signed = isSigned
       const { signedId } = verified
       deliveryId = deliveryIdOf(scheme, headersDistinct, { payload, signedId, isSigned })
       stage = 'filter'

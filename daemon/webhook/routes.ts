@@ -1,9 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Context, Middleware } from 'koa'
 import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import type { Log } from '../log.ts'
+import { answerJson, answerProblem } from '../plain-answer.ts'
+import type { ServeFirst } from '../serve-first.ts'
 import type { Setup } from '../setup.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
+import type { ReadyWebhook } from './ready-webhook.ts'
 
 /** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
 const lingerMs = 2000
@@ -11,39 +14,68 @@ const lingerMs = 2000
 /** Seconds after which a sender may try again, for `Retry-After`. */
 const retryAfterSeconds = '10'
 
-/** Answers the paths of webhooks, before anything else is looked at; passes on every other path. */
-export const serveWebhooks =
-  (current: () => Setup, parts: PipelineParts): Middleware =>
-  async (ctx, next) => {
-    const setup = current()
-    const webhook = setup.byPath.get(ctx.path)
-    if (!webhook) return next()
+/** Who hears of unexpected errors, and how many milliseconds each answer took. */
+export type Notes = { readonly log: Log; readonly answered: (ms: number) => void }
+
+/**
+ * What stands before the app: the path of a webhook is looked up once, and nothing of the local API is
+ * run for it. A path is taken as it was sent, up to its query.
+ */
+export const serveWebhooks = (
+  current: () => Setup,
+  parts: PipelineParts,
+  { log, answered }: Notes,
+): ServeFirst => {
+  const serve = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    webhook: ReadyWebhook,
+    setup: Setup,
+  ): Promise<void> => {
+    const start = performance.now()
     try {
-      if (ctx.method !== 'POST') {
-        ctx.set('Allow', 'POST')
+      if (request.method !== 'POST') {
+        response.setHeader('Allow', 'POST')
         throw new DoorwardError('method-not-allowed', 'a webhook takes POST only')
       }
-      const { text, ...accepted } = await acceptDelivery(ctx.req, webhook, setup, parts)
-      if (text === undefined) {
-        ctx.body = accepted
-        ctx.status = 202
-      } else answerText(ctx, text, accepted)
+      const { id, status, text } = await acceptDelivery(request, webhook, setup, parts)
+      if (text === undefined) answerJson(response, 202, { id, status })
+      else answerText(response, text, { id, status })
     } catch (error) {
       const retryAfter = error instanceof DoorwardError ? retryAfterOf(error) : undefined
-      if (retryAfter !== undefined) ctx.set('Retry-After', retryAfter)
-      if (!ctx.req.complete && !ctx.req.destroyed) endAfterAnswer(ctx.req, ctx.res)
-      throw error
+      if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
+      if (!request.complete && !request.destroyed) endAfterAnswer(request, response)
+      answerProblem(response, error, { log, path: webhook.path })
     }
-    return undefined
+    answered(performance.now() - start)
   }
+  return (request, response) => {
+    const setup = current()
+    const webhook = setup.byPath.get(pathOf(request.url ?? ''))
+    if (!webhook) return false
+    void serve(request, response, webhook, setup)
+    return true
+  }
+}
+
+const pathOf = (url: string): string => {
+  const query = url.indexOf('?')
+  return query === -1 ? url : url.slice(0, query)
+}
 
 /** A plain 200 with this text and nothing else; id and status are in a header. */
-const answerText = (ctx: Context, text: string, { id, status }: Omit<Accepted, 'text'>): void => {
-  ctx.status = 200
-  ctx.type = 'text/plain; charset=utf-8'
-  ctx.set('X-Content-Type-Options', 'nosniff')
-  ctx.set(eventHeader, `${id} ${status}`)
-  ctx.body = text
+const answerText = (
+  response: ServerResponse,
+  text: string,
+  { id, status }: Omit<Accepted, 'text'>,
+): void => {
+  response.writeHead(200, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    'X-Content-Type-Options': 'nosniff',
+    [eventHeader]: `${id} ${status}`,
+  })
+  response.end(text)
 }
 
 const temporary = ['unavailable', 'queue-full', 'stopping']

@@ -20,7 +20,7 @@ import { waitingAgain, waitingFor } from './target-results.ts'
 export type AcceptedEvent = {
   readonly webhook: ReadyWebhook
   readonly receivedAt: Date
-  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId'>
+  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
   readonly targets: readonly ReadyTarget[]
   /** What the sender's repeat of this delivery would have in common with it. */

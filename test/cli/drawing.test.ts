@@ -4,9 +4,10 @@ import { eventLines, eventRow } from '../../cli/event-line.ts'
 import { exitCodeOf } from '../../cli/exit-code.ts'
 import { logLine } from '../../cli/log-line.ts'
 import { hasBrowser } from '../../cli/open-browser.ts'
-import { duration, fromNow, moment } from '../../cli/show-time.ts'
+import { fromNow, moment } from '../../cli/show-time.ts'
 import { cut, tableLines } from '../../cli/table.ts'
 import { webhookLines } from '../../cli/webhook-list.ts'
+import { duration } from '../../shared/duration.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 const plain = (_: unknown, text: string) => text

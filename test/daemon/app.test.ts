@@ -4,6 +4,8 @@ import { type Server, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
+import { createGuard } from '../../daemon/guard.ts'
+import { answerJson } from '../../daemon/plain-answer.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/http.ts'
 
@@ -21,17 +23,19 @@ describe('the app, asked by another machine', () => {
     })
     const app = createApp({
       apiToken,
-      port: () => (server.address() as AddressInfo).port,
+      guard: createGuard(apiToken, () => (server.address() as AddressInfo).port),
       log,
-      webhooks: async (ctx, next) => {
-        if (ctx.path !== '/hook') return next()
-        ctx.body = { status: 'accepted' }
-        return undefined
-      },
+      first: [
+        (request, response) => {
+          if (request.url !== '/hook') return false
+          answerJson(response, 202, { status: 'accepted' })
+          return true
+        },
+      ],
+      eventPage: (_, next) => next(),
       routers: [routes],
     })
-    const handle = app.callback()
-    server = createServer((request, response) => void handle(request, response))
+    server = createServer(app)
     // The connection stays on loopback; only the name of its other end is another machine's.
     server.on('connection', (socket) =>
       Object.defineProperty(socket, 'remoteAddress', { value: '192.0.2.7' }),

@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { type Browser, type Page, chromium } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../support/authorization-server.ts'
+import { chromiumPath, launchChromium, pictures } from '../support/chromium.ts'
 import { startGoogleProvider } from '../support/google-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
-
-/** For looking at; kept after the run, until the next build. */
-const pictures = fileURLToPath(new URL('../../screenshots/', import.meta.url))
-
-/** Linux has it as a package; elsewhere the path of one must be given. */
-const chromiumPath =
-  process.env['CHROMIUM'] ?? (process.platform === 'linux' ? '/usr/bin/chromium' : undefined)
 
 const describePage = (): void => {
   let browser: Browser
@@ -26,19 +18,7 @@ const describePage = (): void => {
   before(async () => {
     server = await startAuthorizationServer()
     server.answer = 'page'
-    await mkdir(pictures, { recursive: true })
-    browser = await chromium.launch({
-      executablePath: chromiumPath,
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-      ],
-    })
+    browser = await launchChromium()
   })
   beforeEach(async () => {
     app = await startOAuthApp({

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../shared/api.ts'
 import { connect, readDaemonFile } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
 import { isAlive } from '../../shared/process-state.ts'
 import { startAuthorizationServer } from '../support/authorization-server.ts'
-import { browse } from '../support/browser.ts'
+import { browse, textOf } from '../support/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import {
   type Desktop,
@@ -180,8 +180,10 @@ describeOnLinux('a click in the tray', () => {
       await untilFinished(daemon, id)
       await desktop.untilMenu((rows) => rows[1]?.label.startsWith('! Last run failed: /w') ?? false)
       await desktop.click('! Last run failed: /w')
-      // Its page, or from a daemon without pages a note with the same.
-      await Promise.any([programs.untilCalled('gio'), desktop.untilNotes(2)])
+      const [url = ''] = await openedPaths(1)
+      const page = await browse(url)
+      assert.equal(page.status, 200)
+      assert.match(textOf(page.text), /\/w[^]*failed/i)
     })
   })
 
@@ -215,6 +217,20 @@ describeOnLinux('a click in the tray', () => {
       await untilRow('✓ Notifications')
       fake.send(eventWith({ id: 'again', state: 'failed', detail: 'shown too' }))
       assert.equal((await desktop.untilNotes(2))[1]?.body, 'shown too')
+    })
+
+    it('starts at login, or not, and says so', async () => {
+      await startFakeDaemon(home, statusWith())
+      start()
+      await untilStatus('Ready')
+      const entries = async () =>
+        readdir(join(desktop.env['HOME'] ?? '', '.config', 'autostart')).catch(() => [])
+      await desktop.click('\u2003 Start at login')
+      await untilRow('✓ Start at login')
+      assert.equal((await entries()).length, 1)
+      await desktop.click('✓ Start at login')
+      await untilRow('\u2003 Start at login')
+      assert.deepEqual(await entries(), [])
     })
 
     it('begins anew with settings that are damaged, and says so', async () => {

@@ -65,6 +65,7 @@ webhooks:
     assert.equal(event.prompt, '#2 Mend the door by octocat bug')
     assert.equal(event.result, '#2 Mend the door by octocat bug')
     assert.equal(event.deliveryId, '72d3162e-cc78-11e3-81ab-4c9367dc0958')
+    assert.equal(event.signed, true)
     assert.deepEqual(
       event.targets.map(({ target, state }) => [target, state]),
       [

@@ -66,7 +66,7 @@ export const createTokens = (
   discover: Discover,
   inTurn: OneAtATime,
 ): Tokens => {
-  const { home, gateway, log, announce } = dependencies
+  const { home, gateway, log, announce, count } = dependencies
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
@@ -91,7 +91,18 @@ export const createTokens = (
         ? stored
         : await renewed(provider, stored)
     handOuts.note(provider, request.asker)
+    count?.('token-given', provider)
     return accessTokenOf(record)
+  }
+
+  const countedAccess = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
+    try {
+      return await access(provider, request)
+    } catch (error) {
+      if (!(error instanceof DoorwardError && error.code === 'provider-unknown'))
+        count?.('token-not-given', provider)
+      throw error
+    }
   }
 
   const renewed = async (
@@ -158,6 +169,7 @@ export const createTokens = (
       renewedTo: record.accessToken,
     })
     log.info({ provider, expiresAt: record.expiresAt }, 'token renewed')
+    count?.('token-renewed', provider)
     if (failures > 0) tell(provider, 'done', 'the token could be renewed again')
     schedule(provider, record)
     return record
@@ -165,6 +177,7 @@ export const createTokens = (
 
   const crashed = (provider: string, thrown: unknown): never => {
     log.warn({ provider }, `token not renewed: ${nameOf(thrown)}`)
+    count?.('renewal-failed', provider)
     const error = knownError(thrown)
     if (error.code === 'needs-login' || error.code === 'not-logged-in') {
       last.delete(provider)
@@ -239,7 +252,7 @@ export const createTokens = (
   }
 
   return {
-    access,
+    access: countedAccess,
     unsaved,
     changed: (provider) => {
       forgetUnsaved(provider)

@@ -1,0 +1,90 @@
+import type { EventDetail, EventState } from '../../shared/api.ts'
+
+/** One row of the picture of an event's way. */
+export type StageRow = {
+  readonly name: string
+  readonly state: 'done' | 'failed' | 'now' | 'ahead' | 'none'
+  readonly ms?: number
+  /** What is to be said where there is no time. */
+  readonly note?: string
+}
+
+type TimedStage = 'queue' | 'agent' | 'deliver'
+
+/** The way of an event of a webhook, from the checks to the delivery. */
+export const stagesOf = (event: EventDetail): StageRow[] => [
+  checksOf(event),
+  timedRow(event, 'queue', 'Queue', event.durations.queuedMs),
+  timedRow(event, 'agent', 'Agent', event.durations.agentMs),
+  event.targets.length === 0 && everRan(event)
+    ? { name: 'Delivery', state: 'none', note: 'no target' }
+    : timedRow(event, 'deliver', 'Delivery', event.durations.deliverMs),
+]
+
+/** Targets are known from the moment an event is accepted. */
+const everRan = ({ state, stage }: EventDetail): boolean =>
+  !['rejected', 'filtered', 'duplicate'].includes(state) && stage !== 'deliver'
+
+const checksOf = ({ state, stage, code }: EventDetail): StageRow => {
+  const name = 'Checks'
+  if (state === 'filtered') return { name, state: 'done', note: 'passed over' }
+  if (state === 'duplicate') return { name, state: 'done', note: 'a repeat' }
+  if (state !== 'rejected' || stage === 'queue') return { name, state: 'done', note: 'passed' }
+  const where = code === 'signature-invalid' ? 'signature' : (stage ?? 'receive')
+  return { name, state: 'failed', note: `refused at ${where}` }
+}
+
+const order: readonly TimedStage[] = ['queue', 'agent', 'deliver']
+
+/** Which stage an event is at that goes on by itself. */
+const current: Partial<Record<EventState, TimedStage>> = {
+  accepted: 'queue',
+  queued: 'queue',
+  running: 'agent',
+  delivering: 'deliver',
+}
+
+const timedRow = (
+  { state, stage }: EventDetail,
+  own: TimedStage,
+  name: string,
+  ms: number | undefined,
+): StageRow => {
+  const time = ms === undefined ? {} : { ms }
+  const at = current[state]
+  if (at !== undefined) {
+    if (at === own) return { name, state: 'now', note: own === 'queue' ? 'waiting' : 'running' }
+    const isOver = order.indexOf(own) < order.indexOf(at)
+    return isOver ? { name, state: 'done', ...time } : { name, state: 'ahead', note: 'not yet' }
+  }
+  if (state === 'done') return { name, state: 'done', ...time }
+  if ((state === 'failed' || state === 'dropped' || state === 'rejected') && stage === own)
+    return { name, state: 'failed', ...(ms === undefined ? { note: state } : time) }
+  return ms === undefined
+    ? { name, state: 'none', note: 'not reached' }
+    : { name, state: 'done', ms }
+}
+
+/** Where the bar of a row begins and how long it is, in hundredths of the whole. */
+export type Bar = { readonly row: StageRow; readonly from: number; readonly length: number }
+
+const shortest = 0.8
+
+/** The bars one after another in proportion to their times; what runs now takes the rest. */
+export const barsOf = (rows: readonly StageRow[]): Bar[] => {
+  const isRunning = rows.some(({ state }) => state === 'now')
+  const times = rows.reduce((sum, { ms = 0 }) => sum + ms, 0)
+  const room = isRunning && times > 0 ? 60 : 100
+  const perMs = times > 0 ? room / times : 0
+  let passed = 0
+  return rows.map((row) => {
+    const start = passed * perMs
+    passed += row.ms ?? 0
+    const wanted = row.state === 'now' ? 100 - start : (row.ms ?? 0) * perMs
+    if (row.state !== 'now' && row.ms === undefined) return { row, from: 0, length: 0 }
+    const length = Math.max(wanted, shortest)
+    return { row, from: round(Math.min(start, 100 - length)), length: round(length) }
+  })
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100

@@ -1,0 +1,49 @@
+import type { ServerResponse } from 'node:http'
+import { DoorwardError } from '../shared/errors.ts'
+import type { Log } from './log.ts'
+import { problemMediaType, problemOf } from './problem.ts'
+
+/** Answers with JSON, in one write. */
+export const answerJson = (
+  response: ServerResponse,
+  status: number,
+  body: object,
+  mediaType = 'application/json; charset=utf-8',
+): void => {
+  const text = JSON.stringify(body)
+  response.writeHead(status, {
+    'Content-Type': mediaType,
+    'Content-Length': Buffer.byteLength(text),
+  })
+  response.end(text)
+}
+
+/** Answers with the problem that a thrown value is, and logs one that nobody expected. */
+export const answerProblem = (
+  response: ServerResponse,
+  error: unknown,
+  { log, path }: { readonly log: Log; readonly path: string },
+): void => {
+  const problem = problemOf(error)
+  if (problem.code === 'internal') logInternal(log, path, error)
+  if (!response.destroyed) answerJson(response, problem.status, problem, problemMediaType)
+}
+
+/** The header that goes with a 401 (RFC 9110 section 11.6.1). */
+export const sayHowToAsk = (response: ServerResponse, error: unknown): void => {
+  if (error instanceof DoorwardError && error.code === 'unauthorized')
+    response.setHeader('WWW-Authenticate', 'Bearer')
+}
+
+/** Logs an unexpected error, without its message, which may hold anything. */
+export const logInternal = (log: Log, path: string, error: unknown): void => {
+  log.error({ path, error: internalName(error) }, 'internal error')
+}
+
+/** Class and own lines of the stack of an unexpected error. */
+const internalName = (error: unknown): string =>
+  error instanceof Error
+    ? [error.name, ...(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))]
+        .slice(0, 6)
+        .join('\n')
+    : typeof error

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'mocha'
+import { createEventLinks } from '../../../daemon/event-page/links.ts'
+import { createShortLived } from '../../../daemon/event-page/short-lived.ts'
+
+describe('links to pages of events', () => {
+  it('open once, and then for the key that the first use gave', () => {
+    const links = createEventLinks(() => 0)
+    const { code } = links.issue({ eventId: 'evt_1', notice: 'again' })
+    assert.equal(links.isUnused(code), true)
+    const opened = links.open(code, undefined)
+    assert.deepEqual([opened?.eventId, opened?.notice], ['evt_1', 'again'])
+    assert.equal(links.isUnused(code), false)
+    assert.equal(links.open(code, undefined), undefined)
+    assert.equal(links.open(code, 'x'), undefined)
+    const again = links.open(code, opened?.key)
+    assert.deepEqual([again?.eventId, again?.notice, again?.key], ['evt_1', undefined, opened?.key])
+  })
+
+  it('live for a minute, and their pages for an hour after they were last shown', () => {
+    let now = 0
+    const links = createEventLinks(() => now)
+    const late = links.issue({ eventId: 'evt_1' })
+    const { code } = links.issue({ eventId: 'evt_1' })
+    now = 59_999
+    const key = links.open(code, undefined)?.key
+    now = 60_000
+    assert.equal(links.open(late.code, undefined), undefined)
+    for (const hour of [1, 2]) {
+      now = 60_000 + hour * 3_500_000
+      assert.equal(links.open(code, key)?.eventId, 'evt_1')
+    }
+    now += 3_600_000
+    assert.equal(links.open(code, key), undefined)
+  })
+
+  it('are no buttons, which know whether they were pressed before', () => {
+    const links = createEventLinks(() => 0)
+    const retry = links.issueRetry('evt_1')
+    assert.equal(links.open(retry, undefined), undefined)
+    assert.equal(links.takeRetry(links.issue({ eventId: 'evt_1' }).code), undefined)
+    assert.deepEqual(links.takeRetry(retry), { eventId: 'evt_1', isFirst: true })
+    assert.deepEqual(links.takeRetry(retry), { eventId: 'evt_1', isFirst: false })
+  })
+
+  it('are never the same', () => {
+    const links = createEventLinks()
+    const codes = Array.from({ length: 100 }, () => links.issue({ eventId: 'evt_1' }).code)
+    assert.equal(new Set(codes).size, 100)
+    for (const code of codes) assert.match(code, /^[\w-]{43}$/)
+  })
+})
+
+describe('values that live for a while', () => {
+  it('are few: the oldest go first, and one that is kept again is the newest', () => {
+    const kept = createShortLived<number>({ max: 2, lifeMs: 10 }, () => 0)
+    kept.set('a', 1)
+    kept.set('b', 2)
+    kept.set('a', 3)
+    kept.set('c', 4)
+    assert.deepEqual([kept.get('a'), kept.get('b'), kept.get('c')], [3, undefined, 4])
+    kept.delete('a')
+    assert.equal(kept.get('a'), undefined)
+  })
+})
