@@ -21,6 +21,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'port-in-use': exitFailed,
   'restart-failed': exitFailed,
   'daemon-unreachable': exitUnreachable,
+  'daemon-silent': exitUnreachable,
   'daemon-foreign': exitUnreachable,
   'peer-forbidden': exitFailed,
   'host-forbidden': exitFailed,

@@ -19,7 +19,7 @@ export const findDaemon = async ({ home, userAgent, terminal }: Asker): Promise<
   return client
 }
 
-/** The same, or undefined when none runs. Throws `daemon-foreign`. */
+/** The same, or undefined when none runs. Throws `daemon-foreign` and `daemon-silent`. */
 export const findRunningDaemon = async (asker: Asker): Promise<Client | undefined> => {
   try {
     return await findDaemon(asker)

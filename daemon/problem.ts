@@ -12,6 +12,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'port-in-use': 409,
   'restart-failed': 500,
   'daemon-unreachable': 502,
+  'daemon-silent': 502,
   'daemon-foreign': 502,
   'peer-forbidden': 403,
   'host-forbidden': 403,

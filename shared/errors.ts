@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'restart-failed'
   // between a local client and the daemon
   | 'daemon-unreachable'
+  | 'daemon-silent'
   | 'daemon-foreign'
   | 'peer-forbidden'
   | 'host-forbidden'

@@ -22,13 +22,22 @@ export const portHolder = async (port: number): Promise<PortHolder | undefined> 
   return undefined
 }
 
-const holderInProc = async (port: number): Promise<PortHolder | undefined> => {
+/**
+ * Whether anybody listens on this TCP port, without a word to who does: on Linux only, elsewhere
+ * undefined. Never throws.
+ */
+export const isPortHeld = async (port: number): Promise<boolean | undefined> =>
+  process.platform === 'linux' ? (await inodesAt(port)).length > 0 : undefined
+
+const inodesAt = async (port: number): Promise<string[]> => {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
   )
-  const links = new Set(
-    tables.flatMap((table) => listeningInodes(table, port)).map((inode) => `socket:[${inode}]`),
-  )
+  return tables.flatMap((table) => listeningInodes(table, port))
+}
+
+const holderInProc = async (port: number): Promise<PortHolder | undefined> => {
+  const links = new Set((await inodesAt(port)).map((inode) => `socket:[${inode}]`))
   if (links.size === 0) return undefined
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { firstOfLsof, listeningInodes, portHolder } from '../../shared/port-holder.ts'
+import { firstOfLsof, isPortHeld, listeningInodes, portHolder } from '../../shared/port-holder.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const program = `
@@ -37,10 +37,13 @@ describe('who holds a port', () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
+    const tells = process.platform === 'linux'
     assert.equal((await portHolder(port))?.pid, process.pid)
+    assert.equal(await isPortHeld(port), tells ? true : undefined)
     server.close()
     await once(server, 'close')
     assert.equal(await portHolder(port), undefined)
+    assert.equal(await isPortHeld(port), tells ? false : undefined)
   })
 
   it('is read from what the system prints, and never more than name and pid', () => {
