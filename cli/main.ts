@@ -102,7 +102,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .action(run(async () => (await import('./daemon-stop.ts')).stopDaemon))
   daemon
     .command('restart')
-    .description('stop the daemon if it runs, and start it')
+    .description('start the daemon anew, also after an upgrade; no webhook is refused meanwhile')
     .action(run(async () => (await import('./daemon-restart.ts')).restartDaemon))
   daemon
     .command('reload')
@@ -117,6 +117,17 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .description('the last 50 lines of the log; with --json as they are')
     .option('-f, --follow', 'go on with new lines until interrupted')
     .action(run(async () => (await import('./daemon-logs.ts')).showLogs))
+  daemon
+    .command('install')
+    .description('start the daemon at login, and now; what starts it is written for you alone')
+    .option('--tray', 'the tray as well')
+    .addHelpText('after', installHelp)
+    .action(run(async () => (await import('./daemon-install.ts')).installDaemon))
+  daemon
+    .command('uninstall')
+    .description('no more at login; a daemon that systemd or launchd runs is stopped')
+    .option('--tray', 'the tray as well')
+    .action(run(async () => (await import('./daemon-uninstall.ts')).uninstallDaemon))
 
   const oauth = program
     .command('oauth')
@@ -290,6 +301,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   program
     .command('tray')
     .description('start the tray: icon, menu and desktop notifications')
+    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
     .action(run(async () => (await import('./tray.ts')).startTray))
   program
     .command('status')
@@ -324,6 +336,14 @@ To have it in every shell:
 Without the package bash-completion, in ~/.bashrc:
 
   eval "$(doorward completion bash)"`
+
+const installHelp = `
+Linux: a systemd user unit, or without systemd an entry of the desktop;
+macOS: a launch agent; Windows: a script in the Startup folder. systemd and
+launchd start it again when it fails; when that is of no use, they tell you.
+
+The agents get the PATH of the shell that you run this in. Secrets come from
+.env of the home folder. Run it again after an upgrade of Node or doorward.`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says

@@ -5,9 +5,15 @@ import type { Context } from './context.ts'
 import { exitFailed, exitInterrupted } from './exit-code.ts'
 
 /** Runs the tray as a process of its own until it ends; its exit code is ours. */
-export const startTray = async ({ home }: Context): Promise<void> => {
+export const startTray = async (
+  { home }: Context,
+  _args: string[],
+  { wait }: { readonly wait?: boolean },
+): Promise<void> => {
   const main = fileURLToPath(new URL('dist/tray/main.js', packageFolder))
-  const child = spawn(process.execPath, [main, '--home', home.root], { stdio: 'inherit' })
+  const child = spawn(process.execPath, [main, '--home', home.root, ...(wait ? ['--wait'] : [])], {
+    stdio: 'inherit',
+  })
   // Ctrl-C reaches the tray as well: it is of the same process group. We wait for its end.
   process.on('SIGINT', () => undefined)
   for (const name of ['SIGTERM', 'SIGHUP'] as const) process.on(name, () => child.kill(name))

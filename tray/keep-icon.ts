@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Row } from './menu.ts'
-import { type Face, type Icon, startIcon } from './systray.ts'
+import { type Place, programFolders, startIcon } from './start-icon.ts'
+import type { Face, Icon } from './systray.ts'
+import { type TrayProgram, trayProgramsFor } from './tray-program.ts'
 
 const backoffMs = [250, 1000, 4000, 15_000, 60_000]
 const steadyMs = 60_000
@@ -10,6 +12,8 @@ const steadyMs = 60_000
 export type KeptIcon = {
   readonly show: (face: Face) => void
   readonly stop: () => Promise<void>
+  /** The program that shows it; the same for its whole life. */
+  readonly program: TrayProgram
   /** Rejects when the icon cannot come back: the desktop or its library has gone. */
   readonly lost: Promise<never>
 }
@@ -23,8 +27,12 @@ export const keepIcon = async (
   first: Face,
   onClick: (row: Row) => void,
 ): Promise<KeptIcon> => {
+  const { env, platform, arch } = process
+  const programs = trayProgramsFor(platform, arch, env)
+  const folders = await programFolders(folder, env)
+  const started = await startIcon(programs, folders, first, onClick)
   let face = first
-  let icon: Icon | undefined = await startIcon(folder, face, onClick)
+  let icon: Icon | undefined = started.icon
   const stopping = new AbortController()
 
   const keep = async (): Promise<void> => {
@@ -38,13 +46,19 @@ export const keepIcon = async (
       deaths += 1
       await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       if (stopping.signal.aborted) return
-      icon = await startIcon(folder, face, onClick).catch((error: unknown) => {
-        if (error instanceof DoorwardError && error.code === 'tray-failed') return undefined
-        throw error
-      })
+      // Not by another program: where this one finds no desktop any more, the person has left it.
+      icon = await again(started.place)
       if (stopping.signal.aborted) await icon?.stop()
       // The face may have changed while it started.
       icon?.show(face)
+    }
+  }
+  const again = async ({ program, folder: place }: Place): Promise<Icon | undefined> => {
+    try {
+      return (await startIcon([program], [place], face, onClick)).icon
+    } catch (error) {
+      if (error instanceof DoorwardError && error.code === 'tray-failed') return undefined
+      throw error
     }
   }
   const lost = keep().then(() => new Promise<never>(() => undefined))
@@ -59,6 +73,7 @@ export const keepIcon = async (
       stopping.abort()
       await icon?.stop()
     },
+    program: started.place.program,
     lost,
   }
 }

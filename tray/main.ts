@@ -6,9 +6,13 @@ import { homeAt, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
 import { runTray } from './tray.ts'
 
-/** Starts the tray of one home: `node dist/tray/main.js [--home DIR]`. */
+/** How long a panel may take to come at the start of a session (contract section 10). */
+const hostWaitMs = 15_000
+
+/** Starts the tray of one home: `node dist/tray/main.js [--home DIR] [--wait]`. */
 const main = async (): Promise<number> => {
-  const home = homeAt(homeOption())
+  const options = optionsGiven()
+  const home = homeAt(options.home)
   await prepareHome(home)
   // A private folder to stand in: no file of the folder it was started in can be run by mistake.
   const folder = join(home.run, 'tray')
@@ -16,18 +20,18 @@ const main = async (): Promise<number> => {
   process.chdir(folder)
   const unlock = await lockHome(home, 'tray')
   try {
-    await runTray(home, folder)
+    await runTray(home, folder, options.wait ? Infinity : hostWaitMs)
   } finally {
     await unlock()
   }
   return 0
 }
 
-const homeOption = (): string | undefined => {
+const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => {
   try {
-    return parseArgs({ options: { home: { type: 'string' } } }).values.home
+    return parseArgs({ options: { home: { type: 'string' }, wait: { type: 'boolean' } } }).values
   } catch {
-    throw new DoorwardError('usage', 'the tray takes only --home DIR')
+    throw new DoorwardError('usage', 'the tray takes only --home DIR and --wait')
   }
 }
 

@@ -1,14 +1,32 @@
-import type { EventRecord } from '../shared/api.ts'
+import type { EventRecord, Status } from '../shared/api.ts'
 import { type Crowd, type Step, join, noCrowd, release } from './coalesce.ts'
 import { type Note, keyOf, noteOf } from './note.ts'
+import { nothingTold, notesOfStatus } from './state-notes.ts'
 
 const remembered = 500
 
-/** Passes on the notes of events: each final state once, more than 3 in 10 s as one. */
-export const noteOnce = (
-  show: (note: Note) => void,
-): { readonly event: (event: EventRecord) => void; readonly stop: () => void } => {
+export type Notes = {
+  /** Something happened: shown once per final state, also when it comes twice. */
+  readonly event: (event: EventRecord) => void
+  /** The daemon stands so: what is new in that is shown. */
+  readonly status: (status: Status) => void
+  /** Shown unless notifications are off. */
+  readonly tell: (note: Note) => void
+  readonly stop: () => void
+}
+
+export type NotesParts = {
+  readonly show: (note: Note) => void
+  /** While it answers false, only events that are for the desktop by their targets are shown. */
+  readonly isOn: () => boolean
+  /** True while a login to this provider is told in answer to a click. */
+  readonly tellsLogin?: (provider: string) => boolean
+}
+
+/** Passes on the notes of what the daemon says, more than 3 in 10 s as one. */
+export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): Notes => {
   const seen = new Set<string>()
+  let told = nothingTold
   let crowd: Crowd = noCrowd
   let timer: NodeJS.Timeout | undefined
 
@@ -18,19 +36,28 @@ export const noteOnce = (
     if (step.releaseAt === undefined || timer) return
     timer = setTimeout(() => {
       timer = undefined
-      take(release(crowd, Date.now()))
-    }, step.releaseAt - Date.now())
+      take(release(crowd, performance.now()))
+    }, step.releaseAt - performance.now())
+  }
+  const tell = (note: Note): void => {
+    if (isOn()) take(join(crowd, note, performance.now()))
   }
 
   return {
     event: (event) => {
-      const note = noteOf(event)
+      const note = noteOf(event, isOn())
       const key = keyOf(event)
       if (!note || seen.has(key)) return
       seen.add(key)
       if (seen.size > remembered) for (const oldest of [...seen].slice(0, 1)) seen.delete(oldest)
-      take(join(crowd, note, Date.now()))
+      take(join(crowd, note, performance.now()))
     },
+    status: (status) => {
+      const news = notesOfStatus(status, told, tellsLogin)
+      ;({ told } = news)
+      news.notes.forEach(tell)
+    },
+    tell,
     stop: () => clearTimeout(timer),
   }
 }

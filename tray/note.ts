@@ -1,5 +1,6 @@
 import type { EventDetail, EventRecord } from '../shared/api.ts'
 import { labelOf, plainText } from './label.ts'
+import type { Action } from './action.ts'
 import { nameOfEvent, reasonOf } from './view.ts'
 
 /** One desktop notification, still plain text. */
@@ -8,26 +9,41 @@ export type Note = {
   readonly body: string
   /** It tells of a failure and gets the icon of one. */
   readonly failure?: true
+  /** It tells how a run ended. */
+  readonly isRun?: true
+  /** A later note with the same key takes the place of this one. */
+  readonly key?: string
+  /** Where the desktop has them; a click on the note itself presses the first. */
+  readonly buttons?: readonly NoteButton[]
 }
 
+export type NoteButton = { readonly label: string; readonly action: Action }
+
 /**
- * The note for an event that has reached a final state, or undefined when it is not to be shown:
- * the answer if one of its targets is `notify:desktop` and got it, the reason if it failed.
+ * The note for an event that has reached a final state, or undefined when it is not to be shown: the
+ * answer if it is done, the reason if it failed. With notifications off only of events that have
+ * `notify:desktop` among their targets, and the answer only if that target got it.
  */
-export const noteOf = (event: EventRecord): Note | undefined => {
+export const noteOf = (event: EventRecord, isOn: boolean): Note | undefined => {
+  if (event.kind !== 'webhook') return undefined
+  const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
+  const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
+  const answer = isAnswered ? (event.resultPreview ?? '') : ''
   const name = nameOfEvent(event)
-  const answered = event.targets.some(
-    ({ target, state }) => target === 'notify:desktop' && state === 'done',
-  )
-  const answer = answered ? (event.resultPreview ?? '') : ''
-  if (event.state === 'failed' || event.state === 'dropped')
+  const key = `event ${event.id}`
+  if (event.state === 'failed' || event.state === 'dropped') {
+    if (!isOn && !onDesktop) return undefined
     return {
       title: titleOf(`${name}: ${event.state}`),
       body: bodyOf([reasonOf(event), answer].filter(Boolean).join('\n')),
       failure: true,
+      isRun: true,
+      key,
+      buttons: [open(event), ...retry(event)],
     }
-  if (event.state !== 'done' || !answered) return undefined
-  return { title: titleOf(name), body: bodyOf(answer) }
+  }
+  if (event.state !== 'done' || !isAnswered) return undefined
+  return { title: titleOf(name), body: bodyOf(answer), isRun: true, key, buttons: [open(event)] }
 }
 
 /** The note for an event that was clicked: its result while there is one, else how it stands. */
@@ -38,8 +54,21 @@ export const resultNoteOf = (event: EventDetail): Note => {
     title: titleOf(`${nameOfEvent(event)}: ${event.state}`),
     body: bodyOf([failed ? reasonOf(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
+    key: `event ${event.id}`,
+    buttons: [open(event), ...retry(event)],
   }
 }
+
+const open = ({ id }: EventRecord): NoteButton => ({
+  label: 'Open',
+  action: { do: 'show-event', id },
+})
+
+/** For what failed after it was accepted: the rest was not kept. A daemon that stops runs nothing again. */
+const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
+  state === 'failed' && (stage === 'agent' || stage === 'deliver')
+    ? [{ label: 'Retry', action: { do: 'retry-event', id } }]
+    : []
 
 /** A title of one line. It begins with our name, so it can never be taken for an option. */
 export const titleOf = (text: string): string => labelOf(`Doorward · ${text}`)

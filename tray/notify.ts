@@ -1,127 +1,168 @@
-import { createRequire } from 'node:module'
-import { plainText } from './label.ts'
 import type { Note } from './note.ts'
+import { type Backend, NotifyFailure, type NotifyFailureKind } from './notify-backend.ts'
+import type { Action } from './action.ts'
 
 /*
- * The one file that knows node-notifier. On Linux it runs notify-send, which has habits of its own: a
- * text that begins with `-` is taken for an option, `<` and `&` in a body are markup, and while the
- * notification service hangs it never returns.
+ * Takes notes to the desktop, few at a time. A service that is away or hangs holds up nothing else: the
+ * newest notes wait for it a while, and it is tried again ever more rarely.
  */
-
-type Options = Readonly<Record<string, string | number | boolean>>
-type Backend = {
-  readonly notify: (options: Options, callback: (error: unknown) => void) => unknown
-}
 
 export type Notifier = {
   readonly show: (note: Note) => void
-  /** Resolves when nothing is on its way any more; a hung service does not hold it up. */
-  readonly idle: () => Promise<void>
+  /** In a few words, why notes do not appear just now. */
+  readonly trouble: () => string | undefined
+  /** Takes away what has buttons, and ends; a hung service does not hold it up. */
+  readonly stop: () => Promise<void>
 }
 
-const maxInFlight = 2
-const maxWaiting = 10
-const answerLimitMs = 10_000
+export type NotifierParts = {
+  readonly backend: Backend
+  /** The picture for a note, by its absolute path. */
+  readonly iconFor: (note: Note) => string
+  /** What the pressed button of a note asks for. */
+  readonly onAction: (action: Action) => void
+  /** Notes do not appear, with why and what mends it, or, without a reason, they do again. */
+  readonly onTrouble: (reason?: string) => void
+}
 
-/**
- * A notifier that shows notes with the icon file for each, at most 2 at a time. `onTrouble` hears, once each,
- * that there is no notification service or that it hangs; the notes are then lost and nothing else.
- */
+export type NotifyLimits = {
+  readonly inFlight: number
+  readonly waiting: number
+  /** Older ones are no news any more. */
+  readonly waitingMs: number
+  readonly answerMs: number
+  readonly tryAgainMs: readonly number[]
+  readonly stopMs: number
+}
+
+const usualLimits: NotifyLimits = {
+  inFlight: 2,
+  waiting: 10,
+  waitingMs: 10 * 60_000,
+  answerMs: 10_000,
+  tryAgainMs: [5000, 15_000, 60_000],
+  stopMs: 1000,
+}
+
+const shownMs = 15_000
+/** A person has to come to a decision. */
+const failureShownMs = 60_000
+
+type Waiting = { readonly note: Note; readonly since: number }
+
+/** A notifier that shows notes by this backend. */
 export const desktopNotifier = (
-  iconFor: (note: Note) => string,
-  onTrouble: (reason: string) => void,
+  { backend, iconFor, onAction, onTrouble }: NotifierParts,
+  limits: NotifyLimits = usualLimits,
 ): Notifier => {
-  let backend: Backend | undefined
-  const waiting: Note[] = []
+  const stopping = new AbortController()
   const inFlight = new Set<Promise<void>>()
-  const told = new Set<string>()
-  const tell = (reason: string): void => {
-    if (told.has(reason)) return
-    told.add(reason)
-    onTrouble(reason)
+  let waiting: Waiting[] = []
+  let failures = 0
+  let trouble: NotifyFailureKind | undefined
+  let timer: NodeJS.Timeout | undefined
+  /** Something came that makes another try worth while, and one was still under way. */
+  let hasNews = false
+
+  const become = (next: NotifyFailureKind | undefined): void => {
+    if (trouble === next) return
+    trouble = next
+    onTrouble(next && reasons[next].long)
   }
 
-  const send = async (note: Note): Promise<void> => {
-    const late = setTimeout(
-      () => tell('the notification service does not answer'),
-      answerLimitMs,
-    ).unref()
+  const send = async (one: Waiting): Promise<void> => {
+    const { note } = one
+    const buttons = note.buttons ?? []
+    const late = AbortSignal.timeout(limits.answerMs)
+    const notice = {
+      title: note.title,
+      body: note.body,
+      icon: iconFor(note),
+      buttons: buttons.map(({ label }) => label),
+      shownMs: note.failure ? failureShownMs : shownMs,
+      key: note.key,
+    }
+    const onPressed = (index: number) => {
+      const action = buttons[index]?.action
+      if (action && !stopping.signal.aborted) onAction(action)
+    }
     try {
-      // A stuck notify-send keeps its place: two of them are enough.
-      backend ??= loadBackend()
-      await call(backend, optionsOf(note, iconFor(note), process.platform))
-      told.clear()
-    } catch {
-      tell('notifications cannot be shown: on Debian and Ubuntu, sudo apt install libnotify-bin')
-    } finally {
-      clearTimeout(late)
+      await backend.show(notice, onPressed, AbortSignal.any([late, stopping.signal]))
+      failures = 0
+      become(undefined)
+    } catch (error) {
+      if (stopping.signal.aborted) return
+      wait([one, ...waiting])
+      become(error instanceof NotifyFailure ? error.kind : 'refused')
+      const pause = limits.tryAgainMs[Math.min(failures, limits.tryAgainMs.length - 1)]
+      failures += 1
+      clearTimeout(timer)
+      timer = setTimeout(pump, pause)
     }
   }
 
+  /** Keeps the newest, and of those with one key the last. */
+  const wait = (notes: readonly Waiting[]): void => {
+    const isReplaced = ({ note }: Waiting, index: number) =>
+      note.key !== undefined && notes.slice(index + 1).some((later) => later.note.key === note.key)
+    waiting = notes.filter((one, index) => !isReplaced(one, index)).slice(-limits.waiting)
+  }
+
   const pump = (): void => {
-    while (inFlight.size < maxInFlight && waiting.length > 0) {
-      const note = waiting.shift()
-      if (!note) return
-      const sending = send(note).finally(() => {
+    hasNews = false
+    const now = performance.now()
+    waiting = waiting.filter(({ since }) => now - since < limits.waitingMs)
+    // In trouble a single one tries the way.
+    while (!stopping.signal.aborted && inFlight.size < (trouble ? 1 : limits.inFlight)) {
+      const one = waiting.shift()
+      if (!one) return
+      const sending = send(one).finally(() => {
         inFlight.delete(sending)
-        pump()
+        if (!trouble || hasNews) pump()
       })
       inFlight.add(sending)
     }
   }
 
+  backend.onReturn?.(() => {
+    const isUnderWay = inFlight.size > 0
+    pump()
+    hasNews = isUnderWay
+  })
+
   return {
     show: (note) => {
-      waiting.push(note)
-      if (waiting.length > maxWaiting) waiting.shift()
+      wait([...waiting, { note, since: performance.now() }])
       pump()
+      hasNews = waiting.length > 0
     },
-    idle: async () => {
-      const limit = new Promise<void>((resolve) => setTimeout(resolve, 1000).unref())
-      await Promise.race([limit, Promise.all(inFlight)])
+    trouble: () => trouble && reasons[trouble].short,
+    stop: async () => {
+      stopping.abort()
+      clearTimeout(timer)
+      const limit = new Promise<void>((resolve) => setTimeout(resolve, limits.stopMs).unref())
+      await Promise.race([limit, Promise.all([backend.stop(), ...inFlight])])
     },
   }
 }
 
-/** What node-notifier is given for a note: nothing in it can become an option or markup. */
-export const optionsOf = (note: Note, icon: string, platform: NodeJS.Platform): Options => {
-  const linux = platform !== 'darwin' && platform !== 'win32'
-  const message = plainText(note.body) || ' '
-  return {
-    title: notAnOption(linux ? lookAlikes(plainText(note.title)) : plainText(note.title)),
-    message: notAnOption(linux ? escapeMarkup(message) : message),
-    icon,
-    // Only notify-send has it; the others would take it for something else.
-    ...(linux ? { 'app-name': 'Doorward', timeout: 15 } : {}),
-  }
+const noWay = {
+  short: 'no notification service',
+  long: 'notifications cannot be shown: there is neither a session bus nor notify-send (on Debian and Ubuntu: sudo apt install libnotify-bin)',
 }
-
-const notAnOption = (text: string): string => (text.startsWith('-') ? ` ${text}` : text)
-
-const escapeMarkup = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-
-/** By the specification a title is plain text, but some services read markup in it all the same. */
-const lookAlikes = (text: string): string =>
-  text.replaceAll('&', '＆').replaceAll('<', '‹').replaceAll('>', '›')
-
-/** Loaded at the first note; on Linux only the part that runs notify-send. */
-const loadBackend = (): Backend => {
-  const require = createRequire(import.meta.url)
-  if (process.platform === 'darwin' || process.platform === 'win32')
-    return require('node-notifier') as Backend
-  const NotifySend = require('node-notifier/notifiers/notifysend') as new (options: {
-    suppressOsdCheck: boolean
-  }) => Backend
-  // The check would remember for ever that notify-send is missing.
-  return new NotifySend({ suppressOsdCheck: true })
-}
-
-const call = async (backend: Backend, options: Options): Promise<void> => {
-  await new Promise<void>((resolve, reject) => {
-    backend.notify(options, (error) => {
-      if (error) reject(new Error('the notification was refused'))
-      else resolve()
-    })
-  })
+const reasons: Readonly<Record<NotifyFailureKind, { short: string; long: string }>> = {
+  unsuited: noWay,
+  'no-program': noWay,
+  'no-service': {
+    short: 'no notification service',
+    long: 'notifications cannot be shown: this desktop runs no notification service',
+  },
+  refused: {
+    short: 'notifications are refused',
+    long: 'notifications cannot be shown: the notification service of this desktop refuses them',
+  },
+  silent: {
+    short: 'the notification service hangs',
+    long: 'notifications cannot be shown: the notification service of this desktop does not answer',
+  },
 }

@@ -2,13 +2,11 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import type { Interface } from 'node:readline'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { escapeLabel } from './label.ts'
 import type { Row } from './menu.ts'
-import { stageBinary } from './stage-binary.ts'
 import { trayErrorOf } from './tray-error.ts'
 import { withoutGl } from './without-gl.ts'
 
@@ -30,7 +28,13 @@ type Item = {
   readonly __id?: number
 }
 
-type SystrayMenu = { icon: string; title: string; tooltip: string; items: Item[] }
+type SystrayMenu = {
+  icon: string
+  readonly title: string
+  readonly tooltip: string
+  readonly isTemplateIcon: boolean
+  readonly items: Item[]
+}
 
 type Systray = {
   readonly process: ChildProcess | null
@@ -46,18 +50,6 @@ type Systray = {
 
 type SystrayModule = { default: new (conf: { menu: SystrayMenu; copyDir: string }) => Systray }
 
-const binaries: Partial<Record<NodeJS.Platform, readonly [name: string, sha256: string]>> = {
-  linux: ['tray_linux_release', 'f61eee19036c0af93e2bb0e5b9fff0bd413469aff5ea1261b8fcfe9e2c027c04'],
-  darwin: [
-    'tray_darwin_release',
-    'b406fe6d13d1ba66f901a07267ecfcf1b615e9c8b3410287be576706bd737791',
-  ],
-  win32: [
-    'tray_windows_release.exe',
-    'ae61c63ece1392fc64abbfbd40de782f5b2a7b7d83e93f8b640a20395ae6e8a0',
-  ],
-}
-const systrayVersion = '2.1.4'
 const readyTimeoutMs = 10_000
 const stopTimeoutMs = 1500
 
@@ -79,27 +71,21 @@ export type Icon = {
 }
 
 /**
- * Starts the tray program from a private copy in `folder` and shows the face.
- * Throws `tray-library-missing`, `tray-no-display` or `tray-failed`.
+ * Starts the tray program that lies in `copyDir` and shows the face. Throws the errors of
+ * `trayErrorOf`.
  */
-export const startIcon = async (
-  folder: string,
+export const startSystray = async (
+  copyDir: string,
   face: Face,
   onClick: (row: Row) => void,
 ): Promise<Icon> => {
   const require = createRequire(import.meta.url)
-  const [name, sha256] = binaries[process.platform] ?? []
-  if (!name || !sha256)
-    throw new DoorwardError('tray-failed', `there is no tray program for ${process.platform}`)
-  const source = join(dirname(require.resolve('systray2')), 'traybin', name)
-  await stageBinary({ path: source, sha256 }, join(folder, systrayVersion), name)
-
   // A CommonJS module with `exports.default`: an ESM import would wrap it once more.
   const { default: SysTray } = require('systray2') as SystrayModule
   let rows = face.rows
   const items = face.rows.map(itemOf)
   let { icon, tooltip } = face
-  const systray = new SysTray({ menu: menuOf({ icon, tooltip }, items), copyDir: folder })
+  const systray = new SysTray({ menu: menuOf({ icon, tooltip }, items), copyDir })
   const { child, ended } = await settled(systray)
 
   // Its own listener would throw on a line that is not JSON.
@@ -136,6 +122,7 @@ const menuOf = (face: { icon: string; tooltip: string }, items: Item[]): Systray
   icon: face.icon,
   title: '',
   tooltip: face.tooltip,
+  isTemplateIcon: process.platform === 'darwin',
   items,
 })
 

@@ -1,15 +1,18 @@
 import { fileURLToPath } from 'node:url'
-import type { EventRecord } from '../shared/api.ts'
-import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
 import { createClicks } from './clicks.ts'
-import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
+import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
+import { desktopBackend } from './desktop-backend.ts'
+import { hasCrashed } from './has-crashed.ts'
+import { watchHost } from './host.ts'
+import { iconFile } from './icon-file.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
 import { desktopNotifier } from './notify.ts'
 import { startDaemon } from './start-daemon.ts'
+import { crashNote, startFailureNote } from './state-notes.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
 import { iconOf } from './view.ts'
@@ -20,19 +23,23 @@ import { iconOf } from './view.ts'
  */
 
 /**
- * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program.
- * Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
+ * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program;
+ * `hostWaitMs` is how long a panel for the icon may take to come. Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
  */
-export const runTray = async (home: Home, folder: string): Promise<void> => {
+export const runTray = async (home: Home, folder: string, hostWaitMs: number): Promise<void> => {
   const stopping = new AbortController()
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const notifier = desktopNotifier(
-    ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
-    say,
-  )
-  const notes = noteOnce(notifier.show)
+  const notifier = desktopNotifier({
+    backend: desktopBackend(),
+    iconFor: ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
+    onAction: (action) => clicks.click(action),
+    onTrouble: (reason) => {
+      if (reason) say(reason)
+      redraw()
+    },
+  })
 
   // Without an icon there is nothing to draw again.
   let redraw = (): void => undefined
@@ -44,27 +51,59 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
     say,
     signal: stopping.signal,
   })
+  const notes = noteOnce({
+    show: notifier.show,
+    isOn: () => clicks.own().notifications,
+    tellsLogin: clicks.tellsLogin,
+  })
   let daemon = unknownDaemon
+  let isFollowed = false
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
     const now = Date.now()
     const utcOffset = -new Date(now).getTimezoneOffset()
-    const view = { daemon: daemon.view, now, utcOffset, own: clicks.own() }
-    shown = steadyIcon(shown, iconOf(view), now)
+    const notice = notifier.trouble()
+    const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
+    const view = { daemon: daemon.view, now, utcOffset, own }
+    const steady = performance.now()
+    shown = steadyIcon(shown, iconOf(view), steady)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
-    const icon = assetOf(`${shown.name}@2x.png`)
-    return { rows: menu(view), icon, tooltip: `Doorward: ${statusLine(view)}` }
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - steady)
+    return {
+      rows: menu(view),
+      icon: iconFile(shown.name),
+      tooltip: `Doorward: ${statusLine(view)}`,
+    }
   }
   const icon = await keepIcon(folder, face(), ({ action }) => {
     if (action) clicks.click(action)
   })
   redraw = () => icon.show(face())
   redraw()
+  const hosting = watchHost({
+    env: process.env,
+    program: icon.program,
+    waitMs: hostWaitMs,
+    onWaiting: () => say('waits for a panel that shows tray icons'),
+    signal: stopping.signal,
+  })
   const become = (next: typeof daemon) => {
     daemon = next
     redraw()
+  }
+
+  const tellOfCrash = async () => {
+    if (!(await hasCrashed(home)) || !isFollowed) return
+    isFollowed = false
+    notes.tell(crashNote)
+  }
+  const startFailedWith = (why: string) => {
+    const next = startFailed(daemon, why)
+    // Once it has answered it is not the start that failed.
+    if (next === daemon) return
+    become(next)
+    notes.tell(startFailureNote(why))
   }
 
   // Only now: what it loads to check answers takes as long as all that the icon needs.
@@ -72,37 +111,33 @@ export const runTray = async (home: Home, folder: string): Promise<void> => {
   const following = follow(
     home,
     {
-      onStatus: (status) => become(answered(status, Date.now())),
-      onEvent: (event) => {
-        if (clicks.own().notifications || isForDesktop(event)) notes.event(event)
+      onStatus: (status) => {
+        isFollowed = true
+        notes.status(status)
+        become(answered(status, momentNow()))
       },
-      onLost: (error) => {
+      onEvent: notes.event,
+      onLost: (loss) => {
+        if (isFollowed && !loss.runs) void tellOfCrash()
         // Only at the start: a daemon that was stopped later was stopped on purpose.
-        if (daemon !== unknownDaemon || !isAbsent(error))
-          return become(failed(daemon, error, Date.now()))
-        become(starting(Date.now()))
-        try {
-          startDaemon(home, (why) => become(startFailed(daemon, why)))
-        } catch (error) {
-          become(startFailed(daemon, nameOf(error)))
-        }
+        if (daemon !== unknownDaemon || loss.runs) return become(failed(daemon, loss, momentNow()))
+        become(starting(momentNow()))
+        const isWanted = () => !stopping.signal.aborted && daemon.lastSeen === undefined
+        startDaemon(home, startFailedWith, isWanted)
       },
     },
     stopping.signal,
   )
 
   try {
-    await Promise.race([icon.lost, following])
+    await Promise.race([icon.lost, hosting, following])
   } finally {
     quit()
     clearTimeout(timer)
     notes.stop()
-    await Promise.all([icon.stop(), following, notifier.idle()])
+    await Promise.all([icon.stop(), following, notifier.stop()])
   }
 }
-
-const isForDesktop = ({ targets }: EventRecord): boolean =>
-  targets.some(({ target }) => target === 'notify:desktop')
 
 const assetOf = (name: string): string =>
   fileURLToPath(new URL(`assets/icons/${name}`, packageFolder))

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { open } from 'node:fs/promises'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
+import { temporaryHome } from '../support/temporary.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 import {
   hasTerminal,
@@ -77,6 +78,31 @@ describe('cli: streams', () => {
     await stopStarted(home)
     assert.equal(code, 130)
     assert.doesNotMatch(stdout, /before/)
+  })
+
+  it('follows over a restart that hands the events over, and says so once', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await temporaryHome({ webhooks })
+    await run(['daemon', 'start'], { home })
+    const send = async (text: string) =>
+      run(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: JSON.stringify({ text }) })
+    await send('before')
+    const child = start(['events', '--follow'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stderr', /following/)
+    const again = untilSaid(child, 'stderr', /the daemon was restarted/)
+    await run(['daemon', 'restart'], { home })
+    await again
+    const last = untilSaid(child, 'stdout', /✓ done .*after$/m)
+    await send('after')
+    await last
+    child.kill('SIGINT')
+    const { stdout, stderr } = await ended
+    await stopStarted(home)
+    assert.equal(stderr.match(/the daemon/g)?.length, 1, stderr)
+    assert.doesNotMatch(stdout, /before/)
+    const lines = stdout.trimEnd().split('\n')
+    assert.equal(new Set(lines).size, lines.length, stdout)
   })
 
   it('goes on after another daemon took over, without losing or repeating a change', async () => {

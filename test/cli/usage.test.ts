@@ -49,6 +49,8 @@ describe('cli: usage', () => {
       'events open',
       'events retry',
       'daemon',
+      'daemon install',
+      'daemon uninstall',
       'doctor',
       'config',
       'status',

@@ -49,6 +49,8 @@ describeOnLinux('the tray beside the real daemon', () => {
     let daemon: RunningDaemon = await startDaemon({ home })
     tray = startTray(home, desktop.env)
     await untilStatus('Ready · 2 webhooks')
+    await desktop.click('✓ Notifications')
+    await desktop.untilMenu((rows) => rows.some(({ label }) => label === '\u2003 Notifications'))
     await post(daemon.url, '/not-shown', 'nobody')
     await post(daemon.url, '/shown', 'alice & bob')
     assert.deepEqual(await desktop.untilNotes(1), [

@@ -7,6 +7,7 @@ import {
   type Desktop,
   type ShownRow,
   describeOnLinux,
+  describeWithBothPrograms,
   labelsOf,
   startDesktop,
 } from '../support/desktop.ts'
@@ -21,7 +22,7 @@ const answer = (id: string, text: string) =>
     targets: [{ target: 'notify:desktop', state: 'done', attempts: 1 }],
   })
 
-describeOnLinux('the tray on a desktop', () => {
+describeWithBothPrograms('the tray on a desktop', (program) => {
   let desktop: Desktop
   let home: Home
   let trays: RunningTray[]
@@ -36,7 +37,7 @@ describeOnLinux('the tray on a desktop', () => {
 
   beforeEach(async () => {
     trays = []
-    desktop = await startDesktop()
+    desktop = await startDesktop({ display: program === 'packaged' })
     home = await temporaryHome()
   })
   afterEach(async () => {
@@ -70,12 +71,12 @@ describeOnLinux('the tray on a desktop', () => {
     assert.equal(recent[0]?.enabled, true)
     assert.equal(recent[9]?.enabled, false)
 
-    const idle = await desktop.untilIcon()
+    await desktop.untilPicture('idle')
     daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
     daemon.send({})
     const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
     assert.deepEqual([needy[0]?.enabled, needy[1]?.enabled], [false, true])
-    assert.notEqual(await desktop.untilIcon(idle), idle)
+    await desktop.untilPicture('needs-you')
   })
 
   it('makes the answer of an agent a notification, once and as plain text', async () => {
@@ -95,7 +96,7 @@ describeOnLinux('the tray on a desktop', () => {
         {
           app: 'Doorward',
           title: 'Doorward · /github',
-          body: ' --help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
+          body: '--help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
         },
         {
           app: 'Doorward',
@@ -136,7 +137,7 @@ describeOnLinux('the tray on a desktop', () => {
     const daemon = await startFakeDaemon(home, statusWith())
     start()
     await untilStatus('Ready')
-    const ready = await desktop.untilIcon()
+    await desktop.untilPicture('idle')
     const died = performance.now()
     await daemon.die()
     await untilStatus('Daemon not running · last seen ')
@@ -144,7 +145,7 @@ describeOnLinux('the tray on a desktop', () => {
     await desktop.untilMenu((rows) =>
       rows.some(({ label, enabled }) => label === 'Start daemon' && enabled),
     )
-    assert.notEqual(await desktop.untilIcon(ready), ready)
+    await desktop.untilPicture('unreachable')
 
     const returned = performance.now()
     const next = await startFakeDaemon(home, statusWith())
@@ -178,6 +179,15 @@ describeOnLinux('the tray on a desktop', () => {
     assert.deepEqual(daemon.posts, [])
   })
 
+  it('ends although the program of its icon hangs', async () => {
+    await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    process.kill(await desktop.iconProcess(), 'SIGSTOP')
+    tray.process.kill('SIGTERM')
+    assert.equal(await tray.ended, 0)
+  })
+
   it('asks the daemon to stop by a click on Stop daemon and quit', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
@@ -209,8 +219,8 @@ describeOnLinux('the tray on a desktop', () => {
     await untilStatus('Ready')
   })
 
-  it('says what is missing without a display', async () => {
-    const { DISPLAY: _, ...env } = desktop.env
+  it('says what is missing without a display and without a session bus', async () => {
+    const { DISPLAY: _, DBUS_SESSION_BUS_ADDRESS: _bus, ...env } = desktop.env
     const tray = start(env)
     assert.equal(await tray.ended, 1)
     assert.match(tray.stderr(), /finds no desktop/)
@@ -236,11 +246,13 @@ describeOnLinux('the tray on a desktop', () => {
     await untilStatus('Ready')
     await first.stop()
 
-    const staged = join(home.run, 'tray', '2.1.4', 'tray_linux_release')
-    await truncate(staged, 1000)
+    const folder = join(home.run, 'tray', ...(program === 'own' ? ['own'] : []))
+    const staged = join(folder, '2.1.4', 'tray_linux_release')
+    const whole = await readFile(staged)
+    await truncate(staged, 10)
     start(desktop.env, planted)
     await untilStatus('Ready')
-    assert.ok((await readFile(staged)).length > 1_000_000)
+    assert.deepEqual(await readFile(staged), whole)
     await assert.rejects(readFile(proof), { code: 'ENOENT' })
   })
 
@@ -248,7 +260,7 @@ describeOnLinux('the tray on a desktop', () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
-    desktop.hangNotes()
+    desktop.notifications.hang()
     for (const id of ['1', '2', '3', '4', '5']) daemon.send(answer(id, id))
     daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
     daemon.send({})

@@ -1,11 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
+import { iconFile } from '../../tray/icon-file.ts'
+import { pixmapOf } from '../../tray/sni/pixmap.ts'
+import type { IconName } from '../../tray/view.ts'
 import { cleanEnvironment } from './daemon.ts'
+import { type NotificationService, type Shown, playNotifications } from './notification-service.ts'
+import { end, firstLine, startBus } from './session-bus.ts'
 import { temporaryFolder } from './temporary.ts'
 
 /*
@@ -35,18 +40,26 @@ export type Desktop = {
   readonly iconProcess: () => Promise<number>
   /** The name of the icon picture, which changes with the picture; waits until it is another one. */
   readonly untilIcon: (isNot?: string) => Promise<string>
+  /** Waits until the icon is the picture of this state. */
+  readonly untilPicture: (name: IconName) => Promise<void>
   /** Waits until the visible rows of the menu fulfil this, and answers them. */
   readonly untilMenu: (is: (rows: readonly ShownRow[]) => boolean) => Promise<readonly ShownRow[]>
   /** Clicks the visible, enabled row with this path of label beginnings. */
   readonly click: (...path: string[]) => Promise<void>
   /** Waits until this many notifications came, and answers all. */
   readonly untilNotes: (count: number) => Promise<readonly ShownNote[]>
-  /** From now on the notification service takes calls and never answers them. */
-  readonly hangNotes: () => void
+  /** The same, with all that came of each. */
+  readonly untilShown: (count: number, limitMs?: number) => Promise<readonly Shown[]>
+  /** The notification service, to have it do something. */
+  readonly notifications: NotificationService
   /** How many icons were registered so far. */
   readonly registrations: () => number
-  /** Ends the display alone, as when a person logs out. */
+  /** Ends the display alone, or without one the bus, as when a person logs out. */
   readonly endDisplay: () => Promise<void>
+  /** Ends the bus alone. */
+  readonly endBus: () => Promise<void>
+  /** The panel goes, or comes and takes what is registered with it from now on. */
+  readonly setPanel: (panel: Panel) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -55,7 +68,24 @@ export const describeOnLinux = (title: string, tests: () => void): void => {
   if (process.platform === 'linux') describe(title, tests)
 }
 
-export type DesktopOptions = { readonly notifications?: boolean }
+/** `watcher-only` keeps the list of icons and has nobody who shows them. */
+export type Panel = 'there' | 'absent' | 'watcher-only'
+
+export type DesktopOptions = {
+  readonly notifications?: boolean
+  /** Without a display the tray uses a program of its own for the icon. */
+  readonly display?: boolean
+  readonly panel?: Panel
+}
+
+/** The same tests with systray2's program under a display, and with our own without one. */
+export const describeWithBothPrograms = (
+  title: string,
+  tests: (program: 'packaged' | 'own') => void,
+): void => {
+  describeOnLinux(`${title} (packaged program)`, () => tests('packaged'))
+  describeOnLinux(`${title} (own program)`, () => tests('own'))
+}
 
 /** Starts one. Throws with the command that installs what is missing on this machine. */
 export const startDesktop = async (options: DesktopOptions = {}): Promise<Desktop> => {
@@ -63,13 +93,13 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
   const folder = await temporaryFolder()
   const children: ChildProcess[] = []
   try {
-    const display = await startDisplay(children)
+    const display = options.display === false ? undefined : await startDisplay(children)
     const address = await startBus(folder, children)
     const runtime = join(folder, 'runtime')
     await mkdir(runtime, { mode: 0o700 })
     const env = cleanEnvironment({
       HOME: folder,
-      DISPLAY: display,
+      ...(display ? { DISPLAY: display } : {}),
       DBUS_SESSION_BUS_ADDRESS: address,
       XDG_RUNTIME_DIR: runtime,
       GTK_A11Y: 'none',
@@ -84,6 +114,10 @@ export const startDesktop = async (options: DesktopOptions = {}): Promise<Deskto
       endDisplay: async () => {
         const [display] = children
         if (display) await end(display)
+      },
+      endBus: async () => {
+        const daemon = children.at(-1)
+        if (daemon) await end(daemon)
       },
       stop: async () => {
         bus.disconnect()
@@ -119,59 +153,23 @@ const foldersIn = (folder: string): string[] =>
     .map((name) => join(folder, name))
 
 const startDisplay = async (children: ChildProcess[]): Promise<string> => {
-  const args = ['-displayfd', '3', '-screen', '0', '640x480x24', '-nolisten', 'tcp']
+  const args = '-displayfd 3 -screen 0 640x480x24 -nolisten tcp -noreset'.split(' ')
   const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
   children.push(child)
   return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
-}
-
-/** A bus without service files: nothing that is installed here can be started by a message. */
-const startBus = async (folder: string, children: ChildProcess[]): Promise<string> => {
-  const config = join(folder, 'bus.conf')
-  await writeFile(
-    config,
-    `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
-     <policy context="default"><allow send_destination="*" eavesdrop="true"/>
-     <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`,
-  )
-  const child = spawn('dbus-daemon', [`--config-file=${config}`, '--nofork', '--print-address=1'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  children.push(child)
-  return firstLine(child, child.stdout, 'dbus-daemon')
-}
-
-const firstLine = async (child: ChildProcess, stream: Readable, name: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    let text = ''
-    stream.on('data', (chunk: Buffer) => {
-      text += chunk.toString()
-      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')).trim())
-    })
-    child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`${name} ended with ${code}`)))
-  })
-
-const end = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  await ended
 }
 
 type Item = { readonly sender: string; readonly path: string }
 type Layout = [number, Record<string, Variant>, Variant<Layout>[]]
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
-const notesName = 'org.freedesktop.Notifications'
 const menuName = 'com.canonical.dbusmenu'
 
 /** Plays the panel and the notification service on this bus. */
 const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   const news = new EventEmitter()
   const items: Item[] = []
-  const notes: ShownNote[] = []
-  let hung = false
+  let panel: Panel = 'absent'
 
   const call = async (
     message: Pick<Message, 'destination' | 'path' | 'interface' | 'member'> &
@@ -186,7 +184,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     const { interface: name, member, body } = message
     if (name === 'org.freedesktop.DBus.Properties' && message.path === '/StatusNotifierWatcher') {
       const properties = {
-        IsStatusNotifierHostRegistered: new dbus.Variant('b', true),
+        IsStatusNotifierHostRegistered: new dbus.Variant('b', panel === 'there'),
         ProtocolVersion: new dbus.Variant('i', 0),
         RegisteredStatusNotifierItems: new dbus.Variant('as', []),
       }
@@ -194,20 +192,17 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       return reply('v', [properties[body[1] as keyof typeof properties]])
     }
     if (name === watcherName && member === 'RegisterStatusNotifierItem') {
-      items.push({ sender: message.sender, path: String(body[0]) })
+      const told = String(body[0])
+      items.push({
+        sender: message.sender,
+        path: told.startsWith('/') ? told : '/StatusNotifierItem',
+      })
       news.emit('news')
       return reply('', [])
     }
-    if (name === notesName && member === 'Notify') {
-      notes.push({ app: String(body[0]), title: String(body[3]), body: String(body[4]) })
-      news.emit('news')
-      return hung || reply('u', [notes.length])
-    }
-    if (name === notesName && member === 'GetServerInformation')
-      return hung || reply('ssss', ['test', 'doorward', '1', '1.2'])
-    if (name === notesName && member === 'GetCapabilities') return reply('as', [['body']])
     return false
   }
+  const notifications = playNotifications(bus, news)
   bus.addMethodHandler(answer)
   bus.on('message', (message: Message) => {
     if (message.type === dbus.MessageType.SIGNAL) news.emit('news')
@@ -221,12 +216,32 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       signature: 's',
       body: [`type='signal',interface='${name}'`],
     })
-  await bus.requestName(watcherName, 0)
-  if (options.notifications !== false) await bus.requestName(notesName, 0)
+  const setPanel: Desktop['setPanel'] = async (next) => {
+    if (panel !== 'absent' && next === 'absent') await bus.releaseName(watcherName)
+    const isNew = panel === 'absent' && next !== 'absent'
+    const isHostNew = panel !== 'there' && next === 'there'
+    panel = next
+    if (isNew) await bus.requestName(watcherName, 0)
+    if (isHostNew)
+      bus.send(
+        dbus.Message.newSignal(
+          '/StatusNotifierWatcher',
+          watcherName,
+          'StatusNotifierHostRegistered',
+          '',
+          [],
+        ),
+      )
+  }
+  await setPanel(options.panel ?? 'there')
+  if (options.notifications !== false) await notifications.comeBack()
 
-  /** Reads again after every piece of news until it is as wanted. Throws after 10 s with what is there. */
-  const until = async <Value>(read: () => Promise<Value | undefined>): Promise<Value> => {
-    const limit = AbortSignal.timeout(10_000)
+  /** Reads again after every piece of news until it is as wanted. Throws at the limit with what is there. */
+  const until = async <Value>(
+    read: () => Promise<Value | undefined>,
+    limitMs = 10_000,
+  ): Promise<Value> => {
+    const limit = AbortSignal.timeout(limitMs)
     for (;;) {
       const change = once(news, 'news', { signal: limit })
       change.catch(() => undefined)
@@ -237,7 +252,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       } catch {
         const rows = await readMenu().catch(() => [])
         throw new Error(
-          `not seen in 10 s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notes.length} notes came`,
+          `not seen in ${limitMs / 1000} s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notifications.shown.length} notes came`,
         )
       }
     }
@@ -274,6 +289,12 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       return is(rows) ? rows : undefined
     })
 
+  const untilShown: Desktop['untilShown'] = async (count, limitMs) =>
+    until(
+      async () => (notifications.shown.length >= count ? notifications.shown : undefined),
+      limitMs,
+    )
+
   return {
     untilMenu,
     click: async (...path: string[]) => {
@@ -287,9 +308,19 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
     },
     untilIcon: async (isNot?: string) =>
       until(async () => {
-        const name = await property('IconName')
+        const name = (await property('IconName')) || JSON.stringify(await property('IconPixmap'))
         return name === isNot ? undefined : name
       }),
+    untilPicture: async (name: IconName) => {
+      const file = await readFile(iconFile(name))
+      await until(async () => {
+        // The one program names a file, the other hands out the pixels.
+        const shown = await property('IconName')
+        if (shown !== '') return (await readFile(shown)).equals(file) || undefined
+        const pixmaps = (await property('IconPixmap')) as unknown as [number, number, Uint8Array][]
+        return pixmaps.some(([, , argb]) => pixmapOf(file).argb.equals(argb)) || undefined
+      })
+    },
     iconProcess: async () =>
       until(async () => {
         const [pid] = await call({
@@ -303,11 +334,11 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         return Number(pid)
       }),
     untilNotes: async (count: number) =>
-      until(async () => (notes.length >= count ? notes : undefined)),
-    hangNotes: () => {
-      hung = true
-    },
+      (await untilShown(count)).map(({ app, title, body }) => ({ app, title, body })),
+    untilShown,
+    notifications,
     registrations: () => items.length,
+    setPanel,
   }
 }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { EventRecord } from '../../shared/api.ts'
-import { type Crowd, join, noCrowd, release } from '../../tray/coalesce.ts'
-import { bodyOf, keyOf, noteOf, resultNoteOf } from '../../tray/note.ts'
-import { optionsOf } from '../../tray/notify.ts'
+import { optionsOf } from '../../tray/node-notifier.ts'
+import { bodyArgument, bodyMarkup, titleText } from '../../tray/note-text.ts'
+import { type Note, bodyOf, keyOf, noteOf, resultNoteOf, titleOf } from '../../tray/note.ts'
 import { eventWith } from '../support/fake-daemon.ts'
 
 const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
@@ -11,40 +11,91 @@ const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
 ]
 
 describe('noteOf', () => {
-  const cases: [what: string, event: Partial<EventRecord>, note: unknown][] = [
+  const cases: [
+    what: string,
+    event: Partial<EventRecord>,
+    off: Partial<Note> | null,
+    on: unknown,
+  ][] = [
     [
-      'shows the answer that is for the desktop',
+      'shows the answer that is for the desktop, even with notifications off',
       { targets: onDesktop('done'), resultPreview: 'well' },
       { title: 'Doorward · /github', body: 'well' },
+      { title: 'Doorward · /github', body: 'well' },
     ],
-    ['shows nothing for other targets', { resultPreview: 'well' }, undefined],
+    [
+      'shows the answer for other targets only with notifications on',
+      { resultPreview: 'well' },
+      null,
+      { title: 'Doorward · /github', body: 'well' },
+    ],
     [
       'waits until the event is finished',
       { state: 'delivering', targets: onDesktop('done') },
-      undefined,
+      null,
+      null,
     ],
-    ['shows nothing that was not delivered', { targets: onDesktop('waiting') }, undefined],
+    ['shows no answer that was not delivered', { targets: onDesktop('waiting') }, null, null],
     [
-      'shows why an event failed',
+      'shows why an event failed, with notifications off only if it is for the desktop',
       { state: 'failed', code: 'agent-failed', detail: 'agent "a" ended with 2' },
-      { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2', failure: true },
+      null,
+      { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2' },
     ],
     [
       'shows the answer too when only another target failed',
       { state: 'failed', detail: 'disk full', targets: onDesktop('done'), resultPreview: 'well' },
-      { title: 'Doorward · /github: failed', body: 'disk full\nwell', failure: true },
+      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
+      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
     ],
-    ['shows nothing of what was refused', { state: 'rejected', detail: 'no signature' }, undefined],
+    [
+      'shows nothing of what was refused',
+      { state: 'rejected', detail: 'no signature' },
+      null,
+      null,
+    ],
+    ['shows nothing of what the filter passed over', { state: 'filtered' }, null, null],
+    [
+      'shows nothing of a token that was given to a program',
+      { kind: 'oauth', webhook: null, detail: 'google: token given to git' },
+      null,
+      null,
+    ],
     [
       'has a text for an empty answer',
       { targets: onDesktop('done') },
       { title: 'Doorward · /github', body: '(no text)' },
+      { title: 'Doorward · /github', body: '(no text)' },
     ],
   ]
-  for (const [what, event, note] of cases)
+  const textOf = (note: Note | undefined) => (note ? { title: note.title, body: note.body } : null)
+  for (const [what, event, off, on] of cases)
     it(what, () => {
-      assert.deepEqual(noteOf(eventWith(event)), note)
+      assert.deepEqual(textOf(noteOf(eventWith(event), false)), off)
+      assert.deepEqual(textOf(noteOf(eventWith(event), true)), on)
     })
+
+  const labels = (event: Partial<EventRecord>) =>
+    noteOf(eventWith(event), true)?.buttons?.map(({ label }) => label)
+
+  it('has a button that opens the event', () => {
+    assert.deepEqual(noteOf(eventWith({ id: 'evt_9' }), true)?.buttons, [
+      { label: 'Open', action: { do: 'show-event', id: 'evt_9' } },
+    ])
+  })
+
+  it('has a button for another try where there can be one', () => {
+    assert.deepEqual(labels({ state: 'failed', stage: 'agent' }), ['Open', 'Retry'])
+    assert.deepEqual(labels({ state: 'failed', stage: 'deliver' }), ['Open', 'Retry'])
+    assert.deepEqual(labels({ state: 'failed', stage: 'expand' }), ['Open'])
+    assert.deepEqual(labels({ state: 'dropped', stage: 'queue' }), ['Open'])
+  })
+
+  it('takes the place of the note about an earlier try', () => {
+    const before = noteOf(eventWith({ state: 'failed', attempts: 1 }), true)
+    assert.equal(before?.key, noteOf(eventWith({ state: 'done', attempts: 2 }), true)?.key)
+    assert.notEqual(before?.key, noteOf(eventWith({ id: 'evt_2' }), true)?.key)
+  })
 
   it('tells a retry from the same record sent twice', () => {
     const failed = eventWith({ state: 'failed' })
@@ -56,7 +107,16 @@ describe('noteOf', () => {
 describe('resultNoteOf', () => {
   it('prefers the whole result to its beginning', () => {
     const note = resultNoteOf({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
-    assert.deepEqual(note, { title: 'Doorward · /github: done', body: 'beginning' })
+    assert.equal(note.title, 'Doorward · /github: done')
+    assert.equal(note.body, 'beginning')
+  })
+
+  it('never tries again by a click on the note itself', () => {
+    const note = resultNoteOf(eventWith({ state: 'failed', stage: 'agent' }))
+    assert.deepEqual(
+      note.buttons?.map(({ label }) => label),
+      ['Open', 'Retry'],
+    )
   })
 })
 
@@ -66,17 +126,38 @@ describe('bodyOf', () => {
   })
 
   it('cuts a long line and makes dots of list marks', () => {
-    assert.equal(bodyOf(`- ${'x'.repeat(500)}`), `• ${'x'.repeat(398)} …`)
+    assert.equal(bodyOf(`- ${'x'.repeat(5000)}`), `• ${'x'.repeat(398)} …`)
+  })
+})
+
+describe('the text of a note', () => {
+  it('cannot become markup', () => {
+    assert.equal(titleText('a <i> & b'), 'a ‹i› ＆ b')
+    assert.equal(bodyMarkup('<a href="x">1 & 2</a>'), '&lt;a href="x"&gt;1 &amp; 2&lt;/a&gt;')
+  })
+
+  it('cannot become markup after notify-send has undone its backslashes', () => {
+    assert.equal(bodyArgument(String.raw`\074b\076 C:\new`), String.raw`\\074b\\076 C:\\new`)
+  })
+
+  it('holds nothing that turns or hides what is beside it', () => {
+    assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abc[31md')
+    assert.equal(bodyMarkup('one\u2066\ntwo'), 'one\ntwo')
+    assert.equal(titleOf('one\ntwo'), 'Doorward · one two')
+  })
+
+  it('leaves emoji and other scripts alone', () => {
+    assert.equal(bodyMarkup('🚀 שלום 你好'), '🚀 שלום 你好')
   })
 })
 
 describe('optionsOf', () => {
-  const note = { title: '--help <i>', body: '-u critical & <b>' }
+  const note = { title: '--help <i>', body: String.raw`-u critical & <b> \074`, icon: '/icon.png' }
 
   it('lets nothing become an option or markup on Linux', () => {
-    assert.deepEqual(optionsOf(note, '/icon.png', 'linux'), {
+    assert.deepEqual(optionsOf({ ...note, shownMs: 15_000 }, 'linux'), {
       title: ' --help ‹i›',
-      message: ' -u critical &amp; &lt;b&gt;',
+      message: String.raw` -u critical &amp; &lt;b&gt; \\074`,
       icon: '/icon.png',
       'app-name': 'Doorward',
       timeout: 15,
@@ -84,55 +165,13 @@ describe('optionsOf', () => {
   })
 
   it('leaves markup alone where it is only text', () => {
-    assert.deepEqual(optionsOf({ title: 'a < b', body: 'a & b' }, 'i', 'darwin'), {
-      title: 'a < b',
-      message: 'a & b',
-      icon: 'i',
-    })
-  })
-})
-
-describe('coalescing', () => {
-  const note = (index: number) => ({ title: `Doorward · /${index}`, body: 'x' })
-  const joinAll = (crowd: Crowd, count: number, now: number) => {
-    let step = { crowd, show: [] as readonly unknown[], releaseAt: undefined as number | undefined }
-    const shown: unknown[] = []
-    for (let index = 0; index < count; index += 1) {
-      const next = join(step.crowd, note(index), now + index)
-      step = { ...next, releaseAt: next.releaseAt }
-      shown.push(...next.show)
-    }
-    return { ...step, shown }
-  }
-
-  it('shows three at once', () => {
-    const { shown, releaseAt } = joinAll(noCrowd, 3, 0)
-    assert.equal(shown.length, 3)
-    assert.equal(releaseAt, undefined)
-  })
-
-  it('makes one of the others, ten seconds after the first', () => {
-    const { crowd, shown, releaseAt } = joinAll(noCrowd, 6, 0)
-    assert.equal(shown.length, 3)
-    assert.equal(releaseAt, 10_000)
-    const { show, crowd: after } = release(crowd, 10_000)
-    assert.deepEqual(show, [{ title: 'Doorward · 3 more events', body: '/3\n/4\n/5' }])
-    assert.deepEqual(after.waiting, [])
-  })
-
-  it('shows a single late one as it is', () => {
-    const { crowd } = joinAll(noCrowd, 4, 0)
-    assert.deepEqual(release(crowd, 10_000).show, [note(3)])
-  })
-
-  it('starts anew when ten seconds have passed', () => {
-    const { crowd } = joinAll(noCrowd, 3, 0)
-    assert.deepEqual(join(crowd, note(9), 10_002).show, [note(9)])
-  })
-
-  it('counts a flood without keeping it', () => {
-    const { crowd } = joinAll(noCrowd, 1003, 0)
-    assert.equal(crowd.waiting.length, 20)
-    assert.match(release(crowd, 10_000).show[0]?.title ?? '', /1000 more events/)
+    assert.deepEqual(
+      optionsOf({ title: 'a < b', body: 'a & b', icon: 'i', shownMs: 1 }, 'darwin'),
+      {
+        title: 'a < b',
+        message: 'a & b',
+        icon: 'i',
+      },
+    )
   })
 })

@@ -24,4 +24,28 @@ describe('trayErrorOf', () => {
     assert.match(error.message, /SIGSEGV/)
     assert.doesNotMatch(error.message, /odd/)
   })
+
+  it('says that a processor is the wrong one, and on a Mac what mends it', () => {
+    const arm = { platform: 'darwin', arch: 'arm64' } as const
+    for (const ending of ['EBADARCH', 'Unknown system error -86', 'ENOEXEC']) {
+      const error = trayErrorOf('', ending, arm)
+      assert.equal(error.code, 'tray-wrong-processor')
+      assert.match(error.message, /arm64/)
+      assert.match(error.hint ?? '', /softwareupdate --install-rosetta/)
+    }
+    const onLinux = trayErrorOf('', 'ENOEXEC', { platform: 'linux', arch: 'riscv64' })
+    assert.doesNotMatch(onLinux.hint ?? '', /rosetta/)
+  })
+
+  it('names the mount that keeps programs from running', () => {
+    const error = trayErrorOf('', 'EACCES')
+    assert.equal(error.code, 'tray-not-runnable')
+    assert.match(error.hint ?? '', /noexec/)
+  })
+
+  it('says that our own program finds no session bus', () => {
+    const error = trayErrorOf('no session bus: bus-absent\n', 'exit code 1')
+    assert.equal(error.code, 'tray-no-display')
+    assert.match(error.message, /session bus/)
+  })
 })

@@ -1,20 +1,22 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
-import { chmod, copyFile, lstat, mkdir, rename, unlink } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 
-/** A program that comes with a package: where it lies and what it must be, byte for byte. */
-export type PackagedBinary = { readonly path: string; readonly sha256: string }
+/** What a program is: a file of a package or its text, and its hash. */
+export type ProgramSource = { readonly sha256: string } & (
+  { readonly path: string } | { readonly content: string }
+)
 
 /**
- * Puts a runnable copy of a packaged program to `target`, in a folder that is ours alone (0700), and
- * never leaves a part of it there. The packaged file itself may be read-only and not executable.
+ * Puts a runnable copy of a program to `folder/name`, in a folder that is ours alone (0700), and
+ * never leaves a part of it there. The source itself may be read-only and not executable.
  * Throws `tray-failed` when the bytes are not the pinned ones or the copy cannot be made.
  */
-export const stageBinary = async (
-  source: PackagedBinary,
+export const stageFile = async (
+  source: ProgramSource,
   folder: string,
   name: string,
 ): Promise<void> => {
@@ -25,11 +27,12 @@ export const stageBinary = async (
     if (await isStaged(target, source.sha256)) return
     const temporary = join(folder, `${name}.${randomBytes(6).toString('hex')}.tmp`)
     try {
-      await copyFile(source.path, temporary, constants.COPYFILE_EXCL)
+      if ('path' in source) await copyFile(source.path, temporary, constants.COPYFILE_EXCL)
+      else await writeFile(temporary, source.content, { flag: 'wx', mode: 0o600 })
       if ((await sha256Of(temporary)) !== source.sha256)
         throw new DoorwardError(
           'tray-failed',
-          `${source.path} is not the program this version was made with`,
+          `${'path' in source ? source.path : temporary} is not the program this version was made with`,
           { hint: 'install doorward again: npm ci' },
         )
       await chmod(temporary, 0o700)

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { access, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import type { EventRecord } from '../../shared/api.ts'
+import { connect } from '../../shared/client.ts'
+import type { Home } from '../../shared/home.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
+import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { type RunningTray, startTray } from '../support/tray.ts'
+
+const webhooks = `webhooks:
+  - path: /for-desktop
+    agent: echo
+    prompt_template: "push by {{event.sender}}"
+    deliver_to: notify:desktop
+  - path: /for-nobody
+    agent: echo
+    prompt_template: "push by {{event.sender}}"
+  - path: /for-file
+    agent: picky
+    prompt_template: "push by {{event.sender}}"
+`
+const agents = (script: string) =>
+  `agents:
+  echo: { kind: echo }
+  picky: { kind: command, command: [node, -e, ${JSON.stringify(script)}] }
+`
+const fails = 'console.error("no <b>luck</b>"); process.exitCode = 3'
+
+describeOnLinux('notifications beside the real daemon', () => {
+  let desktop: Desktop
+  let home: Home
+  let daemon: RunningDaemon
+  let tray: RunningTray
+
+  const untilStatus = async (beginning: string) =>
+    desktop.untilMenu(([first]) => first?.label.startsWith(beginning) ?? false)
+  const post = async (path: string, sender: string) => {
+    const response = await fetch(`${daemon.url}/webhook${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ sender }),
+    })
+    assert.equal(response.status, 202)
+  }
+  const eventOf = async (webhook: string): Promise<EventRecord | undefined> => {
+    const client = await connect(home)
+    try {
+      const { events } = await client.get<{ events: EventRecord[] }>('/events')
+      return events.find((event) => event.webhook === webhook)
+    } finally {
+      client.close()
+    }
+  }
+
+  beforeEach(async () => {
+    desktop = await startDesktop()
+    home = await temporaryHome({ webhooks, agents: agents(fails) })
+    daemon = await startDaemon({ home })
+    tray = startTray(home, desktop.env)
+    await untilStatus('Ready · 3 webhooks')
+  })
+  afterEach(async () => {
+    await tray.stop()
+    await daemon.stop()
+    await desktop.stop()
+  })
+
+  it('show every answer while they are on, and only what is for the desktop while they are off', async () => {
+    await post('/for-nobody', 'alice')
+    const [first] = await desktop.untilShown(1)
+    assert.equal(first?.title, 'Doorward · /for-nobody')
+    assert.equal(first?.body, 'push by alice')
+    assert.match(first?.icon ?? '', /idle@2x\.png$/)
+
+    await desktop.click('✓ Notifications')
+    await desktop.untilMenu((rows) => rows.some(({ label }) => label === '\u2003 Notifications'))
+    await post('/for-nobody', 'bob')
+    await post('/for-desktop', 'carol')
+    assert.equal((await desktop.untilShown(2))[1]?.body, 'push by carol')
+  })
+
+  it('tell why a run failed, and try it again by a click on the button', async () => {
+    await post('/for-file', 'alice')
+    const [failed] = await desktop.untilShown(1)
+    assert.ok(failed)
+    assert.equal(failed.title, 'Doorward · /for-file: failed')
+    assert.match(failed.body, /^node ended with exit code 3: no &lt;b&gt;luck&lt;\/b&gt;$/)
+    assert.match(failed.icon, /needs-you@2x\.png$/)
+    assert.deepEqual(
+      failed.buttons.map(({ label }) => label),
+      ['Open', 'Open', 'Retry'],
+    )
+
+    await writeFile(join(home.config, 'agents.yaml'), agents('console.log("better")'))
+    const client = await connect(home)
+    await client.post('/daemon/reload')
+    client.close()
+    desktop.notifications.press(failed, '1')
+    const [, done] = await desktop.untilShown(2)
+    assert.equal(done?.title, 'Doorward · /for-file')
+    assert.equal(done?.body, 'better')
+    const event = await eventOf('/for-file')
+    assert.equal(event?.state, 'done')
+    assert.equal(event?.attempts, 2)
+  })
+
+  it('say so when the daemon ends without having stopped', async () => {
+    const ended = once(daemon.process, 'exit')
+    daemon.process.kill('SIGKILL')
+    await ended
+    const [note] = await desktop.untilShown(1)
+    assert.equal(note?.title, 'Doorward · the daemon crashed')
+    assert.deepEqual(note?.buttons.at(-1), { key: '0', label: 'Start daemon' })
+  })
+
+  it('tell once that the configuration is broken', async () => {
+    await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
+    const [note] = await desktop.untilShown(1)
+    assert.equal(note?.title, 'Doorward · the configuration cannot be used')
+    assert.match(note?.body ?? '', /^config\/agents\.yaml:1:/)
+    assert.deepEqual(
+      note?.buttons.map(({ label }) => label),
+      ['Open', 'Open'],
+    )
+    await post('/for-nobody', 'alice')
+    assert.equal((await desktop.untilShown(2))[1]?.body, 'push by alice')
+  })
+})
+
+describeOnLinux('a notification', () => {
+  it('is shown without a program, so that it stands in the arguments of none', async () => {
+    const desktop = await startDesktop()
+    const home = await temporaryHome()
+    const daemon = await startFakeDaemon(home, statusWith())
+    const folder = await temporaryFolder()
+    const proof = join(folder, 'ran')
+    for (const name of ['notify-send', 'stdbuf'])
+      await writeFile(join(folder, name), `#!/bin/sh\ntouch ${proof}\n`, { mode: 0o755 })
+    const path = `${folder}${delimiter}${desktop.env['PATH']}`
+    const tray = startTray(home, { ...desktop.env, PATH: path })
+    try {
+      await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
+      daemon.send(eventWith({ resultPreview: 'for my eyes only' }))
+      assert.equal((await desktop.untilShown(1))[0]?.body, 'for my eyes only')
+      await assert.rejects(access(proof), { code: 'ENOENT' })
+    } finally {
+      await tray.stop()
+      await desktop.stop()
+    }
+  })
+})
+
+describeOnLinux('notifications on a bad day', () => {
+  let desktop: Desktop
+  let daemon: FakeDaemon
+  let tray: RunningTray
+
+  const answer = (id: string, more: Partial<EventRecord> = {}) =>
+    daemon.send(eventWith({ id, resultPreview: `answer ${id}`, ...more }))
+  const untilStatus = async (part: string) =>
+    desktop.untilMenu(([first]) => first?.label.includes(part) ?? false)
+
+  beforeEach(async () => {
+    desktop = await startDesktop()
+    const home = await temporaryHome()
+    daemon = await startFakeDaemon(home, statusWith())
+    tray = startTray(home, desktop.env)
+    await untilStatus('Ready')
+  })
+  afterEach(async () => {
+    await tray.stop()
+    await desktop.stop()
+  })
+
+  it('make one of a burst of 500', async () => {
+    for (let index = 0; index < 500; index += 1)
+      answer(String(index), index < 100 ? { state: 'failed', detail: 'no' } : {})
+    const shown = await desktop.untilShown(4, 15_000)
+    assert.equal(shown.length, 4)
+    assert.equal(shown[3]?.title, 'Doorward · 497 more runs finished, 97 failed')
+  })
+
+  it('say in the menu that there is no service, and appear when it comes', async () => {
+    await desktop.notifications.leave()
+    answer('1')
+    await untilStatus('no notification service')
+    assert.equal(tray.stderr().match(/notifications cannot be shown/g)?.length, 1)
+    await desktop.notifications.comeBack()
+    assert.equal((await desktop.untilShown(1))[0]?.body, 'answer 1')
+    await untilStatus('127.0.0.1')
+  })
+
+  it('say in the menu that the service refuses them', async () => {
+    desktop.notifications.refuse()
+    answer('1')
+    await untilStatus('notifications are refused')
+    desktop.notifications.recover()
+    answer('2')
+    await untilStatus('127.0.0.1')
+    const bodies = (await desktop.untilShown(2)).map(({ body }) => body)
+    assert.deepEqual(bodies, ['answer 1', 'answer 2'])
+  })
+
+  it('leave the menu alone while the service hangs, say so, and hold up no end', async () => {
+    desktop.notifications.hang()
+    for (const id of '12345') answer(id)
+    daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
+    daemon.send({})
+    await untilStatus('Working · 1 waiting')
+    await untilStatus('127.0.0.1')
+    await untilStatus('the notification service hangs').catch(async () =>
+      untilStatus('the notification service hangs'),
+    )
+    await desktop.click('Quit tray')
+    assert.equal(await tray.ended, 0)
+  })
+
+  it('go away with the tray, which alone hears their buttons', async () => {
+    answer('1')
+    const [shown] = await desktop.untilShown(1)
+    await desktop.click('Quit tray')
+    assert.equal(await tray.ended, 0)
+    assert.deepEqual(desktop.notifications.closed, [shown?.id])
+  })
+})

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import dbus, { type MessageBus } from 'dbus-next'
+import { nodeNotifier } from '../../tray/node-notifier.ts'
+import type { Backend, Notice } from '../../tray/notify-backend.ts'
+import { notifyDbus } from '../../tray/notify-dbus.ts'
+import { notifySend } from '../../tray/notify-send.ts'
+import { describeOnLinux } from '../support/desktop.ts'
+import { type NotificationService, playNotifications } from '../support/notification-service.ts'
+import { end, startBus } from '../support/session-bus.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const notice: Notice = {
+  title: 'Doorward · /github',
+  body: 'well',
+  icon: '/icon.png',
+  buttons: ['Open', 'Retry'],
+  shownMs: 15_000,
+}
+const nasty = {
+  ...notice,
+  title: '--help <i>',
+  body: '-u critical\n<b>bold</b> & \\074i\\076 "$(id)" `id` 🚀\u202E' + 'x'.repeat(5000),
+}
+const nastyBody = `-u critical\n&lt;b&gt;bold&lt;/b&gt; &amp; \\074i\\076 "$(id)" \`id\` 🚀${'x'.repeat(5000)}`
+const drawn = [
+  { key: 'default', label: 'Open' },
+  { key: '0', label: 'Open' },
+  { key: '1', label: 'Retry' },
+]
+
+/** A private bus with a notification service, and a backend that finds it by these variables. */
+const onBus = (make: (env: NodeJS.ProcessEnv) => Backend) => {
+  const children: ChildProcess[] = []
+  const news = new EventEmitter()
+  const pressed = new EventEmitter()
+  let bus: MessageBus
+  const parts = {
+    env: {} as NodeJS.ProcessEnv,
+    service: {} as NotificationService,
+    backend: {} as Backend,
+    news,
+    show: async (what: Notice = notice, signal = AbortSignal.timeout(10_000)) =>
+      parts.backend.show(what, (button) => pressed.emit('pressed', button), signal),
+    nextPress: async (): Promise<number> => (await once(pressed, 'pressed'))[0] as number,
+    /** Waits for calls until it is so. */
+    until: async (isSo: () => boolean) => {
+      while (!isSo()) await once(news, 'news', { signal: AbortSignal.timeout(10_000) })
+    },
+  }
+  beforeEach(async () => {
+    const address = await startBus(await temporaryFolder(), children)
+    parts.env = { PATH: process.env['PATH'], DBUS_SESSION_BUS_ADDRESS: address }
+    bus = dbus.sessionBus({ busAddress: address })
+    await once(bus, 'connect')
+    parts.service = playNotifications(bus, news)
+    await parts.service.comeBack()
+    parts.backend = make(parts.env)
+  })
+  afterEach(async () => {
+    await parts.backend.stop()
+    bus.disconnect()
+    await Promise.all(children.splice(0).map(end))
+  })
+  return parts
+}
+
+describeOnLinux('notes over the session bus', () => {
+  const on = onBus((env) => notifyDbus(env))
+
+  it('show what they say, with their buttons, icon and time', async () => {
+    await on.show()
+    const [shown] = on.service.shown
+    assert.deepEqual(shown, {
+      id: 1,
+      app: 'Doorward',
+      replaces: 0,
+      icon: '/icon.png',
+      title: 'Doorward · /github',
+      body: 'well',
+      buttons: drawn,
+      hints: { urgency: 1 },
+      timeout: 15_000,
+    })
+  })
+
+  it('show any text as text', async () => {
+    await on.show(nasty)
+    assert.equal(on.service.shown[0]?.title, '--help ‹i›')
+    assert.equal(on.service.shown[0]?.body, nastyBody)
+  })
+
+  it('are plain text for a service that reads no markup, and have no buttons where there are none', async () => {
+    on.service.can('body')
+    await on.show({ ...notice, body: '1 < 2 & 3' })
+    assert.equal(on.service.shown[0]?.body, '1 < 2 & 3')
+    assert.deepEqual(on.service.shown[0]?.buttons, [])
+  })
+
+  it('have each button once where a click on the note is drawn as one too', async () => {
+    on.service.goBy('Xfce Notify Daemon')
+    await on.show()
+    assert.deepEqual(on.service.shown[0]?.buttons, [
+      { key: 'default', label: 'Open' },
+      { key: '1', label: 'Retry' },
+    ])
+  })
+
+  it('hear which button was pressed, once', async () => {
+    await on.show()
+    const [shown] = on.service.shown
+    assert.ok(shown)
+    const retry = on.nextPress()
+    on.service.press(shown, '1')
+    assert.equal(await retry, 1)
+
+    await on.show()
+    const [, second] = on.service.shown
+    assert.ok(second)
+    const open = on.nextPress()
+    on.service.press(shown, '1')
+    on.service.press(second, '__proto__')
+    await on.show()
+    const [, , third] = on.service.shown
+    assert.ok(third)
+    on.service.press(third, 'default')
+    assert.equal(await open, 0)
+  })
+
+  it('take the place of the note with the same key while it is there', async () => {
+    await on.show({ ...notice, key: 'k' })
+    await on.show({ ...notice, key: 'other' })
+    await on.show({ ...notice, key: 'k', body: 'changed' })
+    assert.deepEqual(
+      on.service.shown.map(({ replaces }) => replaces),
+      [0, 0, 1],
+    )
+  })
+
+  it('say what is wrong, and work again when it is well', async () => {
+    on.service.refuse()
+    await assert.rejects(on.show(), { kind: 'refused' })
+    on.service.hang()
+    await assert.rejects(on.show(notice, AbortSignal.timeout(50)), { kind: 'silent' })
+    on.service.recover()
+    await on.service.leave()
+    await assert.rejects(on.show(), { kind: 'no-service' })
+    const back = new Promise<void>((resolve) => on.backend.onReturn?.(resolve))
+    await on.service.comeBack()
+    await back
+    on.service.can('body')
+    await on.show()
+    assert.deepEqual(on.service.shown.at(-1)?.buttons, [])
+  })
+
+  it('leave it to another way where there is no bus', async () => {
+    const other = notifyDbus({ DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nowhere' })
+    const shown = other.show(notice, () => undefined, AbortSignal.timeout(10_000))
+    await assert.rejects(shown, { kind: 'unsuited' })
+    await other.stop()
+  })
+
+  it('go away at the end, since nobody hears their buttons any more', async () => {
+    await on.show()
+    await on.show({ ...notice, buttons: [] })
+    await on.backend.stop()
+    assert.deepEqual(on.service.closed, [1])
+  })
+})
+
+describeOnLinux('notes by notify-send', () => {
+  const on = onBus((env) => notifySend(env))
+
+  it('show what they say, with their buttons', async () => {
+    await on.show()
+    const [shown] = on.service.shown
+    assert.equal(shown?.app, 'Doorward')
+    assert.equal(shown?.title, 'Doorward · /github')
+    assert.equal(shown?.body, 'well')
+    assert.equal(shown?.icon, '/icon.png')
+    assert.equal(shown?.timeout, 15_000)
+    assert.deepEqual(shown?.buttons, drawn)
+  })
+
+  it('show any text as text, and take none for an option', async () => {
+    await on.show(nasty)
+    assert.equal(on.service.shown[0]?.title, '--help ‹i›')
+    assert.equal(on.service.shown[0]?.body, nastyBody)
+    assert.equal(on.service.shown[0]?.hints['urgency'], 1)
+  })
+
+  it('are shown without buttons where there are none', async () => {
+    on.service.can('body')
+    await on.show()
+    assert.deepEqual(on.service.shown[0]?.buttons, [])
+  })
+
+  it('hear which button was pressed', async () => {
+    await on.show()
+    const [shown] = on.service.shown
+    assert.ok(shown)
+    const pressed = on.nextPress()
+    on.service.press(shown, '1')
+    assert.equal(await pressed, 1)
+  })
+
+  it('take the place of the note with the same key', async () => {
+    await on.show({ ...notice, key: 'k' })
+    await on.show({ ...notice, key: 'k', body: 'changed' })
+    assert.equal(on.service.shown[1]?.replaces, 1)
+  })
+
+  it('are given up while the service hangs, and its process with them', async () => {
+    on.service.hang()
+    await assert.rejects(on.show(notice, AbortSignal.timeout(300)), { kind: 'silent' })
+    on.service.recover()
+    await on.show()
+  })
+
+  it('say what is missing', async () => {
+    await on.service.leave()
+    await assert.rejects(on.show(), { kind: 'no-service' })
+    const nowhere = notifySend({ ...on.env, PATH: '/nowhere' })
+    const shown = nowhere.show(notice, () => undefined, AbortSignal.timeout(10_000))
+    await assert.rejects(shown, { kind: 'no-program' })
+  })
+
+  it('leave it to another way when notify-send is too old for buttons', async () => {
+    const folder = await temporaryFolder()
+    const program = join(folder, 'notify-send')
+    await writeFile(program, '#!/bin/sh\necho notify-send 0.7.12\n', { mode: 0o755 })
+    const old = notifySend({ ...on.env, PATH: `${folder}${delimiter}${on.env['PATH']}` })
+    const shown = old.show(notice, () => undefined, AbortSignal.timeout(10_000))
+    await assert.rejects(shown, { kind: 'unsuited' })
+  })
+
+  it('go away at the end', async () => {
+    await on.show()
+    await on.show()
+    await on.backend.stop()
+    // The second may have been too young to hear of it.
+    assert.ok(on.service.closed.includes(1))
+  })
+
+  it('end at once while the service hangs', async () => {
+    await on.show()
+    on.service.hang()
+    const late = on.show().catch((error: unknown) => error)
+    await on.backend.stop()
+    assert.ok((await late) instanceof Error)
+  })
+})
+
+describeOnLinux('notes by node-notifier', () => {
+  const before = { ...process.env }
+  const on = onBus((env) => {
+    // The library passes no other environment on.
+    process.env['DBUS_SESSION_BUS_ADDRESS'] = env['DBUS_SESSION_BUS_ADDRESS']
+    return nodeNotifier()
+  })
+  afterEach(() => {
+    if (before['DBUS_SESSION_BUS_ADDRESS'] === undefined)
+      delete process.env['DBUS_SESSION_BUS_ADDRESS']
+    else process.env['DBUS_SESSION_BUS_ADDRESS'] = before['DBUS_SESSION_BUS_ADDRESS']
+  })
+
+  it('show any text as text, and take none for an option', async () => {
+    await on.show(nasty)
+    const [shown] = on.service.shown
+    assert.equal(shown?.app, 'Doorward')
+    assert.equal(shown?.title, ' --help ‹i›')
+    assert.equal(shown?.body, ` ${nastyBody}`)
+    assert.equal(shown?.timeout, 15_000)
+    assert.deepEqual(shown?.buttons, [])
+  })
+
+  it('say that there is no service', async () => {
+    await on.service.leave()
+    await assert.rejects(on.show(), { kind: 'no-service' })
+  })
+
+  it('are given up while the service hangs, and their program is ended', async () => {
+    on.service.hang()
+    const control = new AbortController()
+    const shown = on.show(notice, control.signal)
+    shown.catch(() => undefined)
+    await once(on.news, 'news')
+    control.abort()
+    await assert.rejects(shown, { kind: 'silent' })
+  })
+})

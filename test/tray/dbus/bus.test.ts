@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import dbus, { type Message, type MessageBus } from 'dbus-next'
+import { type Bus, type Signal, connectBus } from '../../../tray/dbus/bus.ts'
+import { BusError } from '../../../tray/dbus/bus-error.ts'
+import { variant } from '../../../tray/dbus/variant.ts'
+import { describeOnLinux } from '../../support/desktop.ts'
+import { end, startBus } from '../../support/session-bus.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+describeOnLinux('the connection to the session bus', () => {
+  let children: ChildProcess[]
+  let env: NodeJS.ProcessEnv
+  let bus: Bus
+  let other: MessageBus
+  let otherName: string
+
+  beforeEach(async () => {
+    children = []
+    env = { DBUS_SESSION_BUS_ADDRESS: await startBus(await temporaryFolder(), children) }
+    bus = await connectBus(env)
+    other = dbus.sessionBus({ busAddress: env['DBUS_SESSION_BUS_ADDRESS'] })
+    await once(other, 'connect')
+    await other.requestName('test.Other', 0)
+    const [found] = await bus.call({
+      ...daemonCall,
+      member: 'GetNameOwner',
+      signature: 's',
+      body: ['test.Other'],
+    })
+    otherName = String(found)
+  })
+  afterEach(async () => {
+    bus.close()
+    other.disconnect()
+    await Promise.all(children.map(end))
+  })
+
+  const toOther = (member: string, signature = '', body: unknown[] = [], timeoutMs?: number) => ({
+    destination: otherName,
+    path: '/x',
+    interface: 'test.Other',
+    member,
+    signature,
+    body,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  })
+
+  it('calls another library, which reads the same values and answers them', async () => {
+    other.addMethodHandler((message: Message) => {
+      if (message.member !== 'Echo') return false
+      other.send(dbus.Message.newMethodReturn(message, message.signature, message.body))
+      return true
+    })
+    const signature = 'ybnqiuxtdsogasa(iiay)a{sv}v(s(ib))aai'
+    const values = [
+      [1, true, -2, 3, -4, 5, -6n, 7n, 8.5, 'ünï ✓ 😀', '/o/p', 'a{sv}'],
+      [['a', ''], [[22, 22, Buffer.from([255, 0, 1])]]],
+      [
+        new Map([['k', variant('as', ['v'])]]),
+        variant('(ii)', [1, 2]),
+        ['s', [1, false]],
+        [[1], []],
+      ],
+    ].flat()
+    assert.deepEqual(await bus.call(toOther('Echo', signature, values)), values)
+    const long = 'x'.repeat(1_000_000)
+    assert.deepEqual(await bus.call(toOther('Echo', 's', [long])), [long])
+    const many = await Promise.all(
+      Array.from({ length: 100 }, async (_, index) => bus.call(toOther('Echo', 'i', [index]))),
+    )
+    assert.deepEqual(
+      many.flat(),
+      Array.from({ length: 100 }, (_, index) => index),
+    )
+  })
+
+  it('rejects with the name of the error that was answered', async () => {
+    await assert.rejects(bus.call(toOther('Nothing')), {
+      code: 'org.freedesktop.DBus.Error.UnknownMethod',
+    })
+    await assert.rejects(bus.call({ ...toOther('X'), destination: 'no.such.Name' }), {
+      code: 'org.freedesktop.DBus.Error.ServiceUnknown',
+    })
+    await assert.rejects(bus.call(toOther('X', 'u', ['no number'])), { code: 'bus-protocol' })
+  })
+
+  it('gives up on one who never answers', async () => {
+    other.addMethodHandler(() => true)
+    await assert.rejects(bus.call(toOther('Hang', '', [], 50)), { code: 'bus-timeout' })
+  })
+
+  it('hears the signals it asked for until it stops, and tells the changes of a name', async () => {
+    const owners: (string | undefined)[] = []
+    let more = () => {}
+    const stopOwners = await bus.onOwner('test.Name', (owner) => {
+      owners.push(owner)
+      more()
+    })
+    assert.deepEqual(owners, [undefined])
+    const changed = new Promise<void>((resolve) => (more = resolve))
+    await other.requestName('test.Name', 0)
+    await changed
+    assert.deepEqual(owners, [undefined, otherName])
+    stopOwners()
+
+    const heard: Signal[] = []
+    const match = { interface: 'test.Other', member: 'News', sender: 'test.Name' }
+    const first = new Promise<void>((resolve) => {
+      void bus.onSignal(match, (signal) => {
+        heard.push(signal)
+        resolve()
+        throw new Error('a fault of a listener')
+      })
+    })
+    await bus.call({ ...daemonCall, member: 'GetId' })
+    other.send(dbus.Message.newSignal('/n', 'test.Other', 'Olds', 's', ['not asked for']))
+    other.send(dbus.Message.newSignal('/n', 'test.Other', 'News', 's', ['new']))
+    await first
+    assert.deepEqual(heard, [{ sender: otherName, path: '/n', body: ['new'] }])
+  })
+
+  it('serves an object to another library, and refuses what it has not', async () => {
+    bus.serve('/served', {
+      'test.Served': {
+        methods: { Add: { takes: 'ii', gives: 'i', run: ([a, b]) => [Number(a) + Number(b)] } },
+        properties: { Colour: () => variant('s', 'green') },
+        signals: { Grown: 'u' },
+      },
+    })
+    assert.equal(await bus.ownName('test.Server'), true)
+    const rival = await connectBus(env)
+    assert.equal(await rival.ownName('test.Server'), false)
+    rival.close()
+
+    const proxy = await other.getProxyObject('test.Server', '/served')
+    const served = proxy.getInterface('test.Served') as dbus.ClientInterface & {
+      Add: (a: number, b: number) => Promise<number>
+    }
+    assert.equal(await served.Add(2, 3), 5)
+    const grown = once(served, 'Grown')
+    bus.emit('/served', 'test.Served', 'Grown', 'u', [8])
+    assert.deepEqual(await grown, [8])
+
+    const ask = async (member: string, signature = '', body: unknown[] = [], path = '/served') =>
+      other.call(
+        new dbus.Message({
+          destination: bus.name,
+          path,
+          interface: 'test.Served',
+          member,
+          signature,
+          body,
+        }),
+      )
+    const refusal = (name: string) => ({ type: `org.freedesktop.DBus.Error.${name}` })
+    await assert.rejects(ask('Add', 's', ['x']), refusal('InvalidArgs'))
+    await assert.rejects(ask('constructor'), refusal('UnknownMethod'))
+    await assert.rejects(ask('Add', '', [], '/elsewhere'), refusal('UnknownObject'))
+    const properties = proxy.getInterface(
+      'org.freedesktop.DBus.Properties',
+    ) as dbus.ClientInterface & {
+      Get: (of: string, name: string) => Promise<dbus.Variant>
+    }
+    assert.equal((await properties.Get('test.Served', 'Colour')).value, 'green')
+    await assert.rejects(properties.Get('test.Served', 'toString'), refusal('UnknownProperty'))
+  })
+
+  it('tells those who wait that the bus has died, and throws nowhere else', async () => {
+    const [daemon] = children
+    other.addMethodHandler(() => true)
+    other.on('error', () => undefined)
+    const hanging = bus.call(toOther('Hang'))
+    const rejected = assert.rejects(hanging, { code: 'bus-closed' })
+    const ended = daemon && once(daemon, 'exit')
+    daemon?.kill('SIGKILL')
+    await Promise.all([rejected, ended])
+    await bus.closed
+    bus.emit('/x', 'test.Other', 'News', '', [])
+    await assert.rejects(bus.call(toOther('Echo')), { code: 'bus-closed' })
+    await assert.rejects(connectBus(env), { code: 'bus-absent' })
+  })
+
+  it('does not wait for a bus that accepts and never answers, and refuses one that is none', async () => {
+    for (const [greeting, code] of [
+      ['', 'bus-timeout'],
+      ['REJECTED EXTERNAL\r\n', 'bus-refused'],
+      [`OK 1\r\n${'garbage '.repeat(10)}`, 'bus-closed'],
+    ] as const) {
+      const path = join(await temporaryFolder(), 'bus')
+      const server = createServer((socket) => {
+        socket.on('error', () => undefined)
+        socket.once('data', () => greeting && socket.write(greeting))
+      }).listen(path)
+      await once(server, 'listening')
+      await assert.rejects(
+        connectBus({ DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` }, 300),
+        (error) => error instanceof BusError && error.code === code,
+      )
+      server.close()
+    }
+    await assert.rejects(connectBus({}), { code: 'bus-absent' })
+  })
+})
+
+const daemonCall = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+} as const

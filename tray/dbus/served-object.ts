@@ -1,0 +1,136 @@
+import { BusError } from './bus-error.ts'
+import type { Message } from './message.ts'
+import type { Variant } from './variant.ts'
+
+/** One method: signatures of what comes in and goes out, and what it does. It may throw `BusError`. */
+export type ServedMethod = {
+  readonly takes: string
+  readonly gives: string
+  readonly run: (body: readonly unknown[], sender: string) => readonly unknown[]
+}
+
+/** One interface of an object of ours. Properties are read only and asked anew each time. */
+export type ServedInterface = {
+  readonly methods: Readonly<Record<string, ServedMethod>>
+  readonly properties: Readonly<Record<string, () => Variant>>
+  /** Signature by name of signal, for those who look what is here. */
+  readonly signals: Readonly<Record<string, string>>
+}
+
+/** The interfaces of an object by name. */
+export type ServedObject = Readonly<Record<string, ServedInterface>>
+
+const propertiesName = 'org.freedesktop.DBus.Properties'
+
+/**
+ * What an object answers to a call: signature and values. Answers the standard interfaces Peer,
+ * Properties and Introspectable too. Throws `BusError` with the D-Bus name of the error.
+ */
+export const answerCall = (
+  object: ServedObject,
+  call: Message,
+): { signature: string; body: readonly unknown[] } => {
+  const all: ServedObject = { ...object, ...standard(object) }
+  const { interface: name, member = '', sender = '' } = call
+  const candidates = name === undefined ? Object.values(all) : [own(all, name)]
+  const method = candidates.map((found) => found && own(found.methods, member)).find(Boolean)
+  if (!method) throw new BusError('org.freedesktop.DBus.Error.UnknownMethod')
+  if ((call.signature ?? '') !== method.takes)
+    throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
+  return { signature: method.gives, body: method.run(call.body ?? [], sender) }
+}
+
+const standard = (object: ServedObject): ServedObject => ({
+  'org.freedesktop.DBus.Peer': only({ Ping: { takes: '', gives: '', run: () => [] } }),
+  'org.freedesktop.DBus.Introspectable': only({
+    Introspect: {
+      takes: '',
+      gives: 's',
+      run: () => [introspection({ ...object, ...standard(object) })],
+    },
+  }),
+  [propertiesName]: only({
+    Get: {
+      takes: 'ss',
+      gives: 'v',
+      run: ([name, property]) => {
+        const read = own(propertiesOf(object, name), String(property))
+        if (!read) throw new BusError('org.freedesktop.DBus.Error.UnknownProperty')
+        return [read()]
+      },
+    },
+    GetAll: {
+      takes: 's',
+      gives: 'a{sv}',
+      run: ([name]) => {
+        const entries = Object.entries(propertiesOf(object, name))
+        return [new Map(entries.map(([property, read]) => [property, read()]))]
+      },
+    },
+    Set: {
+      takes: 'ssv',
+      gives: '',
+      run: () => {
+        throw new BusError('org.freedesktop.DBus.Error.PropertyReadOnly')
+      },
+    },
+  }),
+})
+
+const only = (methods: ServedInterface['methods']): ServedInterface => ({
+  methods,
+  properties: {},
+  signals: {},
+})
+
+const propertiesOf = (object: ServedObject, name: unknown): ServedInterface['properties'] => {
+  const found = own(object, String(name))
+  if (!found) throw new BusError('org.freedesktop.DBus.Error.UnknownInterface')
+  return found.properties
+}
+
+/** Names come from strangers: only what the object itself has. */
+const own = <Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+const introspection = (object: ServedObject): string => {
+  const interfaces = Object.entries(object).map(([name, { methods, properties, signals }]) =>
+    [
+      `<interface name="${name}">`,
+      ...Object.entries(methods).map(
+        ([method, { takes, gives }]) =>
+          `<method name="${method}">${args(takes, 'in')}${args(gives, 'out')}</method>`,
+      ),
+      ...Object.entries(signals).map(
+        ([signal, gives]) => `<signal name="${signal}">${args(gives)}</signal>`,
+      ),
+      ...Object.entries(properties).map(
+        ([property, read]) =>
+          `<property name="${property}" type="${read().signature}" access="read"/>`,
+      ),
+      '</interface>',
+    ].join(''),
+  )
+  return `<node>${interfaces.join('')}</node>`
+}
+
+const args = (signature: string, direction?: 'in' | 'out'): string =>
+  splitSignature(signature)
+    .map((type) => `<arg type="${type}"${direction ? ` direction="${direction}"` : ''}/>`)
+    .join('')
+
+/** `ia{sv}av` to `i`, `a{sv}`, `av`. */
+const splitSignature = (signature: string): string[] => {
+  const parts: string[] = []
+  let depth = 0
+  let part = ''
+  for (const letter of signature) {
+    part += letter
+    if ('({'.includes(letter)) depth += 1
+    if (')}'.includes(letter)) depth -= 1
+    if (depth > 0 || letter === 'a') continue
+    parts.push(part)
+    part = ''
+  }
+  return parts
+}

@@ -1,0 +1,122 @@
+import { inflateSync } from 'node:zlib'
+
+/** A picture as StatusNotifierItem wants it: 4 bytes a pixel, alpha, red, green, blue. */
+export type Pixmap = { readonly width: number; readonly height: number; readonly argb: Buffer }
+
+const signature = Buffer.from('89504e470d0a1a0a', 'hex')
+const maxSide = 512
+/** Samples of a pixel by colour type: grey, RGB, palette, grey with alpha, RGB with alpha. */
+const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
+
+/**
+ * Decodes a PNG of 8 bits a sample that is not interlaced, as `assets/icons` are (PNG specification,
+ * third edition). Throws on another.
+ */
+export const pixmapOf = (png: Buffer): Pixmap => {
+  const chunks = chunksOf(png)
+  const header = chunks.find(({ type }) => type === 'IHDR')?.data
+  if (!header || header.length < 13) throw new Error('the icon is no PNG')
+  const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)]
+  const count = samples[header[9] ?? -1]
+  if (header[8] !== 8 || header[12] !== 0 || !count || Math.max(width, height) > maxSide)
+    throw new Error('the icon is a PNG of another kind than 8 bits, not interlaced, 512 pixels')
+  const data = Buffer.concat(chunks.filter(({ type }) => type === 'IDAT').map(({ data }) => data))
+  const raw = unfilter(
+    inflateSync(data, { maxOutputLength: (width * count + 1) * height }),
+    width * count,
+    height,
+    count,
+  )
+  const dataOf = (wanted: string) => chunks.find(({ type }) => type === wanted)?.data
+  const colourOf = colourReader(count, header[9] === 3, dataOf('PLTE'), dataOf('tRNS'))
+  const argb = Buffer.alloc(width * height * 4)
+  for (let pixel = 0; pixel < width * height; pixel += 1)
+    argb.set(colourOf(raw.subarray(pixel * count, (pixel + 1) * count)), pixel * 4)
+  return { width, height, argb }
+}
+
+/** The same picture at half its size, each pixel the mean of four; undefined where that is uneven. */
+export const halved = ({ width, height, argb }: Pixmap): Pixmap | undefined => {
+  if (width % 2 === 1 || height % 2 === 1) return undefined
+  const half = { width: width / 2, height: height / 2, argb: Buffer.alloc(argb.length / 4) }
+  for (let y = 0; y < half.height; y += 1) {
+    for (let x = 0; x < half.width; x += 1) {
+      const from = [0, 1, width, width + 1].map((step) => (2 * y * width + 2 * x + step) * 4)
+      const alphas = from.map((at) => argb[at] ?? 0)
+      const alpha = alphas.reduce((sum, one) => sum + one, 0)
+      const to = (y * half.width + x) * 4
+      half.argb[to] = Math.round(alpha / 4)
+      // What cannot be seen does not colour its neighbours.
+      for (const part of [1, 2, 3])
+        half.argb[to + part] =
+          alpha === 0
+            ? 0
+            : Math.round(
+                from.reduce((sum, at, i) => sum + (argb[at + part] ?? 0) * (alphas[i] ?? 0), 0) /
+                  alpha,
+              )
+    }
+  }
+  return half
+}
+
+type Chunk = { readonly type: string; readonly data: Buffer }
+
+const chunksOf = (png: Buffer): Chunk[] => {
+  if (!png.subarray(0, 8).equals(signature)) return []
+  const chunks: Chunk[] = []
+  for (let at = 8; at + 12 <= png.length;) {
+    const length = png.readUInt32BE(at)
+    const type = png.toString('latin1', at + 4, at + 8)
+    chunks.push({ type, data: png.subarray(at + 8, at + 8 + length) })
+    at += 12 + length
+  }
+  return chunks
+}
+
+/** Undoes the filter of each line, which begins with the filter's number (section 9). */
+const unfilter = (filtered: Buffer, stride: number, height: number, bpp: number): Buffer => {
+  if (filtered.length !== (stride + 1) * height) throw new Error('the icon is cut off')
+  const out = Buffer.alloc(stride * height)
+  for (let y = 0; y < height; y += 1) {
+    const filter = filtered[y * (stride + 1)] ?? 0
+    for (let x = 0; x < stride; x += 1) {
+      const at = y * stride + x
+      const left = x >= bpp ? (out[at - bpp] ?? 0) : 0
+      const up = y > 0 ? (out[at - stride] ?? 0) : 0
+      const corner = x >= bpp && y > 0 ? (out[at - stride - bpp] ?? 0) : 0
+      const guess = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]
+      if (guess === undefined) throw new Error('the icon has a filter that is none')
+      out[at] = (filtered[y * (stride + 1) + 1 + x] ?? 0) + guess
+    }
+  }
+  return out
+}
+
+/** Of the three, that nearest to left + up - corner. */
+const paeth = (left: number, up: number, corner: number): number => {
+  const toLeft = Math.abs(up - corner)
+  const toUp = Math.abs(left - corner)
+  const toCorner = Math.abs(left + up - 2 * corner)
+  if (toLeft <= toUp && toLeft <= toCorner) return left
+  return toUp <= toCorner ? up : corner
+}
+
+type Argb = readonly [number, number, number, number]
+
+const colourReader = (
+  count: number,
+  isIndexed: boolean,
+  palette: Buffer | undefined,
+  alphas: Buffer | undefined,
+): ((samples: Buffer) => Argb) => {
+  if (isIndexed)
+    return ([index = 0]) => [
+      alphas?.[index] ?? 255,
+      palette?.[index * 3] ?? 0,
+      palette?.[index * 3 + 1] ?? 0,
+      palette?.[index * 3 + 2] ?? 0,
+    ]
+  if (count < 3) return ([grey = 0, alpha = 255]) => [alpha, grey, grey, grey]
+  return ([red = 0, green = 0, blue = 0, alpha = 255]) => [alpha, red, green, blue]
+}

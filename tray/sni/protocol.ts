@@ -1,0 +1,80 @@
+/* oxlint-disable no-underscore-dangle -- names of systray2 */
+
+/*
+ * What systray2 and its program say to each other, one JSON document per line: the program says that
+ * it is ready and gets the menu, then what changes; it says which row was clicked.
+ */
+
+/** A row as systray2 sends it; the rows are numbered from 1 over the whole tree. */
+export type Item = {
+  readonly __id: number
+  readonly title: string
+  readonly enabled: boolean
+  readonly hidden: boolean
+  readonly items: readonly Item[]
+}
+
+export type Face = { readonly icon: Buffer; readonly tooltip: string }
+
+export type Order =
+  | { readonly do: 'show-menu'; readonly face: Face; readonly items: readonly Item[] }
+  | { readonly do: 'show-face'; readonly face: Face }
+  | { readonly do: 'show-item'; readonly item: Item }
+  | { readonly do: 'exit' }
+
+export const readyLine = '{"type":"ready"}\n'
+export const clickedLine = (id: number): string =>
+  `${JSON.stringify({ type: 'clicked', item: {}, seq_id: -1, __id: id })}\n`
+
+/** What a line asks for; undefined for one that says nothing we know. */
+export const orderOf = (line: string): Order | undefined => {
+  const message = objectOf(parsed(line))
+  switch (message['type']) {
+    case undefined:
+      if (!Array.isArray(message['items'])) return undefined
+      return { do: 'show-menu', face: faceOf(message), items: itemsOf(message['items']) }
+    case 'update-menu':
+      return { do: 'show-face', face: faceOf(objectOf(message['menu'])) }
+    case 'update-item': {
+      const [item] = itemsOf([message['item']])
+      return item && { do: 'show-item', item }
+    }
+    case 'exit':
+      return { do: 'exit' }
+    default:
+      return undefined
+  }
+}
+
+const parsed = (line: string): unknown => {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+const faceOf = (menu: Record<string, unknown>): Face => ({
+  icon: Buffer.from(textOf(menu['icon']), 'base64'),
+  tooltip: textOf(menu['tooltip']),
+})
+
+const itemsOf = (values: unknown): Item[] =>
+  (Array.isArray(values) ? values : []).flatMap((value) => {
+    const { __id, title, enabled, hidden, items } = objectOf(value)
+    if (typeof __id !== 'number') return []
+    return [
+      {
+        __id,
+        title: textOf(title),
+        enabled: enabled !== false,
+        hidden: hidden === true,
+        items: itemsOf(items),
+      },
+    ]
+  })
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
