@@ -66,9 +66,14 @@ export const closeServer = async (server: Server): Promise<void> => {
 export const portOf = (server: Server): number =>
   (server.address() as AddressInfo | null)?.port ?? 0
 
-/** The address local clients reach a server at. */
-export const urlOf = (host: string, server: Server): string =>
-  `http://${bracketed(localOf(host))}:${portOf(server)}`
+/**
+ * The address local clients reach a server at: of the family that it listens on, as of `localhost` another
+ * program could hold the other one, and a browser may go there.
+ */
+export const urlOf = (host: string, server: Server): string => {
+  const address = (server.address() as AddressInfo | null)?.address ?? host
+  return `http://${bracketed(localOf(address))}:${portOf(server)}`
+}
 
 /** A listener on all addresses is reached over loopback by local clients. */
 const localOf = (host: string): string =>
