@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
-import { plainJson } from '../shared/plain-text.ts'
+import { plainButColours, plainJson, plainLines } from '../shared/plain-text.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -36,8 +36,11 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
   const wantsColor = color && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
   const painter = (isTty: boolean) => (style: Style, text: string) =>
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
-  const write = (text: string) => void process.stdout.write(`${text}\n`)
-  const writeError = (text: string) => void process.stderr.write(`${text}\n`)
+  // Whatever a command has overlooked: paths, names and numbers can come from outside too.
+  const shown = (isTty: boolean) => (wantsColor && isTty ? plainButColours : plainLines)
+  const [answer, aside] = [shown(process.stdout.isTTY), shown(process.stderr.isTTY)]
+  const write = (text: string) => void process.stdout.write(`${answer(text)}\n`)
+  const writeError = (text: string) => void process.stderr.write(`${aside(text)}\n`)
   return {
     json,
     columns: process.stdout.isTTY ? process.stdout.columns || 80 : undefined,
