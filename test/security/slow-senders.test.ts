@@ -50,8 +50,8 @@ describe(`${connections} senders that stop in the middle`, () => {
       sockets.push(
         ...(await Promise.all(Array.from({ length: 100 }, (_, more) => open(place + more)))),
       )
-    const closed = sockets.map(
-      (socket) => socket.closed || new Promise((resolve) => socket.once('close', resolve)),
+    const closed = sockets.map((socket) =>
+      socket.closed ? Promise.resolve() : once(socket, 'close'),
     )
 
     const body = '{"a":"in time"}'
