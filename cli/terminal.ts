@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
-import { plainJson } from '../shared/plain-text.ts'
+import { plainButColours, plainJson, plainLines } from '../shared/plain-text.ts'
 import { asciiJson, asciiText, takesUtf8 } from './ascii.ts'
 import { wrapped } from './wrap.ts'
 
@@ -49,8 +49,11 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
   const painter = (isTty: boolean) => (style: Style, text: string) =>
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
   const isAscii = !takesUtf8(env)
+  // Whatever a command has overlooked: paths, names and numbers can come from outside too.
+  const harmless = (isTty: boolean) => (wantsColor && isTty ? plainButColours : plainLines)
+  const [answer, aside] = [harmless(stdout.isTTY), harmless(stderr.isTTY)]
   // What goes into a file or to another program stays as it is.
-  const shown = (text: string) => (isAscii && stdout.isTTY ? asciiText(text) : text)
+  const shown = (text: string) => answer(isAscii && stdout.isTTY ? asciiText(text) : text)
   const write = (text: string) => void stdout.write(`${text}\n`)
   const writeJson = (text: string) =>
     write(isAscii && stdout.isTTY ? asciiJson(plainJson(text)) : plainJson(text))
@@ -69,13 +72,14 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
     isLive: stdout.isTTY && canMove && !json,
     isAscii,
     print: (text) => write(shown(text)),
-    draw: (text) => void stdout.write(shown(text)),
+    // Moves the cursor too; what it draws has been made harmless line by line.
+    draw: (text) => void stdout.write(isAscii ? asciiText(text) : text),
     printJson: (value) => writeJson(JSON.stringify(value, null, 2)),
     printJsonLine: (value) => writeJson(JSON.stringify(value)),
     say: (text) => {
-      if (!quiet && !json) writeError(asTyped(text))
+      if (!quiet && !json) writeError(aside(asTyped(text)))
     },
-    warn: writeError,
+    warn: (text) => writeError(aside(text)),
     paint: painter(stdout.isTTY),
     paintError: painter(stderr.isTTY),
   }
