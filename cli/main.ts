@@ -199,6 +199,20 @@ It ends as the command ends; with 127 when there is no such command, and with
     .description('definitions, URLs, secrets set or not, last event')
     .action(run(async () => (await import('./webhook-list.ts')).listWebhooks))
   webhook
+    .command('add')
+    .description('add a webhook to webhooks.yaml, with a secret in .env')
+    .argument('<preset>', 'who sends: github, gitlab, stripe, slack, shopify, linear, …')
+    .option('--path <path>', 'URL path (default: /webhook/<preset>)')
+    .option('--agent <name>', 'who answers (default: the only one there is)')
+    .option('--filter <path=value>', 'condition on the payload; can be repeated', listed)
+    .option('--deliver-to <target>', 'where the answer goes; can be repeated', listed)
+    .option('--prompt <text>', "the prompt (default: the preset's)")
+    .option('--secret-env <name>', 'variable of the secret (default: made of the path)')
+    .option('--secret-stdin', "read the sender's secret; a terminal is asked for it")
+    .option('--show-secret', 'print the secret, to paste it at the sender')
+    .option('--print', 'print the entry, write nothing')
+    .action(run(async () => (await import('./webhook-add.ts')).addWebhook))
+  webhook
     .command('send')
     .description('sign a payload as the sender would, and send it to the running daemon')
     .argument('[path]', 'path of the webhook, for example /webhook/github')
@@ -228,6 +242,35 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<path>', 'path of the webhook')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+
+  program
+    .command('agent')
+    .description('add agents')
+    .command('add')
+    .description('add an agent to agents.yaml')
+    .argument('<kind>', 'claude, codex, gemini, opencode, llm, openai, http, command or echo')
+    .argument('[name...]', 'its name (default: the kind); after --: its flags, or its command')
+    .option('--model <name>', 'the model it uses')
+    .option('--base-url <url>', 'openai: what stands before /chat/completions')
+    .option('--api-key-env <name>', 'openai: variable of the API key')
+    .option('--url <url>', 'http: where the prompt is posted to')
+    .option('--answer-path <path>', 'http: where in the JSON the answer is')
+    .option('--cwd <dir>', 'working folder (default: an empty one)')
+    .option('--env <NAME=value>', 'added variable; can be repeated', listed)
+    .option('--timeout <duration>', 'default: 10m')
+    .option('--print', 'print the entry, write nothing')
+    .usage('[options] <kind> [name] [-- args...]')
+    .addHelpText('after', agentHelp)
+    .action(
+      run(async () => {
+        const { addAgent } = await import('./agent-add.ts')
+        return async (context, words, options) =>
+          addAgent(context, words.slice(0, words.length - (afterDashes?.length ?? 0)), {
+            ...options,
+            afterDashes,
+          })
+      }),
+    )
 
   const events = program
     .command('events')
@@ -271,7 +314,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   config
     .command('edit')
     .description('open a file in $VISUAL or $EDITOR, and check it afterwards')
-    .argument('[name]', 'webhooks, agents or gateway (default: webhooks)')
+    .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
     .action(run(async () => (await import('./config-edit.ts')).editConfiguration))
   config
     .command('schema')
@@ -297,6 +340,13 @@ It ends as the command ends; with 127 when there is no such command, and with
     .action(run(async () => (await import('./doctor.ts')).doctor))
   return program
 }
+
+const agentHelp = `
+Examples:
+  doorward agent add claude reviewer --model sonnet -- --tools Read,Grep
+  doorward agent add openai local --base-url http://127.0.0.1:11434/v1 \\
+    --model llama3.2
+  doorward agent add command words -- wc -w`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says
