@@ -62,7 +62,8 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
     .version(version, '--version', 'print the version')
     .helpOption('-h, --help', 'show help')
-    .helpCommand('help [command]', 'show help for a command')
+    // Ours, below, shows pages of the documents too.
+    .helpCommand(false)
     .configureHelp({
       showGlobalOptions: true,
       // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
@@ -75,7 +76,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
+      '\nMore: doorward help <topic>, for example getting-started or webhooks\n\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
   program
@@ -338,6 +339,16 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
     .option('-y, --yes', 'do not ask before agents are run and answers are sent')
     .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('help')
+    .description('show help for a command, a topic or an error code')
+    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
+    .action(
+      run(async () => {
+        const { showHelp } = await import('./help.ts')
+        return async (context, words) => showHelp(context, words, program)
+      }),
+    )
   return program
 }
 
@@ -438,7 +449,9 @@ const endQuietlyWhenClosed = (): void => {
 
 /** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>
-  / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
+  / oauth exec /.test(` ${args.join(' ')} `) &&
+  !args.some((word) => /^(-h|--help)$/.test(word)) &&
+  args.find((word) => !word.startsWith('-')) !== 'help'
 
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()
