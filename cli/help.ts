@@ -66,7 +66,9 @@ const unknown = async (words: readonly string[], program: Command): Promise<Door
   const group = commandAt(program, words.slice(0, -1))
   const inGroup = words.length > 1 && group !== undefined && group.commands.length > 0
   const last = (inGroup ? words.at(-1) : words.join(' ')) ?? ''
-  const known = (inGroup ? group : program).commands.map((command) => command.name())
+  const known = (inGroup ? group : program).commands
+    .map((command) => command.name())
+    .filter((name) => !name.startsWith('_'))
   const names = inGroup
     ? known
     : [...known, ...Object.keys(helpTopics), ...(await troubleEntries()).keys()]

@@ -1,10 +1,17 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import {
+  Argument,
+  Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
-import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
+import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
 import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
@@ -96,7 +103,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .action(run(async () => (await import('./daemon-stop.ts')).stopDaemon))
   daemon
     .command('restart')
-    .description('stop the daemon if it runs, and start it')
+    .description('start the daemon anew, also after an upgrade; no webhook is refused meanwhile')
     .action(run(async () => (await import('./daemon-restart.ts')).restartDaemon))
   daemon
     .command('reload')
@@ -111,6 +118,17 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .description('the last 50 lines of the log; with --json as they are')
     .option('-f, --follow', 'go on with new lines until interrupted')
     .action(run(async () => (await import('./daemon-logs.ts')).showLogs))
+  daemon
+    .command('install')
+    .description('start the daemon at login, and now; what starts it is written for you alone')
+    .option('--tray', 'the tray as well')
+    .addHelpText('after', installHelp)
+    .action(run(async () => (await import('./daemon-install.ts')).installDaemon))
+  daemon
+    .command('uninstall')
+    .description('no more at login; a daemon that systemd or launchd runs is stopped')
+    .option('--tray', 'the tray as well')
+    .action(run(async () => (await import('./daemon-uninstall.ts')).uninstallDaemon))
 
   const oauth = program
     .command('oauth')
@@ -204,7 +222,7 @@ It ends as the command ends; with 127 when there is no such command, and with
     .description('add a webhook to webhooks.yaml, with a secret in .env')
     .argument('<preset>', 'who sends: github, gitlab, stripe, slack, shopify, linear, …')
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
-    .option('--agent <name>', 'who answers (default: the only one there is)')
+    .option('--agent <agent>', 'who answers (default: the only one there is)')
     .option('--filter <path=value>', 'condition on the payload; can be repeated', listed)
     .option('--deliver-to <target>', 'where the answer goes; can be repeated', listed)
     .option('--prompt <text>', "the prompt (default: the preset's)")
@@ -276,9 +294,10 @@ It ends as the command ends; with 127 when there is no such command, and with
   const events = program
     .command('events')
     .description('what came in and what became of it, newest first')
-    .argument('[command]')
+    .argument('[command...]')
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
+    .option('--state <state>', 'only those in this state: running, done, failed, …')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
     .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))
@@ -349,8 +368,36 @@ It ends as the command ends; with 127 when there is no such command, and with
         return async (context, words) => showHelp(context, words, program)
       }),
     )
+  program
+    .command('completion')
+    .description('print the completion of a shell: commands, options, and what there is now')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', completionHelp)
+    .action(run(async () => (await import('./completion.ts')).printCompletion))
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
   return program
 }
+
+const completionHelp = `
+To have it in every shell:
+
+  doorward completion bash > ~/.local/share/bash-completion/completions/doorward
+  doorward completion zsh > "\${fpath[1]}/_doorward"
+  doorward completion fish > ~/.config/fish/completions/doorward.fish
+
+Without the package bash-completion, in ~/.bashrc:
+
+  eval "$(doorward completion bash)"`
+
+const installHelp = `
+Linux: a systemd user unit, or without systemd an entry of the desktop;
+macOS: a launch agent; Windows: a script in the Startup folder. systemd and
+launchd start it again when it fails; when that is of no use, they tell you.
+
+The agents get the PATH of the shell that you run this in. Secrets come from
+.env of the home folder. Run it again after an upgrade of Node or doorward.`
 
 const agentHelp = `
 Examples:
@@ -442,7 +489,9 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 const endQuietlyWhenClosed = (): void => {
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
-    throw error
+    // As on a full disk: what was printed is not whole, and nothing more can be.
+    process.stderr.write(`doorward: cannot write to standard output (${systemCode(error)})\n`)
+    process.exit(exitFailed)
   })
   process.stderr.on('error', () => undefined)
 }

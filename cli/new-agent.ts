@@ -17,15 +17,16 @@ export type AgentAddOptions = {
   readonly afterDashes?: readonly string[] | undefined
 }
 
-const kinds = [...cliKinds, 'openai', 'http', 'command', 'echo'] as const
-type Kind = (typeof kinds)[number]
+/** The kinds that can be added. */
+export const agentKinds = [...cliKinds, 'openai', 'http', 'command', 'echo'] as const
+type Kind = (typeof agentKinds)[number]
 
 /** The kind of this name. Throws `usage` with the nearest. */
 export const kindOf = (given: string): Kind => {
-  const kind = kinds.find((known) => known === given)
+  const kind = agentKinds.find((known) => known === given)
   if (kind) return kind
   throw new DoorwardError('usage', `there is no kind of agent "${given}"`, {
-    hint: nearest(given, kinds) ?? `one of ${kinds.join(', ')}`,
+    hint: nearest(given, agentKinds) ?? `one of ${agentKinds.join(', ')}`,
   })
 }
 

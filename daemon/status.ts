@@ -5,6 +5,7 @@ import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
 import type { LiveConfig } from './live-config.ts'
+import type { Measures } from './metrics/measures.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
 
@@ -19,6 +20,7 @@ export type StatusParts = {
   readonly events: EventStore
   readonly oauth: OAuth
   readonly webhooks: () => WebhookSummary[]
+  readonly measures: Measures
 }
 
 /** All that the tray and `doorward status` show. */
@@ -38,6 +40,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     url: parts.url(),
     ...(publicUrl === undefined ? {} : { publicUrl }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
+    timings: parts.measures.timings(),
     providers,
     tokens,
     webhooks: parts.webhooks(),

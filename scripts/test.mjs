@@ -20,7 +20,14 @@ const countTests = (folder) => {
   return JSON.parse(stdout).stats.tests
 }
 
-const programs = ['chromium', 'Xvfb', 'dbus-daemon', 'notify-send']
+const programs = [
+  'chromium',
+  'Xvfb',
+  'dbus-daemon',
+  'notify-send',
+  'systemctl',
+  'desktop-file-validate',
+]
 const isThere = (program) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)))
 const missing = programs.filter((program) => !isThere(program))

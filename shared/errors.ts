@@ -9,8 +9,10 @@ export type ErrorCode =
   | 'config-invalid'
   | 'already-running'
   | 'port-in-use'
+  | 'restart-failed'
   // between a local client and the daemon
   | 'daemon-unreachable'
+  | 'daemon-silent'
   | 'daemon-foreign'
   | 'peer-forbidden'
   | 'host-forbidden'
@@ -67,6 +69,9 @@ export type ErrorCode =
   | 'tray-not-runnable'
   | 'tray-wrong-processor'
   | 'tray-failed'
+  // starting at login
+  | 'login-item-foreign'
+  | 'login-item-failed'
   // the command line
   | 'usage'
   | 'command-not-found'

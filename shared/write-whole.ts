@@ -7,7 +7,11 @@ import { dirname } from 'node:path'
  * beside it, fsync, rename, fsync of the folder. A crash at any point leaves the old or the new
  * content, never a part. The name may be a planted link: rename replaces it instead of following.
  */
-export const writeWhole = async (path: string, content: string, mode = 0o600): Promise<void> => {
+export const writeWhole = async (
+  path: string,
+  content: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> => {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
     const file = await open(temporary, 'wx', mode)

@@ -71,12 +71,12 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(recent[0]?.enabled, true)
     assert.equal(recent[9]?.enabled, false)
 
-    const idle = await desktop.untilIcon()
+    await desktop.untilPicture('idle')
     daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
     daemon.send({})
     const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
     assert.deepEqual([needy[0]?.enabled, needy[1]?.enabled], [false, true])
-    assert.notEqual(await desktop.untilIcon(idle), idle)
+    await desktop.untilPicture('needs-you')
   })
 
   it('makes the answer of an agent a notification, once and as plain text', async () => {
@@ -137,7 +137,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     const daemon = await startFakeDaemon(home, statusWith())
     start()
     await untilStatus('Ready')
-    const ready = await desktop.untilIcon()
+    await desktop.untilPicture('idle')
     const died = performance.now()
     await daemon.die()
     await untilStatus('Daemon not running · last seen ')
@@ -145,7 +145,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await desktop.untilMenu((rows) =>
       rows.some(({ label, enabled }) => label === 'Start daemon' && enabled),
     )
-    assert.notEqual(await desktop.untilIcon(ready), ready)
+    await desktop.untilPicture('unreachable')
 
     const returned = performance.now()
     const next = await startFakeDaemon(home, statusWith())
@@ -177,6 +177,15 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(await tray.ended, 0)
     assert.equal(tray.stderr(), '')
     assert.deepEqual(daemon.posts, [])
+  })
+
+  it('ends although the program of its icon hangs', async () => {
+    await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    process.kill(await desktop.iconProcess(), 'SIGSTOP')
+    tray.process.kill('SIGTERM')
+    assert.equal(await tray.ended, 0)
   })
 
   it('asks the daemon to stop by a click on Stop daemon and quit', async () => {

@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
+import { iconFile } from '../../tray/icon-file.ts'
+import { pixmapOf } from '../../tray/sni/pixmap.ts'
+import type { IconName } from '../../tray/view.ts'
 import { cleanEnvironment } from './daemon.ts'
 import { type NotificationService, type Shown, playNotifications } from './notification-service.ts'
 import { end, firstLine, startBus } from './session-bus.ts'
@@ -37,6 +40,8 @@ export type Desktop = {
   readonly iconProcess: () => Promise<number>
   /** The name of the icon picture, which changes with the picture; waits until it is another one. */
   readonly untilIcon: (isNot?: string) => Promise<string>
+  /** Waits until the icon is the picture of this state. */
+  readonly untilPicture: (name: IconName) => Promise<void>
   /** Waits until the visible rows of the menu fulfil this, and answers them. */
   readonly untilMenu: (is: (rows: readonly ShownRow[]) => boolean) => Promise<readonly ShownRow[]>
   /** Clicks the visible, enabled row with this path of label beginnings. */
@@ -306,6 +311,16 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         const name = (await property('IconName')) || JSON.stringify(await property('IconPixmap'))
         return name === isNot ? undefined : name
       }),
+    untilPicture: async (name: IconName) => {
+      const file = await readFile(iconFile(name))
+      await until(async () => {
+        // The one program names a file, the other hands out the pixels.
+        const shown = await property('IconName')
+        if (shown !== '') return (await readFile(shown)).equals(file) || undefined
+        const pixmaps = (await property('IconPixmap')) as unknown as [number, number, Uint8Array][]
+        return pixmaps.some(([, , argb]) => pixmapOf(file).argb.equals(argb)) || undefined
+      })
+    },
     iconProcess: async () =>
       until(async () => {
         const [pid] = await call({

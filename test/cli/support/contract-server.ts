@@ -1,10 +1,11 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../../../shared/identity.ts'
+import { version } from '../../../shared/version.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 export type Call = {
@@ -12,11 +13,14 @@ export type Call = {
   readonly path: string
   readonly body: unknown
   readonly userAgent: string | undefined
+  readonly lastEventId: string | undefined
 }
 
 export type ContractServer = {
   readonly home: Home
   readonly calls: readonly Call[]
+  /** Waits for a call that fits, which may have come already. */
+  readonly called: (fits: (call: Call) => boolean) => Promise<Call>
   readonly close: () => Promise<void>
 }
 
@@ -35,13 +39,14 @@ const apiToken = 'a'.repeat(64)
 export const startContractServer = async (answer: Answer): Promise<ContractServer> => {
   const home = await temporaryHome()
   const calls: Call[] = []
+  const answered = new EventEmitter()
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
       const { localAddress, localPort } = request.socket
       const place = placeOf(localAddress, localPort)
       response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
-      response.end(JSON.stringify({ status: 'ok', name: 'doorward', version: '0.0.0' }))
+      response.end(JSON.stringify({ status: 'ok', name: 'doorward', version }))
       return
     }
     const body = await text(request)
@@ -50,9 +55,11 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
       path: request.url ?? '',
       body: body === '' ? undefined : (JSON.parse(body) as unknown),
       userAgent: request.headers['user-agent'],
+      lastEventId: request.headers['last-event-id']?.toString(),
     }
     calls.push(call)
     const given = answer(call, response)
+    answered.emit('call')
     if (!given) return
     response.writeHead(given[0], { 'content-type': 'application/json' })
     response.end(given[1] === undefined ? '' : JSON.stringify(given[1]))
@@ -63,11 +70,20 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   const { port } = server.address() as AddressInfo
   await mkdir(home.run, { mode: 0o700 })
   await writeFile(home.apiToken, apiToken, { mode: 0o600 })
-  const file = { pid: process.pid, url: `http://127.0.0.1:${port}`, version: '0.0.0' }
+  const file = { pid: process.pid, url: `http://127.0.0.1:${port}`, version }
   await writeFile(home.daemonJson, JSON.stringify({ ...file, startedAt: new Date().toISOString() }))
   return {
     home,
     calls,
+    called: async (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = calls.find(fits)
+          if (found) resolve(found)
+          else answered.once('call', look)
+        }
+        look()
+      }),
     close: async () => {
       server.closeAllConnections()
       server.close()

@@ -1,0 +1,132 @@
+import { warningsOf } from '../shared/config-warnings.ts'
+import { readEnvironment } from '../shared/environment.ts'
+import { prepareHome } from '../shared/home.ts'
+import { loadConfig } from '../shared/load-config.ts'
+import { daemonAtLogin, installedService, serviceOf, trayAtLogin } from '../shared/login-items.ts'
+import type { Service } from '../shared/login-items/service.ts'
+import {
+  type Surroundings,
+  ownSurroundings,
+  passingPlace,
+} from '../shared/login-items/surroundings.ts'
+import { plainLine } from '../shared/plain-text.ts'
+import type { Context } from './context.ts'
+import { stopRunning } from './daemon-stop.ts'
+import { findRunningDaemon } from './find-daemon.ts'
+import { lingerHint } from './linger.ts'
+import { startAndConnect } from './start-and-connect.ts'
+
+type Note = { readonly code: string; readonly detail: string; readonly hint: string }
+
+/**
+ * Makes the daemon (and with --tray the tray) start at login, and starts the daemon now. Shows what it
+ * wrote. Throws `login-item-foreign`, `login-item-failed`, and as a start of the daemon does.
+ */
+export const installDaemon = async (
+  context: Context,
+  _args: string[],
+  { tray = false }: { readonly tray?: boolean },
+): Promise<void> => {
+  const { home, terminal } = context
+  await prepareHome(home)
+  const around = await ownSurroundings()
+  const written = await daemonAtLogin(home).turnOn()
+  const changed = written.length > 0
+  if (tray) written.push(...(await trayAtLogin(home).turnOn()))
+  const notes = [...placeNotes(around), ...(await secretNotes(context))]
+  if (!terminal.json) {
+    for (const path of written) terminal.print(`wrote ${plainLine(path)}`)
+    if (written.length === 0) terminal.print('nothing to write: it is all there')
+    for (const { detail, hint } of notes) terminal.warn(`warning: ${detail}\nhint: ${hint}`)
+  }
+
+  const manager = await installedService(home, around)
+  const service = await serviceOf(home)
+  const daemon =
+    context.start && !(manager && !service) ? await runNow(context, service, changed) : undefined
+  if (terminal.json) {
+    const starts = manager?.kind ?? (around.platform === 'win32' ? 'startup' : 'autostart')
+    terminal.printJson({
+      installed: true,
+      by: starts,
+      tray: await trayAtLogin(home).isOn(),
+      written,
+      warnings: notes,
+      running: daemon !== undefined,
+      ...daemon,
+    })
+    return
+  }
+  if (daemon) terminal.print(`starts at login; runs now: ${daemon.url} (pid ${daemon.pid})`)
+  else terminal.print('starts at login')
+  if (manager && !service)
+    terminal.say(
+      `hint: ${manager.kind} does not answer in this session; log in again, or: ${manager.startCommand}`,
+    )
+  const linger = manager?.kind === 'systemd' ? lingerHint(process.env) : undefined
+  if (linger) terminal.say(linger)
+  if (tray) terminal.say('hint: doorward tray starts the tray now; at login it starts by itself')
+}
+
+/** The daemon as it is to run from now on: by its service, with the files as they are now. */
+const runNow = async (context: Context, service: Service | undefined, changed: boolean) => {
+  const running = await findRunningDaemon(context)
+  running?.close()
+  if (running && !(await mustStartAgain(running.daemon.pid, service, changed)))
+    return running.daemon
+  if (running) {
+    const pid = await stopRunning(context)
+    context.terminal.say(`stopped (pid ${pid}), to start it by ${service?.kind}`)
+  }
+  // launchd keeps what it has read until it is unloaded; a failed unit would be tried again.
+  if (changed) await service?.stop()
+  const client = await startAndConnect(context)
+  client.close()
+  return client.daemon
+}
+
+const mustStartAgain = async (
+  pid: number,
+  service: Service | undefined,
+  changed: boolean,
+): Promise<boolean> => {
+  if (!service) return false
+  return changed || (await service.state()).pid !== pid
+}
+
+/** An installation that may be gone at the next login. */
+const placeNotes = (around: Surroundings): Note[] => {
+  const notes: Note[] = []
+  const place = passingPlace(around)
+  if (place)
+    notes.push({
+      code: 'passing-place',
+      detail: `doorward runs from ${around.packageRoot}, ${place}: at login it must still be there`,
+      hint: 'npm install -g doorward, then doorward daemon install',
+    })
+  if (around.uid === 0 && around.env['SUDO_USER'])
+    notes.push({
+      code: 'installed-for-root',
+      detail: 'this was installed for root, not for you',
+      hint: 'doorward daemon uninstall with sudo, then doorward daemon install without',
+    })
+  return notes
+}
+
+/** Secrets that only this shell has: the daemon that starts at login would not find them. */
+const secretNotes = async ({ home }: Context): Promise<Note[]> => {
+  try {
+    const [mine, atLogin] = [await readEnvironment(home), await readEnvironment(home, {})]
+    const config = await loadConfig(home, mine)
+    const known = new Set(warningsOf(config, mine).map(({ detail }) => detail))
+    return warningsOf(config, atLogin)
+      .filter(({ detail }) => !known.has(detail))
+      .map((one) => ({
+        ...one,
+        detail: `at login this shell's variables are missing: ${one.detail}`,
+      }))
+  } catch {
+    // The start says what is wrong with the configuration.
+    return []
+  }
+}
