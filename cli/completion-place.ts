@@ -48,11 +48,12 @@ export const placeOf = (program: Command, typed: readonly string[], current: str
       used.add(option)
       if (value.length === 0 && takesValue(option)) waiting = option
       else if (option.long === '--home') home = value.join('=')
+    } else if (operands === 0 && command === program && !isHelp && word === 'help') {
+      isHelp = true
     } else if (operands === 0 && commandNamed(command, word)) {
       command = commandNamed(command, word) ?? command
       path.push(word)
-    } else if (operands === 0 && command === program && word === 'help') isHelp = true
-    else operands += 1
+    } else operands += 1
   }
 
   const place = { path, before: '', options: [], isForeign: false, home }
@@ -68,7 +69,11 @@ export const placeOf = (program: Command, typed: readonly string[], current: str
     }
   }
   const group = operands === 0 && command.commands.length > 0 ? command : undefined
-  if (isHelp) return { ...place, group }
+  if (isHelp) {
+    const isFirst = command === program && operands === 0
+    const [topic] = commandNamed(program, 'help')?.registeredArguments ?? []
+    return { ...place, group, ...(isFirst && { path: ['help'], argument: topic }) }
+  }
   const { registeredArguments } = command
   const last = registeredArguments.at(-1)
   const argument = registeredArguments[operands] ?? (last?.variadic ? last : undefined)
@@ -84,4 +89,5 @@ const takesValue = ({ required, optional }: Option): boolean => required || opti
 
 /** One that collects, and so may come again. */
 const isRepeated = ({ variadic, parseArg, long }: Option): boolean =>
-  variadic || (parseArg !== undefined && long === '--header')
+  variadic ||
+  (parseArg !== undefined && ['--header', '--filter', '--deliver-to', '--env'].includes(long ?? ''))

@@ -125,7 +125,18 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'events show id': events,
   'events open id': events,
   'events retry id': events,
-  'config edit name': () => named(['webhooks', 'agents', 'gateway']),
+  'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
+  // A path that is there already is the one that cannot be added.
+  'webhook add path': () => [],
+  'webhook add preset': async () => {
+    const { webhookPresets } = await import('./webhook-presets.ts')
+    return Object.entries(webhookPresets).map(([value, { title }]) => ({ value, note: title }))
+  },
+  'agent add kind': async () => named((await import('./new-agent.ts')).agentKinds),
+  'help name': async () => {
+    const { helpTopics } = await import('./help-topics.ts')
+    return Object.entries(helpTopics).map(([value, note]) => ({ value, note }))
+  },
   'config schema name': () => named(['webhooks', 'agents', 'gateway']),
 }
 

@@ -69,7 +69,8 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
     .version(version, '--version', 'print the version')
     .helpOption('-h, --help', 'show help')
-    .helpCommand('help [command]', 'show help for a command')
+    // Ours, below, shows pages of the documents too.
+    .helpCommand(false)
     .configureHelp({
       showGlobalOptions: true,
       // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
@@ -82,7 +83,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
+      '\nMore: doorward help <topic>, for example getting-started or webhooks\n\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
   program
@@ -217,6 +218,20 @@ It ends as the command ends; with 127 when there is no such command, and with
     .description('definitions, URLs, secrets set or not, last event')
     .action(run(async () => (await import('./webhook-list.ts')).listWebhooks))
   webhook
+    .command('add')
+    .description('add a webhook to webhooks.yaml, with a secret in .env')
+    .argument('<preset>', 'who sends: github, gitlab, stripe, slack, shopify, linear, …')
+    .option('--path <path>', 'URL path (default: /webhook/<preset>)')
+    .option('--agent <agent>', 'who answers (default: the only one there is)')
+    .option('--filter <path=value>', 'condition on the payload; can be repeated', listed)
+    .option('--deliver-to <target>', 'where the answer goes; can be repeated', listed)
+    .option('--prompt <text>', "the prompt (default: the preset's)")
+    .option('--secret-env <name>', 'variable of the secret (default: made of the path)')
+    .option('--secret-stdin', "read the sender's secret; a terminal is asked for it")
+    .option('--show-secret', 'print the secret, to paste it at the sender')
+    .option('--print', 'print the entry, write nothing')
+    .action(run(async () => (await import('./webhook-add.ts')).addWebhook))
+  webhook
     .command('send')
     .description('sign a payload as the sender would, and send it to the running daemon')
     .argument('[path]', 'path of the webhook, for example /webhook/github')
@@ -246,6 +261,35 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<path>', 'path of the webhook')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+
+  program
+    .command('agent')
+    .description('add agents')
+    .command('add')
+    .description('add an agent to agents.yaml')
+    .argument('<kind>', 'claude, codex, gemini, opencode, llm, openai, http, command or echo')
+    .argument('[name...]', 'its name (default: the kind); after --: its flags, or its command')
+    .option('--model <name>', 'the model it uses')
+    .option('--base-url <url>', 'openai: what stands before /chat/completions')
+    .option('--api-key-env <name>', 'openai: variable of the API key')
+    .option('--url <url>', 'http: where the prompt is posted to')
+    .option('--answer-path <path>', 'http: where in the JSON the answer is')
+    .option('--cwd <dir>', 'working folder (default: an empty one)')
+    .option('--env <NAME=value>', 'added variable; can be repeated', listed)
+    .option('--timeout <duration>', 'default: 10m')
+    .option('--print', 'print the entry, write nothing')
+    .usage('[options] <kind> [name] [-- args...]')
+    .addHelpText('after', agentHelp)
+    .action(
+      run(async () => {
+        const { addAgent } = await import('./agent-add.ts')
+        return async (context, words, options) =>
+          addAgent(context, words.slice(0, words.length - (afterDashes?.length ?? 0)), {
+            ...options,
+            afterDashes,
+          })
+      }),
+    )
 
   const events = program
     .command('events')
@@ -290,7 +334,7 @@ It ends as the command ends; with 127 when there is no such command, and with
   config
     .command('edit')
     .description('open a file in $VISUAL or $EDITOR, and check it afterwards')
-    .argument('[name]', 'webhooks, agents or gateway (default: webhooks)')
+    .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
     .action(run(async () => (await import('./config-edit.ts')).editConfiguration))
   config
     .command('schema')
@@ -314,6 +358,16 @@ It ends as the command ends; with 127 when there is no such command, and with
     .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
     .option('-y, --yes', 'do not ask before agents are run and answers are sent')
     .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('help')
+    .description('show help for a command, a topic or an error code')
+    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
+    .action(
+      run(async () => {
+        const { showHelp } = await import('./help.ts')
+        return async (context, words) => showHelp(context, words, program)
+      }),
+    )
   program
     .command('completion')
     .description('print the completion of a shell: commands, options, and what there is now')
@@ -344,6 +398,13 @@ launchd start it again when it fails; when that is of no use, they tell you.
 
 The agents get the PATH of the shell that you run this in. Secrets come from
 .env of the home folder. Run it again after an upgrade of Node or doorward.`
+
+const agentHelp = `
+Examples:
+  doorward agent add claude reviewer --model sonnet -- --tools Read,Grep
+  doorward agent add openai local --base-url http://127.0.0.1:11434/v1 \\
+    --model llama3.2
+  doorward agent add command words -- wc -w`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says
@@ -437,7 +498,9 @@ const endQuietlyWhenClosed = (): void => {
 
 /** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>
-  / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
+  / oauth exec /.test(` ${args.join(' ')} `) &&
+  !args.some((word) => /^(-h|--help)$/.test(word)) &&
+  args.find((word) => !word.startsWith('-')) !== 'help'
 
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()

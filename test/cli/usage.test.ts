@@ -39,11 +39,13 @@ describe('cli: usage', () => {
 
   it('keeps help within 80 columns', async () => {
     const ofLogins = ['login', 'list', 'logout', 'token', 'exec', 'git-credential']
-    const ofWebhooks = ['list', 'send', 'explain', 'learn']
+    const ofWebhooks = ['list', 'add', 'send', 'explain', 'learn']
     for (const name of [
       '',
       ...ofLogins.map((word) => `oauth ${word}`),
       ...ofWebhooks.map((word) => `webhook ${word}`),
+      'agent',
+      'agent add',
       'events',
       'completion',
       'events open',
