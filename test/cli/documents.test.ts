@@ -48,7 +48,8 @@ describe('the documents', () => {
     assert.ok(codes.length > 50)
     const page = await read('troubleshooting.md')
     const explained = [...page.matchAll(/^### `([a-z-]+)`\n\n\S/gm)].map(([, code]) => code)
-    assert.deepEqual(explained.toSorted(), codes.toSorted())
+    assert.deepEqual(new Set(explained), new Set(codes))
+    assert.equal(explained.length, codes.length)
   })
 
   it('name every warning', async () => {
