@@ -453,16 +453,24 @@ const endQuietlyWhenClosed = (): void => {
 const isExec = (args: readonly string[]): boolean =>
   / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
 
+/** `doorward` with no command, and with options at most that every command takes. */
+const isAlone = (program: Command, args: readonly string[]): boolean => {
+  const names = new Set(program.commands.map((command) => command.name()))
+  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
+  const { operands, unknown } = program.parseOptions([...args])
+  return operands.length === 0 && unknown.length === 0
+}
+
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
   const program = createProgram(json, rest)
-  if (args.length === 0) {
-    program.outputHelp()
-    return
-  }
   try {
+    if (rest === undefined && isAlone(program, own)) {
+      await run(async () => (await import('./welcome.ts')).welcome)(program)
+      return
+    }
     if (rest === undefined && isExec(own)) {
       const { missingDashes } = await import('./oauth-exec.ts')
       throw missingDashes()
