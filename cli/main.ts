@@ -353,10 +353,19 @@ It ends as the command ends; with 127 when there is no such command, and with
     .action(run(async () => (await import('./status.ts')).showStatus))
   program
     .command('doctor')
-    .description('check what can be wrong; so far what an event leaves on disk (--privacy)')
-    .argument('[webhook...]', 'paths of webhooks (default: each enabled one)')
-    .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
-    .option('-y, --yes', 'do not ask before agents are run and answers are sent')
+    .description(
+      'check what can be wrong, and name what mends it; ends with 1 when something is red',
+    )
+    .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
+    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
+    .addOption(
+      new Option(
+        '--privacy',
+        'only this: send a canary through webhook, agent and target, and search files for it',
+      ).conflicts('online'),
+    )
+    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
+    .addHelpText('after', doctorHelp)
     .action(run(async () => (await import('./doctor.ts')).doctor))
   program
     .command('help')
@@ -379,6 +388,11 @@ It ends as the command ends; with 127 when there is no such command, and with
     .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
   return program
 }
+
+const doctorHelp = `
+It looks and changes nothing, with or without a daemon; what was not checked
+says why. Programs of agents are asked for their version.
+--json holds no secret, token, account or address of yours: it can be shown.`
 
 const completionHelp = `
 To have it in every shell:
@@ -502,16 +516,24 @@ const isExec = (args: readonly string[]): boolean =>
   !args.some((word) => /^(-h|--help)$/.test(word)) &&
   args.find((word) => !word.startsWith('-')) !== 'help'
 
+/** `doorward` with no command, and with options at most that every command takes. */
+const isAlone = (program: Command, args: readonly string[]): boolean => {
+  const names = new Set(program.commands.map((command) => command.name()))
+  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
+  const { operands, unknown } = program.parseOptions([...args])
+  return operands.length === 0 && unknown.length === 0
+}
+
 const main = async (args: readonly string[]): Promise<void> => {
   endQuietlyWhenClosed()
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
   const program = createProgram(json, rest)
-  if (args.length === 0) {
-    program.outputHelp()
-    return
-  }
   try {
+    if (rest === undefined && isAlone(program, own)) {
+      await run(async () => (await import('./welcome.ts')).welcome)(program)
+      return
+    }
     if (rest === undefined && isExec(own)) {
       const { missingDashes } = await import('./oauth-exec.ts')
       throw missingDashes()

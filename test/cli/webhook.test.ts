@@ -263,7 +263,7 @@ describe('cli: webhook', () => {
     const { code, stdout } = await cli(['status'])
     assert.equal(code, 0)
     assert.match(stdout, /^doorward .* at http:\/\/127\.0\.0\.1:\d+, up for /)
-    for (const title of ['Accounts', 'Webhooks', 'Recent events'])
+    for (const title of ['Logins', 'Webhooks', 'Problems'])
       assert.match(stdout, new RegExp(`^${title}$`, 'm'))
     assert.match(stdout, /UNSET_SECRET is unset/)
     assert.equal(
