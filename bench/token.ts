@@ -5,11 +5,12 @@ import { Agent, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { connect } from '../shared/client.ts'
 import { type Home, homeAt, prepareHome, readSecretFile } from '../shared/home.ts'
 import { spawnDaemon } from '../shared/spawn-daemon.ts'
-import { packageFolder } from '../shared/version.ts'
+import { cliProgram, packageFolder } from '../shared/version.ts'
 
 /*
  * What a token costs. A cached one over HTTP at 1 and 32 callers, beside a bare node:http server that
@@ -201,7 +202,7 @@ const besideHanging = async (
 }
 
 const measureProcesses = async (home: Home): Promise<Sample[]> => {
-  const cli = new URL('dist/cli/main.js', packageFolder).pathname
+  const cli = fileURLToPath(new URL(cliProgram, packageFolder))
   const account = process.env['OIDC_AGENT_ACCOUNT']
   const commands: readonly (readonly [string, string, readonly string[]])[] = [
     ['node -e 0', process.execPath, ['-e', '0']],
