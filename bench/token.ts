@@ -1,34 +1,29 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { connect } from '../shared/client.ts'
-import { type Home, homeAt, prepareHome, readSecretFile } from '../shared/home.ts'
+import { homeAt, readSecretFile } from '../shared/home.ts'
 import { spawnDaemon } from '../shared/spawn-daemon.ts'
-import { packageFolder } from '../shared/version.ts'
+import { writeHomeWithTokens } from './home-with-token.ts'
 
 /*
  * What a token costs. A cached one over HTTP at 1 and 32 callers, beside a bare node:http server that
- * checks the same bearer token and answers as many bytes; the same while the refresh of another provider
- * hangs; and one by the command line, a whole process each time, beside `node -e 0` and, where
- * OIDC_AGENT_ACCOUNT names an account that oidc-agent has loaded, `oidc-token`. All in one run, in turn.
+ * checks the same bearer token and answers as many bytes; and the same while the refresh of another
+ * provider hangs. All in one run, in turn. What one costs by the command line: bench/cli.ts.
  */
 
-const run = promisify(execFile)
 const rounds = 7
 const readsPerRound = 2000
-const processesPerRound = 5
 
 type Sample = { readonly what: string; readonly unit: 'ms' | 'per second'; readonly value: number }
 
 const main = async (): Promise<void> => {
   const home = homeAt(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
   const provider = await startHangingProvider()
-  await writeHome(home, provider.origin)
+  await writeHomeWithTokens(home, provider.origin, { cached: 3_600_000, hanging: 30_000 })
   const child = spawnDaemon(home)
   await once(child, 'message')
   child.disconnect()
@@ -46,7 +41,6 @@ const main = async (): Promise<void> => {
         for (const callers of [1, 32])
           samples.push(...(await measure(`${who}, ${callers} callers`, url, token, callers)))
       samples.push(...(await besideHanging(daemon.daemon.url, token, provider)))
-      samples.push(...(await measureProcesses(home)))
     }
     report(samples)
   } finally {
@@ -57,40 +51,6 @@ const main = async (): Promise<void> => {
     await once(child, 'exit')
     await rm(home.root, { recursive: true, force: true })
   }
-}
-
-const writeHome = async (home: Home, origin: string): Promise<void> => {
-  await prepareHome(home)
-  await mkdir(home.config, { recursive: true, mode: 0o700 })
-  const write = (name: string, text: string) => writeFile(join(home.config, `${name}.yaml`), text)
-  await write('webhooks', 'webhooks: []\n')
-  await write('agents', 'agents:\n  echo: { kind: echo }\n')
-  const entry = `{ authorization_endpoint: "${origin}/a", token_endpoint: "${origin}/t" }`
-  await write(
-    'gateway',
-    `server: { port: 0 }\nproviders:\n  cached: ${entry}\n  hanging: ${entry}\n`,
-  )
-  const now = Date.now()
-  for (const [provider, expiresInMs] of [
-    ['cached', 3_600_000],
-    ['hanging', 30_000],
-  ] as const)
-    await writeFile(
-      join(home.tokens, `${provider}.json`),
-      JSON.stringify({
-        version: 1,
-        provider,
-        account: null,
-        scopes: ['a', 'b'],
-        tokenType: 'Bearer',
-        accessToken: 'x'.repeat(200),
-        refreshToken: 'y',
-        expiresAt: new Date(now + expiresInMs).toISOString(),
-        obtainedAt: new Date(now).toISOString(),
-        clientId: 'id',
-      }),
-      { mode: 0o600 },
-    )
 }
 
 const startServer = async (server: ReturnType<typeof createServer>) => {
@@ -200,28 +160,6 @@ const besideHanging = async (
   ]
 }
 
-const measureProcesses = async (home: Home): Promise<Sample[]> => {
-  const cli = new URL('dist/cli/main.js', packageFolder).pathname
-  const account = process.env['OIDC_AGENT_ACCOUNT']
-  const commands: readonly (readonly [string, string, readonly string[]])[] = [
-    ['node -e 0', process.execPath, ['-e', '0']],
-    [
-      'doorward oauth token',
-      process.execPath,
-      [cli, '--home', home.root, '--no-start', 'oauth', 'token', 'cached'],
-    ],
-    ...(account === undefined ? [] : ([['oidc-token', 'oidc-token', [account]]] as const)),
-  ]
-  const samples: Sample[] = []
-  for (let count = 0; count < processesPerRound; count += 1)
-    for (const [what, file, args] of commands) {
-      const start = performance.now()
-      await run(file, [...args])
-      samples.push({ what: `${what}: whole process`, unit: 'ms', value: performance.now() - start })
-    }
-  return samples
-}
-
 const report = (samples: readonly Sample[]): void => {
   const values = new Map<string, { readonly unit: string; readonly all: number[] }>()
   for (const { what, unit, value } of samples) {
@@ -237,10 +175,6 @@ const report = (samples: readonly Sample[]): void => {
     console.log(`${what.padEnd(50)} ${at(0.5).padStart(10)} ${unit}  (${at(0)} to ${at(1)})`)
     console.log(JSON.stringify({ what, unit, median: Number(at(0.5)) }))
   }
-  if (process.env['OIDC_AGENT_ACCOUNT'] === undefined)
-    console.log(
-      '\noidc-token: not measured; load an account in oidc-agent and name it in OIDC_AGENT_ACCOUNT',
-    )
 }
 
 await main()

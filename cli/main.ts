@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { writeSync } from 'node:fs'
 import {
   Argument,
   Command,
@@ -27,6 +28,7 @@ const run =
     load: () => Promise<(context: Context, args: string[], options: Options) => unknown>,
   ) =>
   async (...all: unknown[]): Promise<void> => {
+    endQuietlyWhenClosed()
     const command = all.at(-1) as Command
     const [{ createContext }, action] = await Promise.all([import('./context.ts'), load()])
     const context = createContext(command.optsWithGlobals<GlobalOptions>(), wordsOf(command))
@@ -56,8 +58,16 @@ const minValidity = () =>
 
 const listed = (text: string, before: string[] = []): string[] => [...before, text]
 
-/** `afterDashes` are the arguments after `--`, which may be those of another program. */
-const createProgram = (json: boolean, afterDashes: readonly string[] | undefined): Command => {
+/**
+ * `words` are the arguments before `--`, `afterDashes` those behind it, which may be those of another
+ * program. The commands of a group are added when the group is named: to make all of them takes longer
+ * than to run most of them.
+ */
+const createProgram = (
+  words: readonly string[],
+  afterDashes: readonly string[] | undefined,
+): Command => {
+  const json = words.includes('--json')
   const program: Command = new Command('doorward')
     .description(
       'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
@@ -67,7 +77,11 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .option('-q, --quiet', 'no progress and no hints on standard error')
     .option('--no-color', 'no colour (also: NO_COLOR=1)')
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
-    .version(version, '--version', 'print the version')
+    .option('--version', 'print the version')
+    .on('option:version', () => {
+      printAtOnce(`${version}\n`)
+      throw new CommanderError(0, 'commander.version', version)
+    })
     .helpOption('-h, --help', 'show help')
     // Ours, below, shows pages of the documents too.
     .helpCommand(false)
@@ -79,6 +93,10 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .exitOverride()
     .configureOutput({
       outputError: () => undefined,
+      writeOut: (text) => {
+        endQuietlyWhenClosed()
+        process.stdout.write(text)
+      },
       writeErr: (text) => void (json || process.stderr.write(text)),
     })
     .addHelpText(
@@ -92,6 +110,79 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .action(run(async () => (await import('./init.ts')).init))
 
   const daemon = program.command('daemon').description('start, stop and watch the daemon')
+  const oauth = program
+    .command('oauth')
+    .description('log in to providers and out again, and give tokens to programs')
+  const webhook = program.command('webhook').description('look at webhooks and try them')
+  const agent = program.command('agent').description('add agents')
+  const events = program
+    .command('events')
+    .description('what came in and what became of it, newest first')
+    .argument('[command...]')
+    .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
+    .option('--webhook <path>', 'only those of this webhook')
+    .option('--state <state>', 'only those in this state: running, done, failed, …')
+    .option('--limit <n>', 'how many, at most', wholeNumber, 20)
+    .usage('[options] | show <id> | open <id> | retry <id>')
+    .action(run(async () => (await import('./events.ts')).listEvents))
+  const config = program.command('config').description('check and edit the configuration')
+  program
+    .command('tray')
+    .description('start the tray: icon, menu and desktop notifications')
+    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
+    .action(run(async () => (await import('./tray.ts')).startTray))
+  program
+    .command('status')
+    .description('everything on one screen; ends with 3 when the daemon does not run')
+    .action(run(async () => (await import('./status.ts')).showStatus))
+  program
+    .command('doctor')
+    .description(
+      'check what can be wrong, and name what mends it; ends with 1 when something is red',
+    )
+    .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
+    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
+    .addOption(
+      new Option(
+        '--privacy',
+        'only this: send a canary through webhook, agent and target, and search files for it',
+      ).conflicts('online'),
+    )
+    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
+    .addHelpText('after', doctorHelp)
+    .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('help')
+    .description('show help for a command, a topic or an error code')
+    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
+    .action(
+      run(async () => {
+        const { showHelp } = await import('./help.ts')
+        return async (context, words) => showHelp(context, words, program)
+      }),
+    )
+  program
+    .command('completion')
+    .description('print the completion of a shell: commands, options, and what there is now')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', completionHelp)
+    .action(run(async () => (await import('./completion.ts')).printCompletion))
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
+
+  // What a shell asks about stands behind its `--`.
+  const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
+  if (all.includes('daemon')) addDaemonCommands(daemon)
+  if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
+  if (all.includes('webhook')) addWebhookCommands(webhook)
+  if (all.includes('agent')) addAgentCommands(agent, afterDashes)
+  if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('config')) addConfigCommands(config)
+  return program
+}
+
+const addDaemonCommands = (daemon: Command): void => {
   daemon
     .command('start')
     .description('start the daemon; returns when it answers')
@@ -129,10 +220,9 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .description('no more at login; a daemon that systemd or launchd runs is stopped')
     .option('--tray', 'the tray as well')
     .action(run(async () => (await import('./daemon-uninstall.ts')).uninstallDaemon))
+}
 
-  const oauth = program
-    .command('oauth')
-    .description('log in to providers and out again, and give tokens to programs')
+const addOauthCommands = (oauth: Command, afterDashes: readonly string[] | undefined): void => {
   oauth
     .command('login')
     .description('log in to a provider in the browser')
@@ -211,8 +301,9 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<operation>', 'get, store or erase: git adds it')
     .addHelpText('after', gitCredentialHelp)
     .action(run(async () => (await import('./oauth-git-credential.ts')).gitCredential))
+}
 
-  const webhook = program.command('webhook').description('look at webhooks and try them')
+const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('list')
     .description('definitions, URLs, secrets set or not, last event')
@@ -261,10 +352,10 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<path>', 'path of the webhook')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+}
 
-  program
-    .command('agent')
-    .description('add agents')
+const addAgentCommands = (agent: Command, afterDashes: readonly string[] | undefined): void => {
+  agent
     .command('add')
     .description('add an agent to agents.yaml')
     .argument('<kind>', 'claude, codex, gemini, opencode, llm, openai, http, command or echo')
@@ -290,17 +381,9 @@ It ends as the command ends; with 127 when there is no such command, and with
           })
       }),
     )
+}
 
-  const events = program
-    .command('events')
-    .description('what came in and what became of it, newest first')
-    .argument('[command...]')
-    .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
-    .option('--webhook <path>', 'only those of this webhook')
-    .option('--state <state>', 'only those in this state: running, done, failed, …')
-    .option('--limit <n>', 'how many, at most', wholeNumber, 20)
-    .usage('[options] | show <id> | open <id> | retry <id>')
-    .action(run(async () => (await import('./events.ts')).listEvents))
+const addEventsCommands = (events: Command): void => {
   events
     .command('show')
     .description('one event with its prompt and answer')
@@ -321,8 +404,9 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<id>')
     .option('--wait', "wait until it is finished and print the agent's answer")
     .action(run(async () => (await import('./events-retry.ts')).retryEvent))
+}
 
-  const config = program.command('config').description('check and edit the configuration')
+const addConfigCommands = (config: Command): void => {
   config
     .command('check')
     .description('every problem at once as file:line:column; ends with 1 when there is one')
@@ -341,52 +425,6 @@ It ends as the command ends; with 127 when there is no such command, and with
     .description('print the JSON Schema of a configuration file')
     .argument('<name>', 'webhooks, agents or gateway')
     .action(run(async () => (await import('./config-schema.ts')).printSchema))
-
-  program
-    .command('tray')
-    .description('start the tray: icon, menu and desktop notifications')
-    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
-    .action(run(async () => (await import('./tray.ts')).startTray))
-  program
-    .command('status')
-    .description('everything on one screen; ends with 3 when the daemon does not run')
-    .action(run(async () => (await import('./status.ts')).showStatus))
-  program
-    .command('doctor')
-    .description(
-      'check what can be wrong, and name what mends it; ends with 1 when something is red',
-    )
-    .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
-    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
-    .addOption(
-      new Option(
-        '--privacy',
-        'only this: send a canary through webhook, agent and target, and search files for it',
-      ).conflicts('online'),
-    )
-    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
-    .addHelpText('after', doctorHelp)
-    .action(run(async () => (await import('./doctor.ts')).doctor))
-  program
-    .command('help')
-    .description('show help for a command, a topic or an error code')
-    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
-    .action(
-      run(async () => {
-        const { showHelp } = await import('./help.ts')
-        return async (context, words) => showHelp(context, words, program)
-      }),
-    )
-  program
-    .command('completion')
-    .description('print the completion of a shell: commands, options, and what there is now')
-    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
-    .addHelpText('after', completionHelp)
-    .action(run(async () => (await import('./completion.ts')).printCompletion))
-  program
-    .command('__complete [words...]', { hidden: true })
-    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
-  return program
 }
 
 const doctorHelp = `
@@ -501,6 +539,7 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 
 /** A reader that has seen enough (`| head -1`) is no failure. */
 const endQuietlyWhenClosed = (): void => {
+  if (process.stdout.listenerCount('error') > 0) return
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
     // As on a full disk: what was printed is not whole, and nothing more can be.
@@ -524,11 +563,20 @@ const isAlone = (program: Command, args: readonly string[]): boolean => {
   return operands.length === 0 && unknown.length === 0
 }
 
+/** Without `process.stdout`, which takes a tenth of the time of so short a command. */
+const printAtOnce = (text: string): void => {
+  try {
+    writeSync(1, text)
+  } catch (error) {
+    // A pipe that is full for now.
+    if (systemCode(error) !== 'EPIPE') process.stdout.write(text)
+  }
+}
+
 const main = async (args: readonly string[]): Promise<void> => {
-  endQuietlyWhenClosed()
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
-  const program = createProgram(json, rest)
+  const program = createProgram(own, rest)
   try {
     if (rest === undefined && isAlone(program, own)) {
       await run(async () => (await import('./welcome.ts')).welcome)(program)
@@ -542,9 +590,10 @@ const main = async (args: readonly string[]): Promise<void> => {
   } catch (thrown) {
     const error = thrown instanceof CommanderError ? usageError(thrown, program, own) : thrown
     if (error === undefined) return
+    endQuietlyWhenClosed()
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
     if (process.exitCode !== exitInterrupted) reportError(error, json)
   }
 }
 
-await main(process.argv.slice(2))
+void main(process.argv.slice(2))

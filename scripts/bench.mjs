@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root, run, setUp } from './setup.mjs'
 
-setUp()
+await setUp()
 const named = process.argv.slice(2)
 const all = readdirSync(join(root, 'dist', 'bench')).filter((name) => name.endsWith('.js'))
 for (const name of named.length > 0 ? named.map((name) => `${name}.js`) : all)

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { root, run, setUp } from './setup.mjs'
 
-setUp()
+await setUp()
 const bin = (name, ...path) => join(root, 'node_modules', name, ...path)
 run(process.execPath, [bin('prettier', 'bin', 'prettier.cjs'), '--check', '--log-level=warn', '.'])
 run(process.execPath, [bin('oxlint', 'bin', 'oxlint'), '--type-aware', '--deny-warnings'])

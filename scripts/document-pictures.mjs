@@ -15,7 +15,7 @@ const rows = 12
 const cli = join(root, 'dist', 'cli', 'main.js')
 
 const main = async () => {
-  setUp()
+  await setUp()
   const target = resolve(process.argv[2] ?? join(root, 'docs', 'pictures'))
   mkdirSync(target, { recursive: true })
   const scratch = mkdtempSync(join(tmpdir(), 'doorward-pictures-'))

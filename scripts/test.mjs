@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path'
 import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
 import { root, setUp } from './setup.mjs'
 
-setUp()
+await setUp()
 
 const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
 
