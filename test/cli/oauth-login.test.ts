@@ -132,7 +132,7 @@ describe('cli: oauth login', () => {
     const server = await startLoginServer(['open'])
     const child = startOnTerminal('oauth login github --no-browser', server)
     const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /waiting for you at github \(0:01\), Ctrl-C cancels/)
+    await untilSaid(child, 'stdout', /waiting for you at github \(0:\d\d\), Ctrl-C cancels/)
     child.stdin?.write('\u0003')
     const { code, stdout } = await ended
     await server.close()
