@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
-import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
+import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
 import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
@@ -435,7 +435,8 @@ const endQuietlyWhenClosed = (): void => {
   if (process.stdout.listenerCount('error') > 0) return
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
-    throw error
+    reportError(cannotWrite(error), process.argv.includes('--json'))
+    process.exit(exitFailed)
   })
   process.stderr.on('error', () => undefined)
 }
@@ -449,10 +450,17 @@ const printAtOnce = (text: string): void => {
   try {
     writeSync(1, text)
   } catch (error) {
-    // A pipe that is full for now.
-    if (systemCode(error) !== 'EPIPE') process.stdout.write(text)
+    // A pipe may be full for now.
+    if (systemCode(error) === 'EAGAIN') process.stdout.write(text)
+    else if (systemCode(error) !== 'EPIPE') throw cannotWrite(error)
   }
 }
+
+const cannotWrite = (cause: unknown): DoorwardError =>
+  new DoorwardError('internal', `cannot write the output (${systemCode(cause)})`, {
+    cause,
+    hint: 'is there room on the disk that it goes to?',
+  })
 
 const main = async (args: readonly string[]): Promise<void> => {
   const { own, rest } = splitAtDashes(args)

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
+import { asciiMarks, takesUtf8 } from './ascii-marks.ts'
 import { plainJson } from '../shared/plain-text.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -36,13 +37,17 @@ export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal 
   const wantsColor = color && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
   const painter = (isTty: boolean) => (style: Style, text: string) =>
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
+  // What a pipe gets may be an agent's answer, and stays as it is.
+  const shown = (isTty: boolean, text: string) =>
+    isTty && !takesUtf8(process.env) ? asciiMarks(text) : text
   const write = (text: string) => void process.stdout.write(`${text}\n`)
-  const writeError = (text: string) => void process.stderr.write(`${text}\n`)
+  const writeError = (text: string) =>
+    void process.stderr.write(`${shown(process.stderr.isTTY, text)}\n`)
   return {
     json,
     columns: process.stdout.isTTY ? process.stdout.columns || 80 : undefined,
     isInteractive: process.stderr.isTTY && !json && !quiet,
-    print: write,
+    print: (text) => write(shown(process.stdout.isTTY, text)),
     printJson: (value) => write(plainJson(JSON.stringify(value, null, 2))),
     printJsonLine: (value) => write(plainJson(JSON.stringify(value))),
     say: (text) => {
