@@ -1,6 +1,13 @@
 #!/usr/bin/env node
 import { writeSync } from 'node:fs'
-import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import {
+  Argument,
+  Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
@@ -76,7 +83,8 @@ const createProgram = (
       throw new CommanderError(0, 'commander.version', version)
     })
     .helpOption('-h, --help', 'show help')
-    .helpCommand('help [command]', 'show help for a command')
+    // Ours, below, shows pages of the documents too.
+    .helpCommand(false)
     .configureHelp({
       showGlobalOptions: true,
       // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
@@ -93,7 +101,7 @@ const createProgram = (
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
+      '\nMore: doorward help <topic>, for example getting-started or webhooks\n\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
   program
@@ -106,12 +114,14 @@ const createProgram = (
     .command('oauth')
     .description('log in to providers and out again, and give tokens to programs')
   const webhook = program.command('webhook').description('look at webhooks and try them')
+  const agent = program.command('agent').description('add agents')
   const events = program
     .command('events')
     .description('what came in and what became of it, newest first')
-    .argument('[command]')
+    .argument('[command...]')
     .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only those of this webhook')
+    .option('--state <state>', 'only those in this state: running, done, failed, …')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
     .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./events.ts')).listEvents))
@@ -127,17 +137,48 @@ const createProgram = (
     .action(run(async () => (await import('./status.ts')).showStatus))
   program
     .command('doctor')
-    .description('check what can be wrong; so far what an event leaves on disk (--privacy)')
-    .argument('[webhook...]', 'paths of webhooks (default: each enabled one)')
-    .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
-    .option('-y, --yes', 'do not ask before agents are run and answers are sent')
+    .description(
+      'check what can be wrong, and name what mends it; ends with 1 when something is red',
+    )
+    .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
+    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
+    .addOption(
+      new Option(
+        '--privacy',
+        'only this: send a canary through webhook, agent and target, and search files for it',
+      ).conflicts('online'),
+    )
+    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
+    .addHelpText('after', doctorHelp)
     .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('help')
+    .description('show help for a command, a topic or an error code')
+    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
+    .action(
+      run(async () => {
+        const { showHelp } = await import('./help.ts')
+        return async (context, words) => showHelp(context, words, program)
+      }),
+    )
+  program
+    .command('completion')
+    .description('print the completion of a shell: commands, options, and what there is now')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', completionHelp)
+    .action(run(async () => (await import('./completion.ts')).printCompletion))
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
 
-  if (words.includes('daemon')) addDaemonCommands(daemon)
-  if (words.includes('oauth')) addOauthCommands(oauth, afterDashes)
-  if (words.includes('webhook')) addWebhookCommands(webhook)
-  if (words.includes('events')) addEventsCommands(events)
-  if (words.includes('config')) addConfigCommands(config)
+  // What a shell asks about stands behind its `--`.
+  const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
+  if (all.includes('daemon')) addDaemonCommands(daemon)
+  if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
+  if (all.includes('webhook')) addWebhookCommands(webhook)
+  if (all.includes('agent')) addAgentCommands(agent, afterDashes)
+  if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('config')) addConfigCommands(config)
   return program
 }
 
@@ -268,6 +309,20 @@ const addWebhookCommands = (webhook: Command): void => {
     .description('definitions, URLs, secrets set or not, last event')
     .action(run(async () => (await import('./webhook-list.ts')).listWebhooks))
   webhook
+    .command('add')
+    .description('add a webhook to webhooks.yaml, with a secret in .env')
+    .argument('<preset>', 'who sends: github, gitlab, stripe, slack, shopify, linear, …')
+    .option('--path <path>', 'URL path (default: /webhook/<preset>)')
+    .option('--agent <agent>', 'who answers (default: the only one there is)')
+    .option('--filter <path=value>', 'condition on the payload; can be repeated', listed)
+    .option('--deliver-to <target>', 'where the answer goes; can be repeated', listed)
+    .option('--prompt <text>', "the prompt (default: the preset's)")
+    .option('--secret-env <name>', 'variable of the secret (default: made of the path)')
+    .option('--secret-stdin', "read the sender's secret; a terminal is asked for it")
+    .option('--show-secret', 'print the secret, to paste it at the sender')
+    .option('--print', 'print the entry, write nothing')
+    .action(run(async () => (await import('./webhook-add.ts')).addWebhook))
+  webhook
     .command('send')
     .description('sign a payload as the sender would, and send it to the running daemon')
     .argument('[path]', 'path of the webhook, for example /webhook/github')
@@ -297,6 +352,35 @@ const addWebhookCommands = (webhook: Command): void => {
     .argument('<path>', 'path of the webhook')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+}
+
+const addAgentCommands = (agent: Command, afterDashes: readonly string[] | undefined): void => {
+  agent
+    .command('add')
+    .description('add an agent to agents.yaml')
+    .argument('<kind>', 'claude, codex, gemini, opencode, llm, openai, http, command or echo')
+    .argument('[name...]', 'its name (default: the kind); after --: its flags, or its command')
+    .option('--model <name>', 'the model it uses')
+    .option('--base-url <url>', 'openai: what stands before /chat/completions')
+    .option('--api-key-env <name>', 'openai: variable of the API key')
+    .option('--url <url>', 'http: where the prompt is posted to')
+    .option('--answer-path <path>', 'http: where in the JSON the answer is')
+    .option('--cwd <dir>', 'working folder (default: an empty one)')
+    .option('--env <NAME=value>', 'added variable; can be repeated', listed)
+    .option('--timeout <duration>', 'default: 10m')
+    .option('--print', 'print the entry, write nothing')
+    .usage('[options] <kind> [name] [-- args...]')
+    .addHelpText('after', agentHelp)
+    .action(
+      run(async () => {
+        const { addAgent } = await import('./agent-add.ts')
+        return async (context, words, options) =>
+          addAgent(context, words.slice(0, words.length - (afterDashes?.length ?? 0)), {
+            ...options,
+            afterDashes,
+          })
+      }),
+    )
 }
 
 const addEventsCommands = (events: Command): void => {
@@ -334,7 +418,7 @@ const addConfigCommands = (config: Command): void => {
   config
     .command('edit')
     .description('open a file in $VISUAL or $EDITOR, and check it afterwards')
-    .argument('[name]', 'webhooks, agents or gateway (default: webhooks)')
+    .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
     .action(run(async () => (await import('./config-edit.ts')).editConfiguration))
   config
     .command('schema')
@@ -343,6 +427,22 @@ const addConfigCommands = (config: Command): void => {
     .action(run(async () => (await import('./config-schema.ts')).printSchema))
 }
 
+const doctorHelp = `
+It looks and changes nothing, with or without a daemon; what was not checked
+says why. Programs of agents are asked for their version.
+--json holds no secret, token, account or address of yours: it can be shown.`
+
+const completionHelp = `
+To have it in every shell:
+
+  doorward completion bash > ~/.local/share/bash-completion/completions/doorward
+  doorward completion zsh > "\${fpath[1]}/_doorward"
+  doorward completion fish > ~/.config/fish/completions/doorward.fish
+
+Without the package bash-completion, in ~/.bashrc:
+
+  eval "$(doorward completion bash)"`
+
 const installHelp = `
 Linux: a systemd user unit, or without systemd an entry of the desktop;
 macOS: a launch agent; Windows: a script in the Startup folder. systemd and
@@ -350,6 +450,13 @@ launchd start it again when it fails; when that is of no use, they tell you.
 
 The agents get the PATH of the shell that you run this in. Secrets come from
 .env of the home folder. Run it again after an upgrade of Node or doorward.`
+
+const agentHelp = `
+Examples:
+  doorward agent add claude reviewer --model sonnet -- --tools Read,Grep
+  doorward agent add openai local --base-url http://127.0.0.1:11434/v1 \\
+    --model llama3.2
+  doorward agent add command words -- wc -w`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says
@@ -435,7 +542,8 @@ const endQuietlyWhenClosed = (): void => {
   if (process.stdout.listenerCount('error') > 0) return
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
-    reportError(cannotWrite(error), process.argv.includes('--json'))
+    // As on a full disk: what was printed is not whole, and nothing more can be.
+    process.stderr.write(`doorward: cannot write to standard output (${systemCode(error)})\n`)
     process.exit(exitFailed)
   })
   process.stderr.on('error', () => undefined)
@@ -443,7 +551,17 @@ const endQuietlyWhenClosed = (): void => {
 
 /** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>
-  / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
+  / oauth exec /.test(` ${args.join(' ')} `) &&
+  !args.some((word) => /^(-h|--help)$/.test(word)) &&
+  args.find((word) => !word.startsWith('-')) !== 'help'
+
+/** `doorward` with no command, and with options at most that every command takes. */
+const isAlone = (program: Command, args: readonly string[]): boolean => {
+  const names = new Set(program.commands.map((command) => command.name()))
+  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
+  const { operands, unknown } = program.parseOptions([...args])
+  return operands.length === 0 && unknown.length === 0
+}
 
 /** Without `process.stdout`, which takes a tenth of the time of so short a command. */
 const printAtOnce = (text: string): void => {
@@ -452,25 +570,20 @@ const printAtOnce = (text: string): void => {
   } catch (error) {
     // A pipe may be full for now.
     if (systemCode(error) === 'EAGAIN') process.stdout.write(text)
-    else if (systemCode(error) !== 'EPIPE') throw cannotWrite(error)
+    else if (systemCode(error) !== 'EPIPE')
+      throw new DoorwardError('internal', `cannot write to standard output (${systemCode(error)})`)
   }
 }
-
-const cannotWrite = (cause: unknown): DoorwardError =>
-  new DoorwardError('internal', `cannot write the output (${systemCode(cause)})`, {
-    cause,
-    hint: 'is there room on the disk that it goes to?',
-  })
 
 const main = async (args: readonly string[]): Promise<void> => {
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
   const program = createProgram(own, rest)
-  if (args.length === 0) {
-    program.outputHelp()
-    return
-  }
   try {
+    if (rest === undefined && isAlone(program, own)) {
+      await run(async () => (await import('./welcome.ts')).welcome)(program)
+      return
+    }
     if (rest === undefined && isExec(own)) {
       const { missingDashes } = await import('./oauth-exec.ts')
       throw missingDashes()

@@ -79,7 +79,8 @@ describeOnLinux('a click in the tray', () => {
       const successor = await readDaemonFile(home)
       assert.ok(successor && successor.pid !== pid)
       await untilStatus('Ready')
-    })
+      // The old one ends once the connections from before are idle.
+    }).timeout(60_000)
 
     it('does not restart it with a configuration that cannot be used', async () => {
       daemon = await startDaemon({ home })
