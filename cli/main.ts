@@ -14,7 +14,6 @@ import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
 import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
-import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
 
 /*
@@ -594,7 +593,9 @@ const main = async (args: readonly string[]): Promise<void> => {
     if (error === undefined) return
     endQuietlyWhenClosed()
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
-    if (process.exitCode !== exitInterrupted) reportError(error, json)
+    if (process.exitCode === exitInterrupted) return
+    const { reportError } = await import('./report-error.ts')
+    reportError(error, json)
   }
 }
 
