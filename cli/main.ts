@@ -14,7 +14,6 @@ import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
 import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
-import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
 
 /*
@@ -568,8 +567,10 @@ const printAtOnce = (text: string): void => {
   try {
     writeSync(1, text)
   } catch (error) {
-    // A pipe that is full for now.
-    if (systemCode(error) !== 'EPIPE') process.stdout.write(text)
+    // A pipe may be full for now.
+    if (systemCode(error) === 'EAGAIN') process.stdout.write(text)
+    else if (systemCode(error) !== 'EPIPE')
+      throw new DoorwardError('internal', `cannot write to standard output (${systemCode(error)})`)
   }
 }
 
@@ -592,7 +593,9 @@ const main = async (args: readonly string[]): Promise<void> => {
     if (error === undefined) return
     endQuietlyWhenClosed()
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
-    if (process.exitCode !== exitInterrupted) reportError(error, json)
+    if (process.exitCode === exitInterrupted) return
+    const { reportError } = await import('./report-error.ts')
+    reportError(error, json)
   }
 }
 

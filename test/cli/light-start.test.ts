@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { cliProgram, packageFolder } from '../../shared/version.ts'
+
+/** What a file of the bundle loads when it is loaded itself; what a command needs later is not at the edge. */
+const loadedBy = async (name: string): Promise<string[]> => {
+  const text = await readFile(new URL(`${cliProgram}/../${name}.cjs`, packageFolder), 'utf8')
+  const lines = text.matchAll(/^(?:const|let|var) .*?require\("([^"]+)"\)/gm)
+  return [...new Set([...lines].map(([, loaded = '']) => loaded))]
+}
+
+/*
+ * Start-up is most of what a short command costs. What it loads is held here; what that takes, which no
+ * test can, is measured by `npm run bench cli`.
+ */
+describe('cli: a light start', () => {
+  it('loads one file for a version, and neither streams nor network', async () => {
+    assert.deepEqual(await loadedBy('doorward'), ['node:fs', 'url'])
+  })
+
+  it('loads one more for a token, without the libraries of other commands', async () => {
+    assert.deepEqual((await loadedBy('ask-daemon')).toSorted(), [
+      './doorward.cjs',
+      'node:crypto',
+      'node:fs',
+      'node:http',
+      'node:os',
+      'node:path',
+      'node:util',
+    ])
+  })
+})
