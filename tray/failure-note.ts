@@ -1,7 +1,7 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Action } from './action.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'
-import { providerTitle, upperFirst } from './view.ts'
+import { providerTitle, upperFirst } from './wording.ts'
 
 /** What to show when a click could not be done: what, why, and what mends it. */
 export const failureNoteOf = (action: Action, error: unknown): Note => ({

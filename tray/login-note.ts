@@ -1,6 +1,6 @@
 import type { Login } from '../shared/api.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'
-import { providerTitle, upperFirst } from './view.ts'
+import { providerTitle, upperFirst } from './wording.ts'
 
 /** How a login ended: who is logged in, or why nobody is. */
 export const loginNoteOf = (login: Login): Note => {

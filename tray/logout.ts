@@ -1,7 +1,7 @@
 import type { Logout } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'
-import { providerTitle } from './view.ts'
+import { providerTitle } from './wording.ts'
 
 /** Revokes and removes the tokens of a provider, and tells what the provider made of it. */
 export const logOut = async (

@@ -1,17 +1,9 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { labelOf, maxLabelLength } from './label.ts'
-import {
-  type OwnState,
-  type View,
-  nameOfEvent,
-  needsLogin,
-  needsOfView,
-  newestFirst,
-  providerTitle,
-  reasonOf,
-  timeOf,
-} from './view.ts'
+import { needsLogin, needsOfView } from './needs.ts'
+import { type OwnState, type View, newestFirst } from './view.ts'
+import { nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
 
 /** One row. Without `action` and `rows` it is for reading only. */
 export type Row = {

@@ -1,7 +1,7 @@
 import type { EventDetail, EventRecord } from '../shared/api.ts'
 import { labelOf, plainText } from './label.ts'
 import type { Action } from './action.ts'
-import { nameOfEvent, reasonOf } from './view.ts'
+import { nameOfEvent, reasonOf } from './wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { packageFolder } from '../shared/version.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'
 import { openPath } from './open-path.ts'
-import { providerTitle } from './view.ts'
+import { providerTitle } from './wording.ts'
 
 /** The page of the documents that says how to get an OAuth client; made by scripts/draw-guide.mjs. */
 export const guidePage = fileURLToPath(new URL('assets/guide/providers.html', packageFolder))

@@ -6,8 +6,8 @@ import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'
 import { userAgentOf } from '../shared/user-agent.ts'
 import { readStatus } from './read-status.ts'
-import { isUnknownRoute } from './show-event.ts'
 import { startDaemon } from './start-daemon.ts'
+import { isUnknownRoute } from './unknown-route.ts'
 
 const limitMs = 60_000
 const stepMs = 100

@@ -1,7 +1,8 @@
 import type { Status, StatusProblem } from '../shared/api.ts'
-import { brokenFile, inHome, mendOf, providerToLogIn } from './mend.ts'
+import { mendOf, providerToLogIn } from './mend.ts'
 import { type Note, type NoteButton, bodyOf, titleOf } from './note.ts'
-import { needsLogin, providerTitle, upperFirst } from './view.ts'
+import { needsLogin } from './needs.ts'
+import { providerTitle, sentenceOf, upperFirst } from './wording.ts'
 
 /*
  * Notes made from how the daemon stands, not from what happened: what a person has to do is told once,
@@ -56,7 +57,7 @@ export const crashNote: Note = {
 /** The daemon that the tray has started did not come up; `why` is one line. */
 export const startFailureNote = (why: string): Note => ({
   title: titleOf('the daemon did not start'),
-  body: bodyOf(sentence(why)),
+  body: bodyOf(sentenceOf(why)),
   failure: true,
   key: 'daemon',
 })
@@ -91,17 +92,15 @@ const problemNotes = ({ problems }: Status): [string, Note][] => {
       title: titleOf(
         key === 'config-invalid' ? 'the configuration cannot be used' : 'something needs you',
       ),
-      body: bodyOf([first, ...others].map((problem) => sentence(problem?.detail ?? '')).join('\n')),
+      body: bodyOf(
+        [first, ...others].map((problem) => sentenceOf(problem?.detail ?? '')).join('\n'),
+      ),
       failure: true,
       key: `problem ${key}`,
       buttons: first ? mendButtons(first) : [],
     },
   ])
 }
-
-/** A line that begins with the place of a file is a name, not a sentence. */
-const sentence = (detail: string): string =>
-  brokenFile(detail) === undefined ? upperFirst(detail) : inHome(detail)
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
   const action = mendOf(problem)
