@@ -1,6 +1,6 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Action } from './action.ts'
-import { type Note, bodyOf, titleOf } from './note.ts'
+import { type Note, bodyOf, loginKey, titleOf } from './note.ts'
 import { providerTitle, upperFirst } from './wording.ts'
 
 /** What to show when a click could not be done: what, why, and what mends it. */
@@ -12,6 +12,7 @@ export const failureNoteOf = (action: Action, error: unknown): Note => ({
       : nameOf(error),
   ),
   failure: true,
+  ...(action.do === 'login' || action.do === 'logout' ? { key: loginKey(action.provider) } : {}),
 })
 
 const titleFor = (action: Action): string => {

@@ -70,6 +70,9 @@ const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
     ? [{ label: 'Retry', action: { do: 'retry-event', id } }]
     : []
 
+/** A note about the login to a provider takes the place of the one before. */
+export const loginKey = (provider: string): string => `login ${provider}`
+
 /** A title of one line. It begins with our name, so it can never be taken for an option. */
 export const titleOf = (text: string): string => labelOf(`Doorward · ${text}`)
 
