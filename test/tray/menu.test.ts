@@ -202,6 +202,13 @@ describe('menu', () => {
     )
   })
 
+  it('says so where nothing has happened yet', () => {
+    const textsOf = (view: View) => rowsUnder(view, 'Recent events').map(({ text }) => text.trim())
+    const dashes = Array.from({ length: 9 }, () => '—')
+    assert.deepEqual(textsOf(connected()), ['No events yet', ...dashes])
+    assert.deepEqual(textsOf(unreachable), ['—', ...dashes])
+  })
+
   it('offers each account what can be done with it', () => {
     const providers = [
       provider('github', 'not-logged-in'),
