@@ -45,6 +45,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     home,
     show: notifier.show,
     changed: () => redraw(),
+    startFailed: (why) => become(startFailed(daemon, why)),
     quit,
     say,
     signal: stopping.signal,
@@ -97,10 +98,9 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     notes.tell(crashNote)
   }
   const startFailedWith = (why: string) => {
-    const next = startFailed(daemon, why)
     // Once it has answered it is not the start that failed.
-    if (next === daemon) return
-    become(next)
+    if (daemon.lastSeen !== undefined) return
+    become(startFailed(daemon, why))
     notes.tell(startFailureNote(why))
   }
 
