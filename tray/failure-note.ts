@@ -1,6 +1,6 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Action } from './action.ts'
-import { type Note, bodyOf, loginKey, titleOf } from './note.ts'
+import { type Note, bodyOf, daemonKey, loginKey, titleOf } from './note.ts'
 import { providerTitle, upperFirst } from './wording.ts'
 
 /** What to show when a click could not be done: what, why, and what mends it. */
@@ -12,8 +12,15 @@ export const failureNoteOf = (action: Action, error: unknown): Note => ({
       : nameOf(error),
   ),
   failure: true,
-  ...(action.do === 'login' || action.do === 'logout' ? { key: loginKey(action.provider) } : {}),
+  ...keyFor(action),
 })
+
+/** It takes the place of what was said of the same thing before. */
+const keyFor = (action: Action): Pick<Note, 'key'> => {
+  if (action.do === 'login' || action.do === 'logout') return { key: loginKey(action.provider) }
+  if (action.do === 'start-daemon' || action.do === 'restart-daemon') return { key: daemonKey }
+  return {}
+}
 
 const titleFor = (action: Action): string => {
   switch (action.do) {

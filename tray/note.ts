@@ -73,6 +73,9 @@ const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
 /** A note about the login to a provider takes the place of the one before. */
 export const loginKey = (provider: string): string => `login ${provider}`
 
+/** So does one about the daemon that ended or did not start. */
+export const daemonKey = 'daemon'
+
 /** A title of one line. It begins with our name, so it can never be taken for an option. */
 export const titleOf = (text: string): string => labelOf(`Doorward · ${text}`)
 

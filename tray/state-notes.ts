@@ -1,6 +1,6 @@
 import type { Status, StatusProblem } from '../shared/api.ts'
 import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
-import { type Note, type NoteButton, bodyOf, loginKey, titleOf } from './note.ts'
+import { type Note, type NoteButton, bodyOf, daemonKey, loginKey, titleOf } from './note.ts'
 import { needsLogin } from './needs.ts'
 import { providerTitle, sentenceOf, upperFirst } from './wording.ts'
 
@@ -55,7 +55,7 @@ export const crashNote: Note = {
   title: titleOf('the daemon crashed'),
   body: 'Webhooks are not answered until it runs again.',
   failure: true,
-  key: 'daemon',
+  key: daemonKey,
   buttons: [{ label: 'Start daemon', action: { do: 'start-daemon' } }],
 }
 
@@ -66,7 +66,7 @@ export const startFailureNote = (why: string): Note => {
     title: titleOf('the daemon did not start'),
     body: bodyOf(sentenceOf(why)),
     failure: true,
-    key: 'daemon',
+    key: daemonKey,
     buttons: [
       ...(file ? [{ label: 'Open', action: { do: 'open-configuration', file } } as const] : []),
       { label: 'Start daemon', action: { do: 'start-daemon' } },

@@ -89,6 +89,17 @@ describe('what is told of a click', () => {
       true,
     ],
     [
+      'a start that failed, in place of what was said of the daemon before',
+      failure(
+        { do: 'start-daemon' },
+        new DoorwardError('daemon-unreachable', 'the daemon did not start: it ended'),
+      ),
+      'the daemon was not started',
+      'The daemon did not start: it ended',
+      true,
+      'daemon',
+    ],
+    [
       'a fault of which nothing may be shown',
       failure({ do: 'copy-diagnostics' }, new Error('the token abc')),
       'no diagnostics',
