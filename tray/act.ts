@@ -20,6 +20,8 @@ export type Surroundings = {
   readonly waits: (provider: string, login: OpenLogin | undefined) => void
   readonly setNotifications: (on: boolean) => Promise<void>
   readonly setStartAtLogin: (on: boolean) => Promise<void>
+  /** Hears why the daemon that was started ended at once. */
+  readonly startFailed: (why: string) => void
   readonly quit: () => void
   /** Aborted when the tray ends. */
   readonly signal: AbortSignal
@@ -53,9 +55,9 @@ export const act = async (action: Action, around: Surroundings): Promise<void> =
     case 'copy-diagnostics':
       return copyDiagnostics(home, show)
     case 'restart-daemon':
-      return restartDaemon(home)
+      return restartDaemon(home, around.startFailed)
     case 'start-daemon':
-      return startAgain(home)
+      return startAgain(home, around.startFailed)
     case 'explain':
       return show({ title: titleOf(action.title), body: bodyOf(action.body) })
     case 'quit':

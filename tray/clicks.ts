@@ -22,6 +22,8 @@ export type ClickParts = {
   readonly show: (note: Note) => void
   /** Called whenever `own` answers something else. */
   readonly changed: () => void
+  /** The daemon that a click has started ended at once; why, in one line. */
+  readonly startFailed: (why: string) => void
   readonly quit: () => void
   /** Tells whoever started the tray from a terminal. */
   readonly say: (line: string) => void
@@ -34,7 +36,7 @@ const echoMs = 5000
 
 /** Reads the settings and begins to take clicks. */
 export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
-  const { home, show, changed, quit, say, signal } = parts
+  const { home, show, changed, startFailed, quit, say, signal } = parts
   let settings = await readSettings(home, say)
   let startAtLogin: boolean | undefined
   const atLogin = trayAtLogin(home)
@@ -71,6 +73,7 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
         await lookAtLogin()
       }
     },
+    startFailed,
     quit,
     signal,
   }

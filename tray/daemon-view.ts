@@ -8,7 +8,7 @@ export type DaemonView = {
   readonly view: View['daemon']
   /** Until when a daemon that was just started may be silent, by the steady clock. */
   readonly patienceUntil: number
-  /** Why the daemon we started ended at once. */
+  /** Why the daemon that was started last ended at once. */
   readonly startFailure?: string
   readonly lastSeen?: string
 }
@@ -43,12 +43,9 @@ export const starting = ({ steady }: Moment): DaemonView => ({
   patienceUntil: steady + patienceMs,
 })
 
-/**
- * The daemon that was started has ended, with why in one line. That counts only while none has ever
- * answered: another one may have been quicker, or it ended after a life of its own.
- */
+/** The daemon that was started has ended, with why in one line; another one may have been quicker. */
 export const startFailed = (before: DaemonView, why: string): DaemonView => {
-  if (before.lastSeen !== undefined) return before
+  if (before.view.state === 'connected') return before
   const startFailure = `Daemon did not start: ${why}`
   return lost({ ...before, patienceUntil: 0, startFailure }, startFailure, false)
 }

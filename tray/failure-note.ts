@@ -1,7 +1,7 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Action } from './action.ts'
-import { type Note, bodyOf, titleOf } from './note.ts'
-import { providerTitle, upperFirst } from './view.ts'
+import { type Note, bodyOf, daemonKey, loginKey, titleOf } from './note.ts'
+import { providerTitle, upperFirst } from './wording.ts'
 
 /** What to show when a click could not be done: what, why, and what mends it. */
 export const failureNoteOf = (action: Action, error: unknown): Note => ({
@@ -12,7 +12,15 @@ export const failureNoteOf = (action: Action, error: unknown): Note => ({
       : nameOf(error),
   ),
   failure: true,
+  ...keyFor(action),
 })
+
+/** It takes the place of what was said of the same thing before. */
+const keyFor = (action: Action): Pick<Note, 'key'> => {
+  if (action.do === 'login' || action.do === 'logout') return { key: loginKey(action.provider) }
+  if (action.do === 'start-daemon' || action.do === 'restart-daemon') return { key: daemonKey }
+  return {}
+}
 
 const titleFor = (action: Action): string => {
   switch (action.do) {

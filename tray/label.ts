@@ -1,3 +1,5 @@
+import { plainLines } from '../shared/plain-text.ts'
+
 /** The most characters a row shows (contract section 10). */
 export const maxLabelLength = 80
 
@@ -15,12 +17,12 @@ export const labelOf = (text: string, maxLength = maxLabelLength): string => {
 }
 
 /**
- * A text without what could hide or reorder its neighbours: control and format characters (newline
- * and tab stay), lone surrogates, and piles of combining marks.
+ * A text without what could hide or reorder its neighbours: terminal sequences, control and format
+ * characters (newline and tab stay), lone surrogates, and piles of combining marks.
  */
 export const plainText = (text: string): string =>
-  text
-    .replaceAll(/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}|[\u2028\u2029\u115F\u1160\u3164]/gu, '')
+  plainLines(text)
+    .replaceAll(/\p{Cf}|\p{Cs}|[\u2028\u2029\u115F\u1160\u3164]/gu, '')
     .replaceAll(/(\p{M}{2})\p{M}+/gu, '$1')
 
 /** Keeps the desktop from taking `_` (Linux) or `&` (Windows) for the mark of an access key. */

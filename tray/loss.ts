@@ -3,7 +3,7 @@ import { readDaemonFile } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'
-import { upperFirst } from './view.ts'
+import { upperFirst } from './wording.ts'
 
 /** Why there is no daemon to show. */
 export type Loss = {

@@ -1,17 +1,9 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { labelOf, maxLabelLength } from './label.ts'
-import {
-  type OwnState,
-  type View,
-  nameOfEvent,
-  needsLogin,
-  needsOfView,
-  newestFirst,
-  providerTitle,
-  reasonOf,
-  timeOf,
-} from './view.ts'
+import { needsLogin, needsOfView } from './needs.ts'
+import { type OwnState, type View, newestFirst } from './view.ts'
+import { nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
 
 /** One row. Without `action` and `rows` it is for reading only. */
 export type Row = {
@@ -164,7 +156,7 @@ const recent = (view: View, status: Status | undefined): Row[] => {
       text: labelOf(eventLine(event, view)),
       action: { do: 'show-event', id: event.id },
     }))
-  return padded(rows, recentRows)
+  return padded(rows, recentRows, status && 'No events yet')
 }
 
 const marks: Readonly<Record<EventRecord['state'], string>> = {
@@ -189,10 +181,10 @@ const outcome = (event: EventRecord): string => {
   return unwell ? `${event.state}, ${reasonOf(event)}` : event.state
 }
 
-const padded = (rows: readonly Row[], length: number): Row[] => [
-  ...rows,
+/** As many rows as there have to be; `nothing` is said where there are none yet. */
+const padded = (rows: readonly Row[], length: number, nothing = '—'): Row[] => {
+  if (rows.length > 0)
+    return [...rows, ...Array.from({ length: length - rows.length }, () => ({ text: '—' }))]
   // Wide, because an open menu keeps the width it was opened with.
-  ...Array.from({ length: length - rows.length }, () => ({
-    text: `—${'\u2003'.repeat(rows.length > 0 ? 0 : 20)}`,
-  })),
-]
+  return padded([{ text: `${nothing}${'\u2003'.repeat(20)}` }], length)
+}

@@ -49,7 +49,8 @@ export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): 
       const key = keyOf(event)
       if (!note || seen.has(key)) return
       seen.add(key)
-      if (seen.size > remembered) for (const oldest of [...seen].slice(0, 1)) seen.delete(oldest)
+      const [oldest] = seen
+      if (oldest !== undefined && seen.size > remembered) seen.delete(oldest)
       take(join(crowd, note, performance.now()))
     },
     status: (status) => {

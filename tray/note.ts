@@ -1,7 +1,7 @@
 import type { EventDetail, EventRecord } from '../shared/api.ts'
 import { labelOf, plainText } from './label.ts'
 import type { Action } from './action.ts'
-import { nameOfEvent, reasonOf } from './view.ts'
+import { nameOfEvent, reasonOf } from './wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {
@@ -69,6 +69,12 @@ const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
   state === 'failed' && (stage === 'agent' || stage === 'deliver')
     ? [{ label: 'Retry', action: { do: 'retry-event', id } }]
     : []
+
+/** A note about the login to a provider takes the place of the one before. */
+export const loginKey = (provider: string): string => `login ${provider}`
+
+/** So does one about the daemon that ended or did not start. */
+export const daemonKey = 'daemon'
 
 /** A title of one line. It begins with our name, so it can never be taken for an option. */
 export const titleOf = (text: string): string => labelOf(`Doorward · ${text}`)

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { packageFolder } from '../shared/version.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'
 import { openPath } from './open-path.ts'
-import { providerTitle } from './view.ts'
+import { providerTitle, upperFirst } from './wording.ts'
 
 /** The page of the documents that says how to get an OAuth client; made by scripts/draw-guide.mjs. */
 export const guidePage = fileURLToPath(new URL('assets/guide/providers.html', packageFolder))
@@ -17,7 +17,7 @@ export const openGuide = async (
   if (isOpen && hint === undefined) return
   const name = provider === undefined ? 'a login' : providerTitle(provider)
   show({
-    title: titleOf(`${name} needs an OAuth client of your own`),
-    body: bodyOf([hint ?? '', isOpen ? '' : guidePage].join('\n')),
+    title: titleOf(`${name} needs an OAuth client`),
+    body: bodyOf([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
   })
 }

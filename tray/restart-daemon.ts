@@ -6,8 +6,11 @@ import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'
 import { userAgentOf } from '../shared/user-agent.ts'
 import { readStatus } from './read-status.ts'
-import { isUnknownRoute } from './show-event.ts'
 import { startDaemon } from './start-daemon.ts'
+import { isUnknownRoute } from './unknown-route.ts'
+
+/** Hears why a daemon that was started ended at once, in one line. */
+export type OnFailed = (why: string) => void
 
 const limitMs = 60_000
 const stepMs = 100
@@ -17,25 +20,25 @@ const stepMs = 100
  * Where none runs it is started. Throws `config-invalid` or `home-insecure` and leaves the running one
  * alone, or `daemon-unreachable` when none came up.
  */
-export const restartDaemon = async (home: Home): Promise<void> => {
+export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
-  if (!client) return startAndWait(home)
+  if (!client) return startAndWait(home, onFailed)
   const { pid } = client.daemon
   const handsOver = await askForSuccessor(client).finally(() => client.close())
   if (handsOver) return untilSuccessor(home, pid)
   await stopAndWait(home, pid)
-  await startAndWait(home)
+  await startAndWait(home, onFailed)
 }
 
 /** Starts the daemon. One that runs and is well is left alone; one that cannot be read is restarted. */
-export const startAgain = async (home: Home): Promise<void> => {
+export const startAgain = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
-  if (!client) return startAndWait(home)
+  if (!client) return startAndWait(home, onFailed)
   const status = await client
     .get<unknown>('/status')
     .catch(() => undefined)
     .finally(() => client.close())
-  if (!readStatus(status)) await restartDaemon(home)
+  if (!readStatus(status)) await restartDaemon(home, onFailed)
 }
 
 const findDaemon = async (home: Home): Promise<Client | undefined> => {
@@ -86,7 +89,7 @@ const stopAndWait = async (home: Home, pid: number): Promise<void> => {
   }
 }
 
-const startAndWait = async (home: Home): Promise<void> => {
+const startAndWait = async (home: Home, onFailed: OnFailed): Promise<void> => {
   let failure: string | undefined
   startDaemon(home, (why) => {
     failure = why
@@ -96,7 +99,10 @@ const startAndWait = async (home: Home): Promise<void> => {
     // Asked for once more after it ended: another start may have been quicker.
     const client = await findDaemon(home).catch(() => undefined)
     if (client) return client.close()
-    if (ended) throw notStarted(failure ?? '')
+    if (failure !== undefined && ended) {
+      onFailed(failure)
+      throw notStarted(failure)
+    }
     await delay(stepMs)
   }
   throw notStarted('it does not answer')

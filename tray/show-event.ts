@@ -1,9 +1,9 @@
 import type { EventDetail, EventLink } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
-import { DoorwardError } from '../shared/errors.ts'
 import { isSafeToOpen } from '../shared/safe-to-open.ts'
 import { type Note, resultNoteOf } from './note.ts'
 import { openPath } from './open-path.ts'
+import { isUnknownRoute } from './unknown-route.ts'
 
 /**
  * Shows an event on a page of the daemon, by a link that works once. Without a browser, or with a daemon
@@ -29,7 +29,3 @@ const linkTo = async (client: Client, path: string): Promise<string | undefined>
     throw error
   }
 }
-
-/** A daemon of an earlier version. */
-export const isUnknownRoute = (error: unknown): boolean =>
-  error instanceof DoorwardError && ['not-found', 'method-not-allowed'].includes(error.code)

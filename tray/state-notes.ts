@@ -1,7 +1,8 @@
 import type { Status, StatusProblem } from '../shared/api.ts'
-import { brokenFile, inHome, mendOf, providerToLogIn } from './mend.ts'
-import { type Note, type NoteButton, bodyOf, titleOf } from './note.ts'
-import { needsLogin, providerTitle, upperFirst } from './view.ts'
+import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
+import { type Note, type NoteButton, bodyOf, daemonKey, loginKey, titleOf } from './note.ts'
+import { needsLogin } from './needs.ts'
+import { providerTitle, sentenceOf, upperFirst } from './wording.ts'
 
 /*
  * Notes made from how the daemon stands, not from what happened: what a person has to do is told once,
@@ -22,7 +23,9 @@ export const notesOfStatus = (
   before: Told,
   tellsLogin: (provider: string) => boolean,
 ): { readonly notes: readonly Note[]; readonly told: Told } => {
-  const needs = new Map([...problemNotes(status), ...loginNotes(status)])
+  const problems = tellingProblems(status)
+  const logins = loginNotes(status)
+  const isNew = ([key]: readonly [string, unknown]) => !before.needs.has(key)
   const without = status.providers
     .filter((provider) => provider.status === 'not-logged-in' || needsLogin(status, provider))
     .map(({ provider }) => provider)
@@ -30,17 +33,20 @@ export const notesOfStatus = (
     ({ provider, status: state }) =>
       state === 'ok' && before.without.has(provider) && !tellsLogin(provider),
   )
-  const news = [...needs].filter(([key]) => !before.needs.has(key)).map(([, note]) => note)
   return {
     notes: [
-      ...news,
+      ...problemNotes(problems.filter(isNew).map(([, problem]) => problem)),
+      ...logins.filter(isNew).map(([, note]) => note),
       ...arrived.map(({ provider, account }) => ({
         title: titleOf(`${providerTitle(provider)}: logged in`),
         body: bodyOf(account ? `as ${account.name}` : 'its tokens are kept on this machine'),
         key: loginKey(provider),
       })),
     ],
-    told: { needs: new Set(needs.keys()), without: new Set(without) },
+    told: {
+      needs: new Set([...problems, ...logins].map(([key]) => key)),
+      without: new Set(without),
+    },
   }
 }
 
@@ -49,20 +55,24 @@ export const crashNote: Note = {
   title: titleOf('the daemon crashed'),
   body: 'Webhooks are not answered until it runs again.',
   failure: true,
-  key: 'daemon',
+  key: daemonKey,
   buttons: [{ label: 'Start daemon', action: { do: 'start-daemon' } }],
 }
 
 /** The daemon that the tray has started did not come up; `why` is one line. */
-export const startFailureNote = (why: string): Note => ({
-  title: titleOf('the daemon did not start'),
-  body: bodyOf(sentence(why)),
-  failure: true,
-  key: 'daemon',
-})
-
-/** A note about the login to a provider takes the place of the one before. */
-const loginKey = (provider: string): string => `login ${provider}`
+export const startFailureNote = (why: string): Note => {
+  const file = brokenFile(why)
+  return {
+    title: titleOf('the daemon did not start'),
+    body: bodyOf(sentenceOf(why)),
+    failure: true,
+    key: daemonKey,
+    buttons: [
+      ...(file ? [{ label: 'Open', action: { do: 'open-configuration', file } } as const] : []),
+      { label: 'Start daemon', action: { do: 'start-daemon' } },
+    ],
+  }
+}
 
 /** What keeps something from working. The rest is advice, and the menu has room for it. */
 const telling: ReadonlySet<string> = new Set([
@@ -77,38 +87,49 @@ const telling: ReadonlySet<string> = new Set([
   'token-file-insecure',
 ])
 
-const problemNotes = ({ problems }: Status): [string, Note][] => {
-  const groups = new Map<string, StatusProblem[]>()
-  for (const problem of problems) {
-    if (!telling.has(problem.code) || providerToLogIn(problem.hint) !== undefined) continue
+/** Each with the key by which it is told once. */
+const tellingProblems = ({ problems }: Status): (readonly [string, StatusProblem])[] =>
+  problems
+    .filter(({ code, hint }) => telling.has(code) && providerToLogIn(hint) === undefined)
     // While a file is being mended, its faults change with every save.
-    const key = problem.code === 'config-invalid' ? problem.code : problem.detail
-    groups.set(key, [...(groups.get(key) ?? []), problem])
-  }
-  return [...groups].map(([key, [first, ...others]]) => [
-    key,
-    {
-      title: titleOf(
-        key === 'config-invalid' ? 'the configuration cannot be used' : 'something needs you',
-      ),
-      body: bodyOf([first, ...others].map((problem) => sentence(problem?.detail ?? '')).join('\n')),
-      failure: true,
-      key: `problem ${key}`,
-      buttons: first ? mendButtons(first) : [],
-    },
-  ])
+    .map((problem) => [problem.code === broken ? broken : problem.detail, problem])
+
+const broken = 'config-invalid'
+
+/** What comes at a time is one note: a secret that is unset may concern many webhooks. */
+const problemNotes = (problems: readonly StatusProblem[]): Note[] => {
+  const faults = problems.filter(({ code }) => code === broken)
+  const others = problems.filter(({ code }) => code !== broken)
+  return [
+    ...problemNote('configuration broken', broken, faults),
+    ...problemNote(
+      others.length > 1 ? `${others.length} things need you` : 'something needs you',
+      others[0]?.detail ?? '',
+      others,
+    ),
+  ]
 }
 
-/** A line that begins with the place of a file is a name, not a sentence. */
-const sentence = (detail: string): string =>
-  brokenFile(detail) === undefined ? upperFirst(detail) : inHome(detail)
+const problemNote = (title: string, key: string, problems: readonly StatusProblem[]): Note[] => {
+  const [first] = problems
+  if (!first) return []
+  return [
+    {
+      title: titleOf(title),
+      body: bodyOf(problems.map(({ detail }) => sentenceOf(detail)).join('\n')),
+      failure: true,
+      key: `problem ${key}`,
+      buttons: mendButtons(first),
+    },
+  ]
+}
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
   const action = mendOf(problem)
   return [{ label: action.do === 'open-configuration' ? 'Open' : 'What to do', action }]
 }
 
-const loginNotes = (status: Status): [string, Note][] =>
+const loginNotes = (status: Status): (readonly [string, Note])[] =>
   status.providers
     .filter((provider) => needsLogin(status, provider))
     .map(({ provider }) => {

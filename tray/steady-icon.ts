@@ -1,4 +1,4 @@
-import type { IconName } from './view.ts'
+import type { IconName } from './icon-of.ts'
 
 const holdMs = 1000
 

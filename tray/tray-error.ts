@@ -20,14 +20,11 @@ export const trayErrorOf = (
     return new DoorwardError('tray-library-missing', `the tray needs the library ${library}`, {
       hint: 'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
     })
-  if (/cannot open display|unable to open display/i.test(stderr))
-    return new DoorwardError('tray-no-display', 'the tray finds no desktop to show its icon on', {
-      hint: 'start it inside a desktop session, or on a machine without one use: doorward status',
-    })
-  if (/^no session bus/m.test(stderr))
+  const hasNoBus = /^no session bus/m.test(stderr)
+  if (hasNoBus || /cannot open display|unable to open display/i.test(stderr))
     return new DoorwardError(
       'tray-no-display',
-      'the tray finds no desktop to show its icon on: there is no session bus',
+      `the tray finds no desktop to show its icon on${hasNoBus ? ': there is no session bus' : ''}`,
       {
         hint: 'start it inside a desktop session, or on a machine without one use: doorward status',
       },

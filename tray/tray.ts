@@ -1,12 +1,11 @@
-import { fileURLToPath } from 'node:url'
 import type { Home } from '../shared/home.ts'
-import { packageFolder } from '../shared/version.ts'
 import { createClicks } from './clicks.ts'
 import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { desktopBackend } from './desktop-backend.ts'
 import { hasCrashed } from './has-crashed.ts'
 import { watchHost } from './host.ts'
-import { iconFile } from './icon-file.ts'
+import { iconFile, noteIconFile } from './icon-file.ts'
+import { iconOf } from './icon-of.ts'
 import { keepIcon } from './keep-icon.ts'
 import { menu, statusLine } from './menu.ts'
 import { noteOnce } from './note-once.ts'
@@ -15,7 +14,6 @@ import { startDaemon } from './start-daemon.ts'
 import { crashNote, startFailureNote } from './state-notes.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
-import { iconOf } from './view.ts'
 
 /*
  * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
@@ -33,7 +31,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
   const notifier = desktopNotifier({
     backend: desktopBackend(),
-    iconFor: ({ failure }) => assetOf(failure ? 'needs-you@2x.png' : 'idle@2x.png'),
+    iconFor: ({ failure }) => noteIconFile(failure ? 'needs-you' : 'idle'),
     onAction: (action) => clicks.click(action),
     onTrouble: (reason) => {
       if (reason) say(reason)
@@ -47,6 +45,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     home,
     show: notifier.show,
     changed: () => redraw(),
+    startFailed: (why) => become(startFailed(daemon, why)),
     quit,
     say,
     signal: stopping.signal,
@@ -99,10 +98,9 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     notes.tell(crashNote)
   }
   const startFailedWith = (why: string) => {
-    const next = startFailed(daemon, why)
     // Once it has answered it is not the start that failed.
-    if (next === daemon) return
-    become(next)
+    if (daemon.lastSeen !== undefined) return
+    become(startFailed(daemon, why))
     notes.tell(startFailureNote(why))
   }
 
@@ -138,6 +136,3 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     await Promise.all([icon.stop(), following, notifier.stop()])
   }
 }
-
-const assetOf = (name: string): string =>
-  fileURLToPath(new URL(`assets/icons/${name}`, packageFolder))

@@ -120,7 +120,7 @@ describeOnLinux('notifications beside the real daemon', () => {
   it('tell once that the configuration is broken', async () => {
     await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
     const [note] = await desktop.untilShown(1)
-    assert.equal(note?.title, 'Doorward · the configuration cannot be used')
+    assert.equal(note?.title, 'Doorward · configuration broken')
     assert.match(note?.body ?? '', /^config\/agents\.yaml:1:/)
     assert.deepEqual(
       note?.buttons.map(({ label }) => label),

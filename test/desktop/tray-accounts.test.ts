@@ -120,7 +120,7 @@ describeOnLinux('the accounts in the tray', () => {
     await start({})
     await desktop.click('Accounts', '○ GitHub: Log in…')
     assert.equal(await openedPage(), guidePage)
-    const note = await untilNote('Doorward · GitHub needs an OAuth client of your own')
+    const note = await untilNote('Doorward · GitHub needs an OAuth client')
     assert.match(note.body, /doorward oauth login github --client-id ID/)
   })
 

@@ -26,6 +26,7 @@ describe('clicks', () => {
         news.emit('news')
       },
       changed: () => news.emit('news'),
+      startFailed: () => undefined,
       quit: () => stopping.abort(),
       say: () => undefined,
       signal: stopping.signal,

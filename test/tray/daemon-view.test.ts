@@ -41,6 +41,14 @@ describe('what is known of the daemon', () => {
     assert.equal(reasonOf(failed(met, absent, at(1700))), absent.reason)
   })
 
+  it('says why one that was started again did not start', () => {
+    const gone = failed(answered(statusWith(), at(7)), absent, at(9))
+    const broken = startFailed(startFailed(gone, 'port 18789 is taken'), 'config/agents.yaml:1:1 x')
+    assert.equal(reasonOf(broken), 'Daemon did not start: config/agents.yaml:1:1 x')
+    assert.equal(reasonOf(failed(broken, absent, at(10))), reasonOf(broken))
+    assert.equal(broken.lastSeen, gone.lastSeen)
+  })
+
   it('does not call it a failed start when another one answers', () => {
     const running = answered(statusWith(), at(2000))
     assert.equal(startFailed(running, 'it runs already'), running)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, readdirSync } from 'node:fs'
 import { inflateSync } from 'node:zlib'
 import { packageFolder } from '../../shared/version.ts'
-import type { IconName } from '../../tray/view.ts'
+import type { IconName } from '../../tray/icon-of.ts'
 
 const names: Readonly<Record<IconName, true>> = {
   idle: true,

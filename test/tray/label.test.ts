@@ -5,7 +5,8 @@ describe('labelOf', () => {
   const cases: [what: string, text: string, label: string][] = [
     ['keeps plain text', 'main · 12:04 ✓', 'main · 12:04 ✓'],
     ['makes one line of several', 'a\r\nb\tc\u2028d\u0085e', 'a b cde'],
-    ['drops control characters', 'a\u0000b\u001b[31mc\u007f', 'ab[31mc'],
+    ['drops control characters', 'a\u0000b\u007fc', 'abc'],
+    ['drops what would colour a terminal', 'a\u001b[31mb\u001b[0mc', 'abc'],
     ['drops what changes the direction', 'a\u202eb\u2066c\u200f', 'abc'],
     ['drops invisible characters', 'a\u200bb\u00adc\ufeffd\u3164', 'abcd'],
     ['drops half characters', 'a\ud800b', 'ab'],

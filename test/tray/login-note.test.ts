@@ -14,13 +14,14 @@ const logout = (more: Partial<Logout>): Note =>
 const failure = (action: Action, error: unknown): Note => failureNoteOf(action, error)
 
 describe('what is told of a click', () => {
-  const cases: [string, Note, string, string, boolean][] = [
+  const cases: [string, Note, string, string, boolean, key?: string][] = [
     [
       'a login',
       login({ account: { id: '1', name: 'octocat' } }),
       'logged in to GitHub',
       'As octocat',
       false,
+      'login github',
     ],
     [
       'a login that takes the place of another and lacks something',
@@ -32,6 +33,7 @@ describe('what is told of a click', () => {
       'logged in to GitHub',
       'As octocat\nIn place of other\nNot granted: repo, user',
       false,
+      'login github',
     ],
     [
       'a login of nobody knows whom',
@@ -39,6 +41,7 @@ describe('what is told of a click', () => {
       'logged in to GitHub',
       'GitHub does not say as whom',
       false,
+      'login github',
     ],
     [
       'a login that failed',
@@ -49,6 +52,7 @@ describe('what is told of a click', () => {
       'not logged in to GitHub',
       'You did not allow it\ntry again',
       true,
+      'login github',
     ],
     [
       'a login that nobody finished',
@@ -56,6 +60,7 @@ describe('what is told of a click', () => {
       'not logged in to GitHub',
       'Nobody finished the login in time',
       true,
+      'login github',
     ],
     [
       'a logout that was confirmed',
@@ -63,6 +68,7 @@ describe('what is told of a click', () => {
       'logged out of Slack',
       'Slack confirmed the revocation\nthe refresh token is revoked\nso is the access token',
       false,
+      'login slack',
     ],
     [
       'a logout that was not',
@@ -70,6 +76,7 @@ describe('what is told of a click', () => {
       'logged out of Slack on this machine',
       'Slack did not confirm a revocation:\nremove the access in your account there',
       true,
+      'login slack',
     ],
     [
       'what the daemon refuses',
@@ -82,6 +89,17 @@ describe('what is told of a click', () => {
       true,
     ],
     [
+      'a start that failed, in place of what was said of the daemon before',
+      failure(
+        { do: 'start-daemon' },
+        new DoorwardError('daemon-unreachable', 'the daemon did not start: it ended'),
+      ),
+      'the daemon was not started',
+      'The daemon did not start: it ended',
+      true,
+      'daemon',
+    ],
+    [
       'a fault of which nothing may be shown',
       failure({ do: 'copy-diagnostics' }, new Error('the token abc')),
       'no diagnostics',
@@ -89,12 +107,13 @@ describe('what is told of a click', () => {
       true,
     ],
   ]
-  for (const [what, note, title, body, fails] of cases)
+  for (const [what, note, title, body, fails, key] of cases)
     it(`says of ${what}: ${title}`, () => {
       assert.deepEqual(note, {
         title: `Doorward · ${title}`,
         body,
         ...(fails && { failure: true }),
+        ...(key && { key }),
       })
     })
 })

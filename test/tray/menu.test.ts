@@ -8,14 +8,9 @@ import type {
 } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
 import type { Action } from '../../tray/action.ts'
-import {
-  type OwnState,
-  type View,
-  freshState,
-  iconOf,
-  needsOf,
-  needsOfView,
-} from '../../tray/view.ts'
+import { iconOf } from '../../tray/icon-of.ts'
+import { needsOf, needsOfView } from '../../tray/needs.ts'
+import { type OwnState, type View, freshState } from '../../tray/view.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 
 const at = { now: Date.parse('2026-01-02T13:00:00Z'), utcOffset: 60, own: freshState }
@@ -205,6 +200,13 @@ describe('menu', () => {
       rows.map((row) => (row.action?.do === 'show-event' ? row.action.id : row.text.trim())),
       ['12:00', '11:00', '10:00', ...Array.from({ length: 7 }, () => '—')],
     )
+  })
+
+  it('says so where nothing has happened yet', () => {
+    const textsOf = (view: View) => rowsUnder(view, 'Recent events').map(({ text }) => text.trim())
+    const dashes = Array.from({ length: 9 }, () => '—')
+    assert.deepEqual(textsOf(connected()), ['No events yet', ...dashes])
+    assert.deepEqual(textsOf(unreachable), ['—', ...dashes])
   })
 
   it('offers each account what can be done with it', () => {
@@ -448,7 +450,7 @@ describe('needsOf', () => {
   it('names a broken file without the way to it', () => {
     const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
     const [need] = needsOf(statusWith({ problems: [problem('config-invalid', detail)] }))
-    assert.equal(need?.text, 'Config/agents.yaml:3:1 agents: not a map')
+    assert.equal(need?.text, 'config/agents.yaml:3:1 agents: not a map')
   })
 
   it('opens the file that keeps the daemon from starting', () => {

@@ -141,7 +141,7 @@ describe('the text of a note', () => {
   })
 
   it('holds nothing that turns or hides what is beside it', () => {
-    assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abc[31md')
+    assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abcd')
     assert.equal(bodyMarkup('one\u2066\ntwo'), 'one\ntwo')
     assert.equal(titleOf('one\ntwo'), 'Doorward · one two')
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ProviderSummary, Status } from '../../shared/api.ts'
 import { noteOnce } from '../../tray/note-once.ts'
 import type { Note } from '../../tray/note.ts'
-import { nothingTold, notesOfStatus } from '../../tray/state-notes.ts'
+import { nothingTold, notesOfStatus, startFailureNote } from '../../tray/state-notes.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 
 const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'mend it' })
@@ -23,7 +23,7 @@ describe('notesOfStatus', () => {
   it('tells a broken configuration once, whatever is wrong with it, and again after it was well', () => {
     const first = broken('config/agents.yaml:4:5 kind: unknown')
     const second = broken('config/agents.yaml:9:1 kind: unknown')
-    const title = 'the configuration cannot be used'
+    const title = 'configuration broken'
     assert.deepEqual(
       titlesOf([
         { problems: [first] },
@@ -47,6 +47,42 @@ describe('notesOfStatus', () => {
     assert.equal(note?.body, 'config/agents.yaml:4:5 one\nconfig/agents.yaml:5:5 two')
     assert.deepEqual(note?.buttons, [
       { label: 'Open', action: { do: 'open-configuration', file: 'config/agents.yaml' } },
+    ])
+  })
+
+  it('makes one note of what comes at a time, and of what comes later another', () => {
+    const unset = (path: string) => ({
+      code: 'secret-unset',
+      detail: `webhook ${path}: GITHUB_SECRET is unset or empty`,
+      hint: 'set it',
+    })
+    const [a, b, c] = [unset('/a'), unset('/b'), unset('/c')]
+    assert.deepEqual(
+      titlesOf([
+        { problems: [a, b, broken('config/agents.yaml:4:5 one')] },
+        { problems: [a, b, c] },
+        { problems: [a, b, c] },
+      ]),
+      [['configuration broken', '2 things need you'], ['something needs you'], []],
+    )
+    const { notes } = notesOfStatus(statusWith({ problems: [a, b] }), nothingTold, () => false)
+    assert.equal(
+      notes[0]?.body,
+      'Webhook /a: GITHUB_SECRET is unset or empty\nWebhook /b: GITHUB_SECRET is unset or empty',
+    )
+    assert.deepEqual(notes[0]?.buttons, [
+      { label: 'Open', action: { do: 'open-configuration', file: '.env' } },
+    ])
+  })
+
+  it('offers to start a daemon that did not start, after a look into the file that is broken', () => {
+    const start = { label: 'Start daemon', action: { do: 'start-daemon' } }
+    assert.deepEqual(startFailureNote('port 18789 is taken').buttons, [start])
+    const note = startFailureNote('config/agents.yaml:4:5 kind: unknown')
+    assert.equal(note.body, 'config/agents.yaml:4:5 kind: unknown')
+    assert.deepEqual(note.buttons, [
+      { label: 'Open', action: { do: 'open-configuration', file: 'config/agents.yaml' } },
+      start,
     ])
   })
 
