@@ -121,7 +121,7 @@ describe('the event store', () => {
       events.update(id, { state: 'failed' }, { prompt: text })
       return id
     }
-    const [again = '', ...others] = [run(), run(), run(), run()]
+    const [again, ...others] = [run(), run(), run(), run()]
     events.update(again, { state: 'queued' })
     const more = [run(), run()]
     assert.deepEqual(forgotten, others.slice(0, 2))
