@@ -59,7 +59,7 @@ const commandsFor = (home: string): Command[] => {
   ]
   return [
     node('node -e 0', '-e', '0'),
-    node('commander alone, not bundled', inPackage('dist/bench/peers/hello.js'), '--version'),
+    node('commander alone, not bundled', inPackage('dist/bench/servers/hello.js'), '--version'),
     node('doorward --version', cli, '--version'),
     node('doorward oauth token', cli, ...ask, 'oauth', 'token', 'cached'),
     node('doorward status', cli, ...ask, 'status'),

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createSession } from 'better-sse'
+import { type EventBuffer, createEventBuffer, createSession } from 'better-sse'
 import type { EventChange, EventStore } from './events.ts'
 
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
@@ -24,6 +24,15 @@ const maxUnreadBytes = 4 * 1024 * 1024
 export const createEventStream = (events: EventStore): EventStream => {
   let isSilent = false
   const open = new Set<ServerResponse>()
+  let last: { readonly change: EventChange; readonly message: EventBuffer } | undefined
+  /** The same for all who follow: written once. */
+  const messageOf = (change: EventChange): EventBuffer => {
+    if (last?.change === change) return last.message
+    const { sequence, record } = change
+    const message = createEventBuffer().push(record, 'event', `${events.era()}-${sequence}`)
+    last = { change, message }
+    return message
+  }
   return {
     open: async (request, response) => {
       const session = await createSession(request, response, {
@@ -32,11 +41,14 @@ export const createEventStream = (events: EventStore): EventStream => {
         statusCode: 200,
         headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
       })
-      const push = ({ sequence, record }: EventChange) => {
+      const push = (change: EventChange) => {
         if (isSilent) return
         // A client that does not read must not fill our memory.
         if (response.writableLength > maxUnreadBytes) response.destroy()
-        else if (session.isConnected) session.push(record, 'event', `${events.era()}-${sequence}`)
+        else if (session.isConnected) {
+          gather(response)
+          void session.batch(messageOf(change))
+        }
       }
       const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
@@ -55,6 +67,19 @@ export const createEventStream = (events: EventStore): EventStream => {
       for (const response of open) response.end()
     },
   }
+}
+
+const gathering = new WeakSet<ServerResponse>()
+
+/** What changes in one turn is written at once: an event of a quick agent goes through all its states in two. */
+const gather = (response: ServerResponse): void => {
+  if (gathering.has(response)) return
+  gathering.add(response)
+  response.cork()
+  setImmediate(() => {
+    gathering.delete(response)
+    response.uncork()
+  })
 }
 
 const sequenceAfter = (lastId: string, era: string): number | undefined => {

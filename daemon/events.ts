@@ -1,4 +1,5 @@
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
+import { type Fifo, createFifo } from './fifo.ts'
 import { randomHex } from './random-hex.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
@@ -38,6 +39,7 @@ export type EventFilter = {
   readonly limit: number
   readonly webhook?: string
   readonly state?: string
+  readonly kind?: EventRecord['kind']
 }
 
 /** Everything known of what happened, in memory only. */
@@ -48,6 +50,8 @@ export type EventStore = {
   readonly update: (id: string, changes: EventChanges, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
   readonly get: (id: string) => EventDetail | undefined
+  /** The event without its prompt and answer. */
+  readonly record: (id: string) => EventRecord | undefined
   /** Takes over an event as another store has it, whether it is known here or not. */
   readonly put: (record: EventRecord, detail?: Detail) => void
   /** Calls back at each change until the returned function is called. */
@@ -94,7 +98,14 @@ const maxChanges = 2000
 export const createEventStore = (initialKeep: number): EventStore => {
   let keep = initialKeep
   const events = new Map<string, Stored>()
-  const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [], own: [] }
+  const finished: Record<Ring, Fifo<string>> = {
+    ran: createFifo(),
+    passed: createFifo(),
+    refused: createFifo(),
+    own: createFifo(),
+  }
+  /** Those of the finished ones that ran whose prompt and answer are still there. */
+  const detailed = createFifo<string>()
   const changes: EventChange[] = []
   const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
@@ -109,6 +120,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
     for (const listener of listeners) listener(change, detail)
   }
+  const isOverLimit = () => detailCharacters > maxDetailCharacters
   const forgetDetail = (stored: Stored) => {
     detailCharacters -= sizeOf(stored)
     stored.prompt = undefined
@@ -120,21 +132,22 @@ export const createEventStore = (initialKeep: number): EventStore => {
     if (prompt !== undefined) stored.prompt = prompt
     if (result !== undefined) stored.result = result
     detailCharacters += sizeOf(stored)
-    if (detailCharacters <= maxDetailCharacters) return
-    for (const id of finished.ran) {
-      const old = events.get(id)
+    while (isOverLimit() && detailed.size() > 0) {
+      const old = events.get(detailed.shift() ?? '')
       if (old) forgetDetail(old)
-      if (detailCharacters <= maxDetailCharacters) return
     }
   }
   const finish = (stored: Stored) => {
     const ring = finished[stored.ring]
-    ring.push(stored.record.id)
+    ring.add(stored.record.id)
+    if (stored.ring === 'ran') detailed.add(stored.record.id)
     shorten(ring)
   }
-  const shorten = (ring: string[]) => {
-    while (ring.length > keep) {
+  const shorten = (ring: Fifo<string>) => {
+    while (ring.size() > keep) {
       const oldest = ring.shift()
+      // Both are in the order in which events ended.
+      if (detailed.first() === oldest) detailed.shift()
       const gone = oldest === undefined ? undefined : events.get(oldest)
       if (!gone) continue
       forgetDetail(gone)
@@ -143,9 +156,8 @@ export const createEventStore = (initialKeep: number): EventStore => {
   }
   /** An event that is tried again is kept until it is finished again. */
   const reopen = (stored: Stored) => {
-    const ring = finished[stored.ring]
-    const index = ring.indexOf(stored.record.id)
-    if (index !== -1) ring.splice(index, 1)
+    finished[stored.ring].remove(stored.record.id)
+    detailed.remove(stored.record.id)
   }
 
   const insert = (record: EventRecord): Stored => {
@@ -193,15 +205,17 @@ export const createEventStore = (initialKeep: number): EventStore => {
       if (isFinal(record.state)) finish(stored)
       publish(stored, detail)
     },
-    list: ({ limit, webhook, state }) => {
+    list: ({ limit, webhook, state, kind }) => {
       const found: EventRecord[] = []
-      for (const { record } of [...events.values()].toReversed()) {
-        if (found.length >= limit) break
+      for (const { record } of events.values()) {
         if (webhook !== undefined && record.webhook !== webhook) continue
         if (state !== undefined && record.state !== state) continue
+        if (kind !== undefined && record.kind !== kind) continue
         found.push(record)
+        // The newest come last; no more of the others is held than twice what is asked for.
+        if (found.length > limit * 2) found.splice(0, limit)
       }
-      return found
+      return found.slice(-limit).toReversed()
     },
     get: (id) => {
       const stored = events.get(id)
@@ -213,12 +227,17 @@ export const createEventStore = (initialKeep: number): EventStore => {
         ...(result === undefined ? {} : { result }),
       }
     },
+    record: (id) => events.get(id)?.record,
     follow: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
     era: () => era,
-    since: (after) => changes.filter((change) => change.sequence > after),
+    since: (after) => {
+      // They follow each other without a gap.
+      const known = sequence - changes.length
+      return changes.slice(Math.max(0, after - known))
+    },
     onForget: (listener) => void forgetListeners.add(listener),
     resize: (newKeep) => {
       keep = newKeep
@@ -232,7 +251,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
         ...(prompt === undefined ? {} : { prompt }),
         ...(result === undefined ? {} : { result }),
       })),
-      finished: Object.values(finished).flat(),
+      finished: Object.values(finished).flatMap((ring) => ring.values()),
       changes: [...changes],
     }),
     restore: (copy) => {

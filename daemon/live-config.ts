@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { StatusProblem } from '../shared/api.ts'
-import { type Warning, warningsOf } from '../shared/config-warnings.ts'
+import type { Warning } from '../shared/config-warnings.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
@@ -93,8 +93,8 @@ export const createLiveConfig = (
     broken = undefined
     await changed(config)
     log.info({ webhooks: config.webhooks.length, agents: config.agents.size }, 'configured')
-    const known = new Set(warningsOf(old.config, old.env).map(({ detail }) => detail))
-    for (const { code, detail, hint } of warningsOf(config, env))
+    const known = new Set(old.warnings.map(({ detail }) => detail))
+    for (const { code, detail, hint } of setup.warnings)
       if (!known.has(detail)) log.warn({ code, hint }, detail)
     const left = waitingForRestart(started.config, config).map(({ detail }) => `; ${detail}`)
     const detail = `the configuration was read again: ${summaryOf(config)}${left.join('')}`

@@ -1,4 +1,5 @@
 import type { Home } from '../shared/home.ts'
+import { type Warning, warningsOf } from '../shared/config-warnings.ts'
 import type { Config } from '../shared/load-config.ts'
 import { createInvoke } from './agents/invoke.ts'
 import type { NoteRun } from './agents/leftovers.ts'
@@ -17,6 +18,8 @@ export type Setup = {
   readonly config: Config
   /** Where its secrets are looked up. */
   readonly env: NodeJS.ProcessEnv
+  /** What a person should know about it. */
+  readonly warnings: readonly Warning[]
   readonly byPath: ReadonlyMap<string, ReadyWebhook>
   readonly maxBodyBytes: number
   readonly runEvent: RunEvent
@@ -42,6 +45,7 @@ export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: Lasti
   return {
     config,
     env,
+    warnings: warningsOf(config, env),
     byPath: webhooksByPath(config, env),
     maxBodyBytes: server.body_limit,
     runEvent: createRunEvent({ ...parts, invoke, deliver }),

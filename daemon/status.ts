@@ -1,5 +1,4 @@
 import type { Status, WebhookSummary } from '../shared/api.ts'
-import { warningsOf } from '../shared/config-warnings.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -26,7 +25,7 @@ export type StatusParts = {
 /** All that the tray and `doorward status` show. */
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
-  const { config, env } = live.current()
+  const { config, env, warnings } = live.current()
   const [tokens, providers, tokenProblems, missing] = await Promise.all([
     oauth.tokens(),
     oauth.providers(),
@@ -44,10 +43,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     providers,
     tokens,
     webhooks: parts.webhooks(),
-    events: events
-      .list({ limit: Number.POSITIVE_INFINITY })
-      .filter(({ kind }) => kind === 'webhook')
-      .slice(0, 10),
-    problems: [...live.problems(), ...warningsOf(config, env), ...missing, ...tokenProblems],
+    events: events.list({ limit: 10, kind: 'webhook' }),
+    problems: [...live.problems(), ...warnings, ...missing, ...tokenProblems],
   }
 }

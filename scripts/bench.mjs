@@ -1,10 +1,13 @@
-// Builds, and runs the measurements named (default: all of bench/).
-import { readdirSync } from 'node:fs'
+// Builds, and runs the measurement named (default: main, the table of goals) with the arguments given:
+//   npm run bench                      # all of it, and writes bench/RESULTS.md
+//   npm run bench -- --short           # under a minute
+//   npm run bench -- tray              # another file of bench/
 import { join } from 'node:path'
 import { root, run, setUp } from './setup.mjs'
 
 await setUp()
-const named = process.argv.slice(2)
-const all = readdirSync(join(root, 'dist', 'bench')).filter((name) => name.endsWith('.js'))
-for (const name of named.length > 0 ? named.map((name) => `${name}.js`) : all)
-  run(process.execPath, [join(root, 'dist', 'bench', name)])
+const [first = '', ...rest] = process.argv.slice(2)
+const isNamed = first !== '' && !first.startsWith('-')
+const name = isNamed ? first : 'main'
+const args = isNamed ? rest : process.argv.slice(2)
+run(process.execPath, [join(root, 'dist', 'bench', `${name}.js`), ...args])

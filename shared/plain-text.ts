@@ -8,14 +8,19 @@ const escapes =
   /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|[ -~])/g
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 const bidirectional = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+/** One look for all that the others change: nearly no text has any of it. */
+const unusual =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
 /** The text with its line breaks and tabs, without escape, control and direction characters. */
 export const plainLines = (text: string): string =>
-  text
-    .replaceAll('\r\n', '\n')
-    .replace(escapes, '')
-    .replace(controls, '')
-    .replace(bidirectional, '')
+  unusual.test(text)
+    ? text
+        .replaceAll('\r\n', '\n')
+        .replace(escapes, '')
+        .replace(controls, '')
+        .replace(bidirectional, '')
+    : text
 
 /** The same but for colours, which doorward's own words have on a terminal. */
 export const plainButColours = (text: string): string =>

@@ -3,9 +3,9 @@ export type Answer = { readonly text: string; readonly cut: boolean }
 
 /** Cuts a text to so many bytes of UTF-8, at a character, and says so in it. */
 export const cutTo = (text: string, limitBytes: number): Answer => {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= limitBytes) return { text, cut: false }
-  return { text: cutText(bytes.subarray(0, limitBytes), limitBytes), cut: true }
+  if (Buffer.byteLength(text) <= limitBytes) return { text, cut: false }
+  const bytes = Buffer.from(text).subarray(0, limitBytes)
+  return { text: cutText(bytes, limitBytes), cut: true }
 }
 
 /** The mark under a cut answer. A character that was cut in two is left out. */

@@ -107,6 +107,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   }
 
   return async (targets, answered, options = {}) => {
+    if (targets.length === 0) return []
     const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
     // All targets of all events that are delivered now listen to the one signal of the daemon's end.
     setMaxListeners(0, signal)

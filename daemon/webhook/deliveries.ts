@@ -45,42 +45,58 @@ export const deliveryKey = (
 }
 
 /**
- * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook, in memory. A flood at one
- * webhook cannot make another forget.
+ * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook (or some more), in memory. A
+ * flood at one webhook cannot make another forget.
  */
 export const createDeliveries = (max = maxRemembered): Deliveries => {
   type Remembered = { readonly eventId: string; readonly atMs: number }
   // A Map keeps the order in which keys came: the oldest is first.
-  const byWebhook = new Map<string, Map<string, Remembered>>()
+  type OfWebhook = { readonly byHash: Map<string, Remembered>; untilLook: number }
+  const byWebhook = new Map<string, OfWebhook>()
   const listeners: Parameters<Deliveries['follow']>[0][] = []
+  // The way to the first entry of a Map leads over all that were before it: not for every delivery.
+  const lookEvery = Math.ceil(max / 16)
+
+  const of = (webhook: string): OfWebhook => {
+    const known = byWebhook.get(webhook)
+    if (known) return known
+    const fresh = { byHash: new Map<string, Remembered>(), untilLook: lookEvery }
+    byWebhook.set(webhook, fresh)
+    return fresh
+  }
+  const letGoOfOld = (known: OfWebhook, nowMs: number): void => {
+    known.untilLook -= 1
+    if (known.untilLook > 0) return
+    known.untilLook = lookEvery
+    for (const [old, { atMs }] of known.byHash) {
+      if (known.byHash.size <= max && nowMs - atMs < rememberedMs) break
+      known.byHash.delete(old)
+    }
+  }
 
   return {
     eventOf: ({ webhook, hash }, nowMs) => {
-      const known = byWebhook.get(webhook)?.get(hash)
+      const known = byWebhook.get(webhook)?.byHash.get(hash)
       return known && nowMs - known.atMs < rememberedMs ? known.eventId : undefined
     },
     remember: (key, eventId, nowMs) => {
       const { webhook, hash } = key
-      const known = byWebhook.get(webhook) ?? new Map<string, Remembered>()
-      byWebhook.set(webhook, known)
-      known.delete(hash)
-      known.set(hash, { eventId, atMs: nowMs })
-      for (const [old, { atMs }] of known) {
-        if (known.size <= max && nowMs - atMs < rememberedMs) break
-        known.delete(old)
-      }
+      const known = of(webhook)
+      known.byHash.delete(hash)
+      known.byHash.set(hash, { eventId, atMs: nowMs })
+      letGoOfOld(known, nowMs)
       for (const listener of listeners) listener(key, eventId, nowMs)
     },
     forget: (key, eventId) => {
       const { webhook, hash } = key
       const known = byWebhook.get(webhook)
-      if (known?.get(hash)?.eventId !== eventId) return
-      known.delete(hash)
+      if (known?.byHash.get(hash)?.eventId !== eventId) return
+      known.byHash.delete(hash)
       for (const listener of listeners) listener(key, eventId, undefined)
     },
     entries: () =>
-      [...byWebhook].flatMap(([webhook, known]) =>
-        [...known].map(([hash, { eventId, atMs }]) => ({ key: { webhook, hash }, eventId, atMs })),
+      [...byWebhook].flatMap(([webhook, { byHash }]) =>
+        [...byHash].map(([hash, { eventId, atMs }]) => ({ key: { webhook, hash }, eventId, atMs })),
       ),
     follow: (listener) => void listeners.push(listener),
   }

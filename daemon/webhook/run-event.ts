@@ -77,7 +77,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         log.info({ event: id, webhook: webhook.path, state, stage }, 'event')
       },
       drop: () => {
-        end(droppedEnd(events.get(id)?.state))
+        end(droppedEnd(events.record(id)?.state))
         const { deliveryId, size } = known
         const details = { event: id, webhook: webhook.path, deliveryId, size, receivedAt }
         log.warn(details, 'event dropped')
@@ -101,7 +101,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     again: (id, event, answer) => {
       enqueue(id, event, answer)
       kept.keep(id, event)
-      const targets = waitingAgain(events.get(id)?.targets ?? [])
+      const targets = waitingAgain(events.record(id)?.targets ?? [])
       const noReason = { stage: undefined, code: undefined, detail: undefined }
       events.update(id, { state: 'queued', targets, ...noReason })
     },

@@ -68,7 +68,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
 
   return async (run) => {
     const { id, event, answer, queuedMs, change } = run
-    const before = events.get(id)
+    const before = events.record(id)
     const attempts = (before?.attempts ?? 0) + 1
     const { targets: earlier } = before ?? waitingFor(event.targets)
     const durations: Durations = { queuedMs }

@@ -111,6 +111,38 @@ describe('the event store', () => {
     assert.deepEqual(kept.slice(-7), [true, true, true, true, true, true, true])
   })
 
+  it('lets go of each prompt once, and of none of an event that runs again', () => {
+    const events = createEventStore(100)
+    const forgotten: string[] = []
+    events.onForget((id) => forgotten.push(id))
+    const text = 'x'.repeat(8 * 1024 * 1024)
+    const run = () => {
+      const { id } = events.add(at(0), { state: 'running' })
+      events.update(id, { state: 'failed' }, { prompt: text })
+      return id
+    }
+    const [again, ...others] = [run(), run(), run(), run()]
+    events.update(again, { state: 'queued' })
+    const more = [run(), run()]
+    assert.deepEqual(forgotten, others.slice(0, 2))
+    assert.deepEqual(
+      [again, ...more].map((id) => events.get(id)?.prompt?.length),
+      [text.length, text.length, text.length],
+    )
+  })
+
+  it('lists the newest of one kind, however many of others there are', () => {
+    const events = createEventStore(100)
+    const ids = Array.from({ length: 30 }, (_, i) => {
+      events.add(at(i), { kind: 'oauth', state: 'done' })
+      return events.add(at(i), done).id
+    })
+    assert.deepEqual(
+      events.list({ limit: 3, kind: 'webhook' }).map(({ id }) => id),
+      ids.slice(-3).toReversed(),
+    )
+  })
+
   it('tells its followers of each change, in order, until they leave', () => {
     const events = createEventStore(10)
     const seen: string[] = []

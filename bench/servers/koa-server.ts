@@ -1,5 +1,4 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
 import { Router } from '@koa/router'
 import Koa from 'koa'
 
@@ -18,6 +17,4 @@ router.post('/webhook/github', async (ctx) => {
   ctx.status = fits ? 202 : 401
   ctx.body = { id: 'evt_000000000000000000', status: 'accepted' }
 })
-const server = new Koa()
-  .use(router.routes())
-  .listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`))
+new Koa().use(router.routes()).listen(Number(process.argv[2]), '127.0.0.1')

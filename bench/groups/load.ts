@@ -1,0 +1,103 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Delivery, deliveryOf, type Size } from '../load/delivery.ts'
+import { postAll } from '../load/wrk.ts'
+import { memoryOf, processorMs } from '../process-stat.ts'
+import type { Column, Note } from '../report/sample.ts'
+import type { Doorward } from '../servers/doorward.ts'
+import type { Server } from '../servers/server.ts'
+
+/* As many deliveries as each server takes: answers a second, times of an answer, processor time of each. */
+
+export type Standing = {
+  readonly bare: Server
+  readonly koa: Server
+  readonly adnanh: Server | undefined
+  readonly doorward: Doorward
+}
+
+type Target = { readonly column: Column; readonly server: Server; readonly url: string }
+
+const cases: readonly (readonly [size: Size, callers: number, isInShort: boolean])[] = [
+  ['24 KB', 16, true],
+  ['24 KB', 64, true],
+  ['1 KB', 64, true],
+  ['1 MB', 64, true],
+]
+
+/** Code that has run a while is faster: none of it is measured cold. */
+export const warmUp = async (standing: Standing, { isShort }: { isShort: boolean }) => {
+  for (const { url } of targetsOf(standing, isShort))
+    await postAll(url, await deliveryOf('24 KB'), { callers: 16, seconds: isShort ? 1 : 3 })
+}
+
+export const measureLoads = async (
+  standing: Standing,
+  { seconds, round, isShort }: { seconds: number; round: number; isShort: boolean },
+  note: Note,
+): Promise<void> => {
+  const targets = targetsOf(standing, isShort)
+  for (const [size, callers] of cases) {
+    const delivery = await deliveryOf(size)
+    const row = `posts of ${size}, ${callers} callers`
+    // Another one first each round: what runs next to us on the machine then hits all alike.
+    for (const target of rotated(targets, round))
+      await measureOne(row, target, delivery, { callers, seconds }, note)
+  }
+  const { bare, koa, adnanh, doorward } = standing
+  for (const [column, server] of [
+    ['bare', bare],
+    ['koa', koa],
+    ['adnanh, runs nothing', adnanh],
+    ['doorward', doorward],
+  ] as const)
+    if (server) {
+      const value = (await memoryOf(server.pid)).now
+      note({ row: 'memory after the loads', measure: 'MB', column, value })
+    }
+}
+
+const targetsOf = ({ bare, koa, adnanh, doorward }: Standing, isShort: boolean): Target[] => [
+  { column: 'bare', server: bare, url: bare.url },
+  { column: 'koa', server: koa, url: koa.url },
+  ...(adnanh && !isShort ? adnanhTargets(adnanh) : []),
+  { column: 'filtered', server: doorward, url: `${doorward.origin}/webhook/filtered` },
+  { column: 'doorward', server: doorward, url: doorward.url },
+]
+
+const adnanhTargets = (server: Server): Target[] => [
+  { column: 'adnanh, runs', server, url: server.url },
+  { column: 'adnanh, runs nothing', server, url: server.url.replace('/run', '/nothing') },
+]
+
+const rotated = <Value>(values: readonly Value[], by: number): Value[] => {
+  const start = by % values.length
+  return [...values.slice(start), ...values.slice(0, start)]
+}
+
+const measureOne = async (
+  row: string,
+  { column, server, url }: Target,
+  delivery: Delivery,
+  pressure: { readonly callers: number; readonly seconds: number },
+  note: Note,
+): Promise<void> => {
+  const before = await processorMs(server.pid)
+  const load = await postAll(url, delivery, pressure)
+  // What was accepted is worked off first: it belongs to the cost of the requests.
+  await untilIdle(server.pid)
+  const used = (await processorMs(server.pid)) - before
+  const good = load.answers['202'] ?? 0
+  note({ row, measure: 'answers/s', column, value: good / load.seconds })
+  note({ row, measure: 'p99 ms', column, value: load.p99 })
+  note({ row, measure: 'CPU µs each', column, value: (used * 1000) / load.requests })
+  note({ row, measure: 'other answers %', column, value: (1 - good / load.requests) * 100 })
+}
+
+/** Until it used no processor time for a while. */
+export const untilIdle = async (pid: number): Promise<void> => {
+  for (let last = -1, now = 0; now - last > 10;) {
+    last = await processorMs(pid)
+    await wait(200)
+    now = await processorMs(pid)
+  }
+}

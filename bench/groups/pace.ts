@@ -1,0 +1,71 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Delivery, deliveryOf } from '../load/delivery.ts'
+import { postAtPace } from '../load/pace.ts'
+import { type Answer, createSender } from '../load/sender.ts'
+import { quantile } from '../quantile.ts'
+import type { Column, Note } from '../report/sample.ts'
+import type { Standing } from './load.ts'
+
+/*
+ * Posts at a fixed pace. Meanwhile the daemon runs four programs at a time, 200 ms each, beside the
+ * agents of the posts themselves: each start of a program holds it up.
+ */
+
+export const sleepers = {
+  webhook: `  - path: /webhook/sleeper
+    agent: sleeper
+    signature_scheme: github
+    secret_env: BENCH_SECRET
+    prompt_template: "{{event.number}}"
+`,
+  agent: '  sleeper: { kind: command, command: [sleep, "0.2"], concurrency: 4 }\n',
+  perSecond: 20,
+}
+
+export const measurePaces = async (
+  { bare, koa, adnanh, doorward }: Standing,
+  { seconds, isShort }: { readonly seconds: number; readonly isShort: boolean },
+  note: Note,
+): Promise<void> => {
+  const delivery = await deliveryOf('24 KB')
+  const targets: readonly (readonly [Column, string | undefined])[] = [
+    ['bare', bare.url],
+    ['koa', koa.url],
+    // It runs a program for each post, and answers before that ends.
+    ['adnanh, runs', isShort ? undefined : adnanh?.url],
+    ['doorward', doorward.url],
+  ]
+  for (const perSecond of [200, 1000])
+    for (const [column, url] of targets) {
+      if (url === undefined) continue
+      const meanwhile = column === 'doorward' ? `${doorward.origin}/webhook/sleeper` : undefined
+      const answers = await paced(url, delivery, { perSecond, seconds }, meanwhile)
+      const row = `posts of 24 KB, ${perSecond} a second`
+      const times = answers.map(({ ms }) => ms)
+      const bad = answers.filter(({ status }) => status !== 202).length
+      note({ row, measure: 'p50 ms', column, value: quantile(times, 0.5) })
+      note({ row, measure: 'p99 ms', column, value: quantile(times, 0.99) })
+      note({ row, measure: 'other answers %', column, value: (bad / answers.length) * 100 })
+    }
+}
+
+const paced = async (
+  url: string,
+  delivery: Delivery,
+  pace: { readonly perSecond: number; readonly seconds: number },
+  meanwhile: string | undefined,
+): Promise<Answer[]> => {
+  const sender = createSender(url, delivery)
+  const other = meanwhile === undefined ? undefined : createSender(meanwhile, delivery)
+  // Connections are there, and the first program runs, before the time counts.
+  await Promise.all(Array.from({ length: 16 }, async () => sender.post()))
+  await other?.post()
+  const { perSecond } = sleepers
+  const more = other && postAtPace(other, { perSecond, seconds: pace.seconds })
+  const answers = await postAtPace(sender, pace)
+  await more
+  if (other) await wait(500)
+  sender.close()
+  other?.close()
+  return answers
+}
