@@ -34,7 +34,7 @@ describe('provider that misbehaves', () => {
   const logIn = async (): Promise<Login> => {
     const { loginId, authorizationUrl, redirectUri } = await app.start({ provider: 'mine' })
     const state = new URL(authorizationUrl).searchParams.get('state') ?? ''
-    await visit(`${redirectUri}?code=the-code&state=${state}&iss=https://whoever.example`)
+    await visit(`${redirectUri}?code=the-code&state=${state}&iss=${provider.origin}`)
     return app.ended(loginId)
   }
   const startCode = async () => {
