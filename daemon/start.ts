@@ -21,6 +21,7 @@ import { linkRoutes } from './event-page/link-routes.ts'
 import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
+import { removeHalfWritten } from './half-written.ts'
 import { createListeners } from './listeners.ts'
 import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
@@ -67,6 +68,7 @@ export const startDaemon = async (
   try {
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
+    await removeHalfWritten(home)
     await makeHome(home)
     const read = await readConfig(home, processEnv)
     const apiToken = await readOrMakeApiToken(home)
