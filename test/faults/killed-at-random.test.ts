@@ -190,7 +190,7 @@ describe('a daemon that is killed at random moments', function () {
     const texts = await readFile(join(home.config, 'webhooks.yaml'), 'utf8')
     let agents: number[] = []
     let ended = new Set<string>()
-    while (round < kills) {
+    for (const _ of Array.from({ length: kills })) {
       const child = spawnQuiet()
       // While it starts, now and then.
       if (chance(0.25)) await wait(400)
