@@ -1,9 +1,10 @@
-import type { Status, WebhookSummary } from '../shared/api.ts'
+import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
 import { warningsOf } from '../shared/config-warnings.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
+import { knownError } from './known-error.ts'
 import type { LiveConfig } from './live-config.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
@@ -25,10 +26,11 @@ export type StatusParts = {
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
   const { config, env } = live.current()
+  // A folder of tokens that cannot be read is one more problem, and no reason to hide the others.
   const [tokens, providers, tokenProblems, missing] = await Promise.all([
-    oauth.tokens(),
-    oauth.providers(),
-    oauth.problems(),
+    oauth.tokens().catch(() => []),
+    oauth.providers().catch(() => []),
+    oauth.problems().catch(problemOfFolder),
     missingPrograms(config, env),
   ])
   const publicUrl = parts.publicUrl()
@@ -47,4 +49,9 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
       .slice(0, 10),
     problems: [...live.problems(), ...warningsOf(config, env), ...missing, ...tokenProblems],
   }
+}
+
+const problemOfFolder = (error: unknown): StatusProblem[] => {
+  const { code, message, hint } = knownError(error)
+  return [{ code, detail: message, hint: hint ?? 'doorward daemon logs' }]
 }
