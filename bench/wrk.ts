@@ -33,11 +33,10 @@ export const load = async (
     const signature = createHmac('sha256', secret).update(body).digest('hex')
     await writeFile(join(folder, 'body'), body)
     await writeFile(join(folder, 'load.lua'), script(join(folder, 'body'), signature, event))
-    const { stdout } = await run('taskset', [
-      ...['-c', loadCore, 'wrk', '--threads', '1', '--connections', String(callers)],
-      ...['--duration', `${seconds}s`, '--timeout', '20s', '--latency'],
-      ...['--script', join(folder, 'load.lua'), url],
-    ])
+    const wrk = ['wrk', '--threads', '1', '--connections', String(callers)]
+    const how = ['--duration', `${seconds}s`, '--timeout', '20s', '--latency']
+    const what = ['--script', join(folder, 'load.lua'), url]
+    const { stdout } = await run('taskset', ['-c', loadCore, ...wrk, ...how, ...what])
     const line = stdout.split('\n').find((text) => text.startsWith('RESULT '))
     if (line === undefined) throw new Error(`wrk said nothing of its result: ${stdout}`)
     return JSON.parse(line.slice('RESULT '.length)) as Load

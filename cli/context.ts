@@ -22,8 +22,8 @@ export type Context = {
   readonly userAgent: string
 }
 
-/** What it takes to ask the daemon. */
-export type Asker = Pick<Context, 'home' | 'userAgent'>
+/** What it takes to ask the daemon; with a terminal, to be told that it is of another version. */
+export type Asker = Pick<Context, 'home' | 'userAgent'> & Partial<Pick<Context, 'terminal'>>
 
 /**
  * The context of a command by its words (`oauth list`). Throws `home-unusable` when no home folder can

@@ -7,6 +7,7 @@ import { plainJson } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
 import { logLine } from './log-line.ts'
+import { readTail } from './read-tail.ts'
 
 const lastLines = 50
 
@@ -19,7 +20,7 @@ export const showLogs = async (
   const print = (line: string) =>
     terminal.print(terminal.json ? plainJson(line) : logLine(line, terminal.paint))
   const file = await openLog(home.log)
-  const { lines, end } = file ? await readTail(file) : { lines: [], end: 0 }
+  const { lines, end } = file ? await readTail(file, lastLines) : { lines: [], end: 0 }
   for (const line of lines) print(line)
   if (!file) terminal.say(`there is no log yet: ${home.log}`)
   if (follow) await followLog(home.logs, home.log, file, end, print)
@@ -35,24 +36,6 @@ const openLog = async (path: string): Promise<FileHandle | undefined> => {
       cause: error,
     })
   }
-}
-
-/** The last lines, read backwards so that a large log costs nothing; `end` is where they end. */
-const readTail = async (file: FileHandle): Promise<{ lines: string[]; end: number }> => {
-  const { size } = await file.stat()
-  let start = size
-  let tail = Buffer.alloc(0)
-  while (start > 0 && tail.filter((byte) => byte === 0x0a).length <= lastLines) {
-    const from = Math.max(0, start - 65_536)
-    const chunk = Buffer.alloc(start - from)
-    await file.read(chunk, 0, chunk.length, from)
-    tail = Buffer.concat([chunk, tail])
-    start = from
-  }
-  // A line that is still being written belongs to what follows.
-  const whole = tail.lastIndexOf(0x0a) + 1
-  const lines = tail.subarray(0, whole).toString('utf8').split('\n').slice(0, -1)
-  return { lines: lines.slice(-lastLines), end: size - (tail.length - whole) }
 }
 
 /** Survives rotation: when another file has the name, the rest of the old one is printed first. */

@@ -1,20 +1,63 @@
+import type { Restarted } from '../shared/api.ts'
+import type { Client } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
+import { DoorwardError } from '../shared/errors.ts'
 import { loadConfig } from '../shared/load-config.ts'
+import { plainLine } from '../shared/plain-text.ts'
+import { version } from '../shared/version.ts'
 import type { Context } from './context.ts'
 import { startDaemon } from './daemon-start.ts'
 import { stopRunning } from './daemon-stop.ts'
 import { findRunningDaemon } from './find-daemon.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
+const handOverLimitMs = 90_000
 
 /**
- * Stops the daemon if it runs, then starts it. A configuration that cannot be used leaves the running
- * one alone: throws `config-invalid` or `home-insecure`.
+ * Lets the running daemon start its successor and hand over to it, so that nobody is refused meanwhile;
+ * starts one when none runs. A configuration that cannot be used leaves the running one alone: throws
+ * `config-invalid`, `home-insecure`, or `restart-failed` when the new one does not come up.
  */
 export const restartDaemon = async (context: Context): Promise<void> => {
-  const running = await findRunningDaemon(context)
-  running?.close()
-  // Without a daemon there may be no home yet; the start makes it.
-  if (running) await loadConfig(context.home, await readEnvironment(context.home))
-  const pid = await stopRunning(context)
-  if (pid !== undefined) context.terminal.say(`stopped (pid ${pid})`)
+  const { home, userAgent, terminal } = context
+  // Not as for other commands: that its version is another is about to change.
+  const running = await findRunningDaemon({ home, userAgent })
+  const restarted = running && (await handOver(running))
+  if (restarted) return printRestarted(restarted, terminal)
+  if (running) {
+    // Without a daemon there may be no home yet; the start makes it.
+    await loadConfig(home, await readEnvironment(home))
+    const pid = await stopRunning(context)
+    if (pid !== undefined) terminal.say(`stopped (pid ${pid})`)
+  }
   await startDaemon(context, [], {})
+}
+
+/** Undefined from a daemon that knows nothing of it: an older one, or one on Windows. */
+const handOver = async (running: Client): Promise<Restarted | undefined> => {
+  try {
+    return await running.post<Restarted>('/daemon/restart', undefined, {
+      timeoutMs: handOverLimitMs,
+    })
+  } catch (error) {
+    if (error instanceof DoorwardError && error.code === 'not-found') return undefined
+    throw error
+  } finally {
+    running.close()
+  }
+}
+
+const printRestarted = ({ previous, ...now }: Restarted, terminal: Terminal): void => {
+  const { pid, unfinished } = previous
+  const work = unfinished === 1 ? 'an accepted event' : `${unfinished} accepted events`
+  if (unfinished > 0) terminal.say(`the old one (pid ${pid}) finishes ${work}, then ends`)
+  if (now.version !== version)
+    terminal.say(
+      `it is version ${plainLine(now.version)} and this command ${version}: they are of two installations`,
+    )
+  if (terminal.json) {
+    const { status: _, ...daemon } = now
+    terminal.printJson({ running: true, ...daemon, previous })
+  } else terminal.print(`restarted: ${now.url} (pid ${now.pid}, before ${pid})`)
 }

@@ -36,7 +36,7 @@ export const startDaemon = async (
  * manager watches the right pid. Loaded by its address: `cli` and `daemon` share no module by import.
  */
 const becomeDaemon = async (root: string): Promise<void> => {
-  process.argv = [process.execPath, daemonMain, '--home', root]
+  process.argv = [process.execPath, daemonMain, '--home', root, '--foreground']
   process.title = 'doorward daemon'
   await import(pathToFileURL(daemonMain).href)
 }

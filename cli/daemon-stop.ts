@@ -21,7 +21,9 @@ export const stopDaemon = async (context: Context): Promise<void> => {
  */
 export const stopRunning = async (context: Context): Promise<number | undefined> => {
   const { terminal } = context
-  const client = await findRunningDaemon(context)
+  const { home, userAgent } = context
+  // Of which version it is does not matter any more.
+  const client = await findRunningDaemon({ home, userAgent })
   if (!client) return undefined
   const { pid } = client.daemon
   const dropped: EventRecord[] = []

@@ -95,7 +95,7 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .action(run(async () => (await import('./daemon-stop.ts')).stopDaemon))
   daemon
     .command('restart')
-    .description('stop the daemon if it runs, and start it')
+    .description('start the daemon anew, also after an upgrade; no webhook is refused meanwhile')
     .action(run(async () => (await import('./daemon-restart.ts')).restartDaemon))
   daemon
     .command('reload')

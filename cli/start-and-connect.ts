@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { prepareHome } from '../shared/home.ts'
+import { type Home, prepareHome } from '../shared/home.ts'
 import { serviceOf } from '../shared/login-items.ts'
 import type { Service } from '../shared/login-items/service.ts'
 import { plainLines } from '../shared/plain-text.ts'
@@ -13,6 +13,8 @@ import type { Asker } from './context.ts'
 import { exitFailed, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
+import { logLine } from './log-line.ts'
+import { readTail } from './read-tail.ts'
 
 const startTimeoutMs = 20_000
 
@@ -36,34 +38,51 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
   await prepareHome(home)
   const service = await serviceOf(home)
   if (service) return startService(asker, service)
+  const since = new Date().toISOString()
   const child = spawnDaemon(home)
   const ended = await untilListening(child)
   if (ended === 'listening') return connect(home, { userAgent })
   if (ended === 'late') {
     const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
-    throw new StartError(exitFailed, message, 'doorward daemon logs')
+    throw new StartError(exitFailed, await withLog(message, home, since), 'doorward daemon logs')
   }
   const other = await anotherStarted(asker)
   if (other) return other
-  throw startError(ended, await saidAtStart(asker))
+  throw await explained(asker, ended, since)
 }
 
-const saidAtStart = async ({ home }: Asker): Promise<string> =>
-  plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
+/** Why it did not start, in its own words, or else with what it has logged meanwhile. */
+const explained = async ({ home }: Asker, ended: number, since: string): Promise<StartError> => {
+  const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
+  const error = startError(ended, said)
+  if (said !== '') return error
+  return new StartError(error.exitCode, await withLog(error.message, home, since), error.hint ?? '')
+}
 
 /** A manager tells that the process runs, not that it listens; that is asked for. */
 const startService = async (asker: Asker, service: Service): Promise<Client> => {
+  const since = new Date().toISOString()
   await service.start()
   for (const until = Date.now() + startTimeoutMs; Date.now() < until; await pause(100)) {
     const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
     const state = await service.state()
-    if (state.is === 'failed')
-      throw startError(state.exitCode ?? exitFailed, await saidAtStart(asker))
-    if (state.is === 'stopped') throw startError(exitFailed, await saidAtStart(asker))
+    if (state.is === 'failed') throw await explained(asker, state.exitCode ?? exitFailed, since)
+    if (state.is === 'stopped') throw await explained(asker, exitFailed, since)
   }
   const message = `the daemon did not answer within ${startTimeoutMs / 1000} s`
   throw new StartError(exitFailed, message, 'doorward daemon logs')
+}
+
+const shownLines = 5
+
+/** A message with the last lines that the daemon has logged since then, when it has no words of its own. */
+const withLog = async (message: string, home: Home, since: string): Promise<string> => {
+  const file = await open(home.log, 'r').catch(() => undefined)
+  if (!file) return message
+  const { lines } = await readTail(file, shownLines).finally(async () => file.close())
+  const fresh = lines.filter((line) => (/"time":"([^"]+)"/.exec(line)?.[1] ?? '') >= since)
+  return [message, ...fresh.map((line) => logLine(line, (_, text) => text))].join('\n')
 }
 
 /** The daemon tells a parent with a channel when it listens, so there is nothing to poll. */

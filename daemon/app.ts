@@ -22,6 +22,8 @@ export type AppParts = {
   readonly first: readonly ServeFirst[]
   /** Answers browsers that come by a link to an event. */
   readonly eventPage: Middleware
+  /** Hands what belongs to another daemon by now to that. */
+  readonly passOn: Middleware
   readonly routers: readonly Router[]
 }
 
@@ -35,6 +37,7 @@ export const createApp = ({
   log,
   first,
   eventPage,
+  passOn,
   routers,
 }: AppParts): RequestListener => {
   const app = new Koa()
@@ -46,6 +49,7 @@ export const createApp = ({
   app.use(eventPage)
   app.use(guarded(guard))
   app.use(neverStored)
+  app.use(passOn)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
   return inFront(first, app)

@@ -5,6 +5,10 @@ import type { EventChange, EventStore } from './events.ts'
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {
   readonly open: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** How many follow it now. */
+  readonly followers: () => number
+  /** While it is silent nothing is sent; who comes back with its last id misses nothing. */
+  readonly silence: (isSilent: boolean) => void
   /** Ends every open stream, so that the server can close. */
   readonly close: () => void
 }
@@ -13,10 +17,12 @@ const heartbeatMs = 15_000
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
- * Ids are `<start>-<number>`. A client that comes back with one of this start gets what it missed; one
- * with an id of an earlier start gets all that is known, since nothing of it can be old.
+ * Ids are `<era>-<number>`; an era is that of a store, and lives on over a restart. A client that comes back
+ * with one of this era gets what it missed; one with an id of an earlier era gets all that is known,
+ * since nothing of it can be old.
  */
-export const createEventStream = (events: EventStore, start: string): EventStream => {
+export const createEventStream = (events: EventStore): EventStream => {
+  let isSilent = false
   const open = new Set<ServerResponse>()
   return {
     open: async (request, response) => {
@@ -27,11 +33,12 @@ export const createEventStream = (events: EventStore, start: string): EventStrea
         headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
       })
       const push = ({ sequence, record }: EventChange) => {
+        if (isSilent) return
         // A client that does not read must not fill our memory.
         if (response.writableLength > maxUnreadBytes) response.destroy()
-        else if (session.isConnected) session.push(record, 'event', `${start}-${sequence}`)
+        else if (session.isConnected) session.push(record, 'event', `${events.era()}-${sequence}`)
       }
-      const after = sequenceAfter(session.lastId, start)
+      const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
       open.add(response)
       const unfollow = events.follow(push)
@@ -40,14 +47,18 @@ export const createEventStream = (events: EventStore, start: string): EventStrea
         open.delete(response)
       })
     },
+    followers: () => open.size,
+    silence: (now) => {
+      isSilent = now
+    },
     close: () => {
       for (const response of open) response.end()
     },
   }
 }
 
-const sequenceAfter = (lastId: string, start: string): number | undefined => {
+const sequenceAfter = (lastId: string, era: string): number | undefined => {
   if (lastId === '') return undefined
-  const [, ofStart, sequence] = /^([0-9a-f]+)-(\d+)$/.exec(lastId) ?? []
-  return ofStart === start ? Number(sequence) : 0
+  const [, ofEra, sequence] = /^([0-9a-f]+)-(\d+)$/.exec(lastId) ?? []
+  return ofEra === era ? Number(sequence) : 0
 }

@@ -11,6 +11,20 @@ type Stored = {
   result?: string | undefined
 }
 
+/** All that a store holds, for another one to go on with; nothing in it changes any more. */
+export type EventsCopy = {
+  readonly era: string
+  readonly sequence: number
+  /** In the order they came. */
+  readonly events: readonly (Detail & { readonly record: EventRecord })[]
+  /** Ids in the order they ended. */
+  readonly finished: readonly string[]
+  readonly changes: readonly EventChange[]
+}
+
+/** `detail` is what has been learned with this change. */
+export type EventListener = (change: EventChange, detail?: Detail) => void
+
 export type EventChange = {
   readonly sequence: number
   readonly record: EventRecord
@@ -34,19 +48,26 @@ export type EventStore = {
   readonly update: (id: string, changes: EventChanges, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
   readonly get: (id: string) => EventDetail | undefined
+  /** Takes over an event as another store has it, whether it is known here or not. */
+  readonly put: (record: EventRecord, detail?: Detail) => void
   /** Calls back at each change until the returned function is called. */
-  readonly follow: (listener: (change: EventChange) => void) => () => void
+  readonly follow: (listener: EventListener) => () => void
+  /** Whose numbers its changes have: random for a new store, and that of the one it goes on with. */
+  readonly era: () => string
   /** The changes after this one that are still known. */
   readonly since: (sequence: number) => readonly EventChange[]
   /** Calls back with the id of each event whose prompt and answer are let go. */
   readonly onForget: (listener: (id: string) => void) => void
   /** How many finished events of each sort are kept from now on. */
   readonly resize: (keep: number) => void
+  readonly copy: () => EventsCopy
+  /** Goes on where another store was, with its numbers; for a store that has nothing yet. */
+  readonly restore: (copy: EventsCopy) => void
 }
 
 export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
 
-type Detail = { readonly prompt?: string; readonly result?: string }
+export type Detail = { readonly prompt?: string; readonly result?: string }
 
 const finalStates = new Set<EventState>([
   'done',
@@ -75,17 +96,18 @@ export const createEventStore = (initialKeep: number): EventStore => {
   const events = new Map<string, Stored>()
   const finished: Record<Ring, string[]> = { ran: [], passed: [], refused: [], own: [] }
   const changes: EventChange[] = []
-  const listeners = new Set<(change: EventChange) => void>()
+  const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
+  let era = randomHex(6)
   let sequence = 0
   let detailCharacters = 0
 
-  const publish = (stored: Stored) => {
+  const publish = (stored: Stored, detail?: Detail) => {
     sequence += 1
     const change = { sequence, record: stored.record }
     changes.push(change)
     if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
-    for (const listener of listeners) listener(change)
+    for (const listener of listeners) listener(change, detail)
   }
   const forgetDetail = (stored: Stored) => {
     detailCharacters -= sizeOf(stored)
@@ -126,6 +148,21 @@ export const createEventStore = (initialKeep: number): EventStore => {
     if (index !== -1) ring.splice(index, 1)
   }
 
+  const insert = (record: EventRecord): Stored => {
+    const stored: Stored = { record, ring: ringOf(record) }
+    events.set(record.id, stored)
+    return stored
+  }
+  const replace = (stored: Stored, record: EventRecord, detail?: Detail) => {
+    const wasFinal = isFinal(stored.record.state)
+    stored.record = record
+    if (detail) setDetail(stored, detail)
+    const isNowFinal = isFinal(record.state)
+    if (!wasFinal && isNowFinal) finish(stored)
+    if (wasFinal && !isNowFinal) reopen(stored)
+    publish(stored, detail)
+  }
+
   return {
     add: (receivedAt, fields, id = newEventId()) => {
       const record: EventRecord = {
@@ -139,22 +176,22 @@ export const createEventStore = (initialKeep: number): EventStore => {
         id,
         receivedAt: receivedAt.toISOString(),
       }
-      const stored: Stored = { record, ring: ringOf(record) }
-      events.set(record.id, stored)
+      const stored = insert(record)
       if (isFinal(record.state)) finish(stored)
       publish(stored)
       return record
     },
     update: (id, update, detail) => {
       const stored = events.get(id)
-      if (!stored) return
-      const wasFinal = isFinal(stored.record.state)
-      stored.record = changed(stored.record, update)
+      if (stored) replace(stored, changed(stored.record, update), detail)
+    },
+    put: (record, detail) => {
+      const known = events.get(record.id)
+      if (known) return replace(known, record, detail)
+      const stored = insert(record)
       if (detail) setDetail(stored, detail)
-      const isNowFinal = isFinal(stored.record.state)
-      if (!wasFinal && isNowFinal) finish(stored)
-      if (wasFinal && !isNowFinal) reopen(stored)
-      publish(stored)
+      if (isFinal(record.state)) finish(stored)
+      publish(stored, detail)
     },
     list: ({ limit, webhook, state }) => {
       const found: EventRecord[] = []
@@ -180,11 +217,32 @@ export const createEventStore = (initialKeep: number): EventStore => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    era: () => era,
     since: (after) => changes.filter((change) => change.sequence > after),
     onForget: (listener) => void forgetListeners.add(listener),
     resize: (newKeep) => {
       keep = newKeep
       for (const ring of Object.values(finished)) shorten(ring)
+    },
+    copy: () => ({
+      era,
+      sequence,
+      events: [...events.values()].map(({ record, prompt, result }) => ({
+        record,
+        ...(prompt === undefined ? {} : { prompt }),
+        ...(result === undefined ? {} : { result }),
+      })),
+      finished: Object.values(finished).flat(),
+      changes: [...changes],
+    }),
+    restore: (copy) => {
+      ;({ era, sequence } = copy)
+      changes.push(...copy.changes)
+      for (const { record, ...detail } of copy.events) setDetail(insert(record), detail)
+      for (const id of copy.finished) {
+        const stored = events.get(id)
+        if (stored) finish(stored)
+      }
     },
   }
 }

@@ -7,29 +7,37 @@ export type LineBuffer = {
   readonly flush: () => void
 }
 
-const longestWaitMs = 50
+const gatherMs = 50
 const mostCharacters = 32 * 1024
 
 /**
- * Gathers lines for up to 50 ms, or 32 Ki characters: one write for each line is a third of what a
- * delivery costs otherwise.
+ * Hands on a line at once after a quiet moment, and what follows within 50 ms together, or as soon as it is
+ * 32 Ki characters: one write for each line is a third of what a delivery costs otherwise.
  */
 export const createLineBuffer = (stream: Writable): LineBuffer => {
   let lines = ''
   let timer: NodeJS.Timeout | undefined
-  const flush = (): void => {
-    clearTimeout(timer)
-    timer = undefined
-    if (lines === '') return
+  const handOn = (): void => {
     stream.write(lines)
     lines = ''
+  }
+  const gather = (): void => {
+    timer = setTimeout(() => {
+      timer = undefined
+      if (lines === '') return
+      handOn()
+      gather()
+    }, gatherMs)
   }
   return {
     write: (line) => {
       lines += line
-      if (lines.length >= mostCharacters) flush()
-      else timer ??= setTimeout(flush, longestWaitMs)
+      if (timer && lines.length < mostCharacters) return
+      handOn()
+      if (!timer) gather()
     },
-    flush,
+    flush: () => {
+      if (lines !== '') handOn()
+    },
   }
 }

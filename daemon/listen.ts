@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server as Socket } from 'node:net'
 import { whoAnswers } from '../shared/client.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { portHolder } from '../shared/port-holder.ts'
 import type { Log } from './log.ts'
 
 /** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
@@ -20,8 +22,7 @@ export const listen = async (
         resolve()
       })
     })
-    // Too many open files refuse one connection; they must not end the daemon.
-    server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
+    goOn(server, log)
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EADDRINUSE') throw await portInUse(host, port, apiToken)
@@ -37,17 +38,31 @@ export const listen = async (
   }
 }
 
+/** Listens on with a socket that does already, before it can accept anything in this process. */
+export const takeSocket = async (server: Server, socket: Socket, log: Log): Promise<void> => {
+  const listening = once(server, 'listening')
+  server.listen(socket)
+  goOn(server, log)
+  await listening
+}
+
+/** Too many open files refuse one connection; they must not end the daemon. */
+const goOn = (server: Server, log: Log): void =>
+  void server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
+
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
-  const occupant = await whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken)
-  const isDefault = port === 18_789
-  const who =
-    // This home is locked by us: one that holds its token is the daemon of a copy of it.
-    occupant === 'other-doorward' || occupant === 'ours'
-      ? 'the doorward daemon of another home'
-      : `another program${isDefault ? ' (port 18789 is the default of other gateways too)' : ''}`
+  const [occupant, holder] = await Promise.all([
+    whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken),
+    portHolder(port),
+  ])
+  // This home is locked by us: one that holds its token is the daemon of a copy of it.
+  const isDoorward = occupant === 'other-doorward' || occupant === 'ours'
+  const named = holder && (isDoorward ? `pid ${holder.pid}` : `${holder.name}, pid ${holder.pid}`)
+  const who = `${isDoorward ? 'the doorward daemon of another home' : 'another program'}${named ? ` (${named})` : ''}`
   const free = port < 65_535 ? port + 1 : port - 1
+  const note = !isDoorward && port === 18_789 ? '18789 is the default port of OpenClaw too; ' : ''
   return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
-    hint: `stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
+    hint: `${note}stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
   })
 }
 
@@ -66,9 +81,9 @@ export const closeServer = async (server: Server): Promise<void> => {
 export const portOf = (server: Server): number =>
   (server.address() as AddressInfo | null)?.port ?? 0
 
-/** The address local clients reach a server at. */
-export const urlOf = (host: string, server: Server): string =>
-  `http://${bracketed(localOf(host))}:${portOf(server)}`
+/** The address local clients reach a port at. */
+export const urlOf = (host: string, port: number): string =>
+  `http://${bracketed(localOf(host))}:${port}`
 
 /** A listener on all addresses is reached over loopback by local clients. */
 const localOf = (host: string): string =>

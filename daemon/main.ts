@@ -2,7 +2,8 @@
 import { parseArgs } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt } from '../shared/home.ts'
-import { type RunningDaemon, startDaemon } from './start.ts'
+import { channelToOld } from './handover/channel.ts'
+import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
 /*
  * The daemon as a process: arguments in, signals in, exit code out. `78` (EX_CONFIG of sysexits.h)
@@ -12,18 +13,30 @@ import { type RunningDaemon, startDaemon } from './start.ts'
 const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 
 const run = async (): Promise<void> => {
-  const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
+  const { values } = parseArgs({
+    options: {
+      home: { type: 'string' },
+      foreground: { type: 'boolean' },
+      'take-over': { type: 'boolean' },
+    },
+    strict: true,
+  })
   // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
-  const starting = startDaemon(homeAt(values.home), process.env)
+  const home = homeAt(values.home)
+  // The daemon that this one is to take over from has opened a channel for that.
+  const channel = values['take-over'] ? channelToOld() : undefined
+  const starting = channel
+    ? takeOver(home, process.env, channel)
+    : startDaemon(home, process.env, { isForeground: values.foreground ?? false })
   endOnSignals(starting)
   const daemon = await starting
   // A parent with a channel is told; it need not poll. It may have gone.
-  process.send?.({ url: daemon.url }, () => undefined)
+  if (!channel) process.send?.({ url: daemon.url }, () => undefined)
 }
 
-/** A terminal sends Ctrl-C to the whole group and a parent passes it on: within this time it is one. */
-const sameKeyMs = 500
+/** Who sends a signal to a whole group and to one who passes it on sends it once: within this time it is one. */
+const sameSignalMs = 500
 
 /** From the first moment: a start that is interrupted goes on to its end and leaves nothing. */
 const endOnSignals = (starting: Promise<RunningDaemon>): void => {
@@ -31,9 +44,7 @@ const endOnSignals = (starting: Promise<RunningDaemon>): void => {
   const end = (signal: NodeJS.Signals) => {
     const again = first
     first ??= { signal, at: performance.now() }
-    const isSameKey =
-      again?.signal === 'SIGINT' && signal === 'SIGINT' && performance.now() - again.at < sameKeyMs
-    if (isSameKey) return
+    if (again?.signal === signal && performance.now() - again.at < sameSignalMs) return
     void endStarted(starting, signal, again !== undefined)
   }
   process.on('SIGTERM', end)

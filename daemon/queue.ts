@@ -29,16 +29,39 @@ export type QueueLimits = {
   readonly budget: ByteBudget
   /** How long jobs that were told to stop are waited for, in milliseconds. Default 10 s. */
   readonly lastWaitMs?: number
+  /** What another process still does for the same agents. */
+  readonly elsewhere?: Elsewhere
+}
+
+/** Jobs of another process: the limits are meant for both together. */
+export type Elsewhere = {
+  /** How many of this agent are not through it yet. */
+  readonly of: (agentName: string) => number
+  /** How many agents they keep busy at once, at most. */
+  readonly agents: () => number
+  readonly counts: () => { readonly waiting: number; readonly running: number }
+}
+
+const nothing: Elsewhere = {
+  of: () => 0,
+  agents: () => 0,
+  counts: () => ({ waiting: 0, running: 0 }),
 }
 
 export type Queue = {
   /** Throws `queue-full` (count or bytes) or `stopping`; otherwise the job runs or is dropped. */
   readonly add: (job: Job) => void
+  /** With what another process does. */
   readonly counts: () => { readonly waiting: number; readonly running: number }
+  /** Something has ended elsewhere. */
+  readonly look: () => void
   /** Other limits from now on. What waits or runs already stays. */
   readonly resize: (limits: Pick<QueueLimits, 'maxEvents' | 'concurrency'>) => void
-  /** Takes no more, waits for what there is, and after the time drops and stops the rest; always ends. */
-  readonly drain: (timeoutMs: number) => Promise<void>
+  /**
+   * Takes no more, waits for what there is, and after the time drops and stops the rest; always ends.
+   * Without a time it is not cut short; a second call can still do that.
+   */
+  readonly drain: (timeoutMs?: number) => Promise<void>
   /** Stops what runs without giving it much time; for a second signal. */
   readonly abort: () => void
 }
@@ -53,6 +76,7 @@ const longestTurnMs = 5
 export const createQueue = ({
   budget,
   lastWaitMs = 10_000,
+  elsewhere = nothing,
   ...initialLimits
 }: QueueLimits): Queue => {
   let { maxEvents, concurrency } = initialLimits
@@ -67,6 +91,7 @@ export const createQueue = ({
   let isStarting = false
   let turnEndsAt = 0
   let whenIdle: (() => void) | undefined
+  let idle: Promise<void> | undefined
   let lastWait: NodeJS.Timeout | undefined
 
   const pump = () => {
@@ -94,10 +119,11 @@ export const createQueue = ({
   }
   /** The first waiting job that may start now, looking at agents in turn. */
   const nextJob = (): Job | undefined => {
-    if (running >= concurrency) return undefined
+    if (running + elsewhere.agents() >= concurrency) return undefined
     for (const [agentName, jobs] of waitingOf) {
       const [job] = jobs
-      if (job && (runningOf.get(agentName) ?? 0) < job.agentConcurrency) return job
+      const busy = (runningOf.get(agentName) ?? 0) + elsewhere.of(agentName)
+      if (job && busy < job.agentConcurrency) return job
     }
     return undefined
   }
@@ -169,18 +195,22 @@ export const createQueue = ({
       waiting += 1
       schedulePump()
     },
-    counts: () => ({ waiting, running: runningJobs.size }),
+    counts: () => {
+      const other = elsewhere.counts()
+      return { waiting: waiting + other.waiting, running: runningJobs.size + other.running }
+    },
+    look: schedulePump,
     resize: (limits) => {
       ;({ maxEvents, concurrency } = limits)
       schedulePump()
     },
     drain: async (timeoutMs) => {
       draining = true
-      const idle = new Promise<void>((resolve) => {
+      idle ??= new Promise<void>((resolve) => {
         whenIdle = resolve
       })
       schedulePump()
-      const timer = setTimeout(() => stopRunning(), timeoutMs)
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => stopRunning(), timeoutMs)
       await idle
       clearTimeout(timer)
       clearTimeout(lastWait)

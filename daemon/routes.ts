@@ -1,24 +1,48 @@
 import { Router } from '@koa/router'
-import { type EventRecord, eventStates } from '../shared/api.ts'
+import { type EventRecord, type Restarted, eventStates } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { eventNotFound } from './webhook/retry-event.ts'
 import type { EventStream } from './event-stream.ts'
 import type { EventStore } from './events.ts'
+import { expose } from './metrics/expose.ts'
+import { metricsOf } from './metrics/metrics.ts'
+import type { OAuthCounts } from './metrics/oauth-counts.ts'
 import { type StatusParts, statusOf } from './status.ts'
 
 export type RouteParts = {
   readonly status: StatusParts
   readonly events: EventStore
   readonly stream: EventStream
+  readonly oauthCounts: OAuthCounts
   readonly retry: (id: string) => EventRecord
+  readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
 }
 
 /** The local API but for logins and tokens, which have routes of their own. */
-export const apiRoutes = ({ status, events, stream, retry, shutdown }: RouteParts): Router => {
+export const apiRoutes = (parts: RouteParts): Router => {
+  const { status, events, stream, oauthCounts, retry, restart, shutdown } = parts
   const router = new Router()
   router.get('/status', async (ctx) => {
     ctx.body = await statusOf(status)
+  })
+  router.get('/metrics', async (ctx) => {
+    const { queue, webhooks, tokens, problems } = await statusOf(status)
+    const { startedAt, measures } = status
+    const { text, mediaType } = await expose(
+      metricsOf({
+        startedAt,
+        measures,
+        oauthCounts,
+        queue,
+        streams: stream.followers(),
+        webhooks,
+        tokens,
+        problems: problems.length,
+      }),
+    )
+    ctx.type = mediaType
+    ctx.body = text
   })
   router.get('/webhooks', (ctx) => {
     ctx.body = { webhooks: status.webhooks() }
@@ -56,6 +80,14 @@ export const apiRoutes = ({ status, events, stream, retry, shutdown }: RoutePart
     const problems = status.live.problems()
     ctx.body = { status: 'reloaded', webhooks: webhooks.length, agents: agents.size, problems }
   })
+  // Windows cannot share a socket between processes the way this needs it: clients stop and start there.
+  if (process.platform !== 'win32')
+    router.post('/daemon/restart', async (ctx) => {
+      ctx.body = await restart()
+      ctx.status = 202
+      // The connection is one to a daemon that is about to end.
+      ctx.set('Connection', 'close')
+    })
   router.post('/daemon/shutdown', (ctx) => {
     ctx.status = 202
     ctx.body = { status: 'stopping' }

@@ -6,6 +6,7 @@ import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
 import { knownError } from './known-error.ts'
 import type { LiveConfig } from './live-config.ts'
+import type { Measures } from './metrics/measures.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
 
@@ -20,6 +21,7 @@ export type StatusParts = {
   readonly events: EventStore
   readonly oauth: OAuth
   readonly webhooks: () => WebhookSummary[]
+  readonly measures: Measures
 }
 
 /** All that the tray and `doorward status` show. */
@@ -40,6 +42,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     url: parts.url(),
     ...(publicUrl === undefined ? {} : { publicUrl }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
+    timings: parts.measures.timings(),
     providers,
     tokens,
     webhooks: parts.webhooks(),

@@ -204,6 +204,17 @@ export const reloadedSchema = z.strictObject({
 })
 export type Reloaded = z.infer<typeof reloadedSchema>
 
+/** Answer of `POST /daemon/restart`: who has taken over, and how many events the old one still finishes. */
+export const restartedSchema = z.strictObject({
+  status: z.literal('restarted'),
+  pid: z.int(),
+  url: z.string(),
+  version: z.string(),
+  startedAt: z.string(),
+  previous: z.strictObject({ pid: z.int(), unfinished: z.int() }),
+})
+export type Restarted = z.infer<typeof restartedSchema>
+
 const accountSchema = z.strictObject({ id: z.string(), name: z.string() })
 export type Account = z.infer<typeof accountSchema>
 
@@ -311,12 +322,27 @@ const statusProblemSchema = z.strictObject({
 })
 export type StatusProblem = z.infer<typeof statusProblemSchema>
 
+const timingSchema = z.strictObject({ count: z.int(), p50Ms: z.number(), p99Ms: z.number() })
+
+/** How long things took since the daemon started: half of them, and 99 in 100, at most this. */
+export const timingsSchema = z.strictObject({
+  /** From the head of a delivery to the answer. */
+  answer: timingSchema,
+  /** Waiting for an agent. */
+  queue: timingSchema,
+  agent: timingSchema,
+  /** All targets of one answer. */
+  deliver: timingSchema,
+})
+export type Timings = z.infer<typeof timingsSchema>
+
 export const statusSchema = z.strictObject({
   version: z.string(),
   startedAt: z.iso.datetime(),
   url: z.string(),
   publicUrl: z.string().optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
+  timings: timingsSchema.optional(),
   providers: z.array(providerSummarySchema),
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),

@@ -6,6 +6,8 @@ import type { DaemonFile, ProblemDocument } from './api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from './errors.ts'
 import { type Home, readSecretFile } from './home.ts'
 import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
+import { type Impostor, notOurDaemon } from './not-our-daemon.ts'
+import { isAlive } from './process-state.ts'
 import { openConnections } from './proven-connections.ts'
 import { type RequestOptions, readText, sendRequest } from './send-request.ts'
 
@@ -24,20 +26,34 @@ export type Client = {
 export type ConnectOptions = {
   /** Who asks, for the daemon's record of what it gave out: see `userAgentOf`. */
   readonly userAgent?: string
+  /** How long the daemon may take to prove itself; default 3 s. */
+  readonly limitMs?: number
+  readonly signal?: AbortSignal
 }
 
 /**
  * Finds the running daemon of a home and makes sure that it is ours before the token is sent to it.
- * Throws `daemon-unreachable` (none runs) or `daemon-foreign` (something else answers there).
+ * Throws `daemon-unreachable` (none runs), `daemon-silent` (it does not answer), `daemon-foreign`
+ * (something else answers there), `unauthorized` (it was started with another token), or what keeps
+ * the files in `run/` from being read.
  */
-export const connect = async (home: Home, { userAgent }: ConnectOptions = {}): Promise<Client> => {
+export const connect = async (home: Home, options: ConnectOptions = {}): Promise<Client> => {
+  const { userAgent } = options
   const daemon = await readDaemonFile(home)
   const apiToken = (await readSecretFile(home.apiToken))?.trim()
+  if (daemon && !apiToken && isAlive(daemon.pid))
+    throw new DoorwardError(
+      'home-unusable',
+      `run/api.token is missing, so nobody can ask the daemon (pid ${daemon.pid})`,
+      { hint: `kill ${daemon.pid}, then doorward daemon start: that makes a new one` },
+    )
   if (!daemon || !apiToken)
     throw new DoorwardError('daemon-unreachable', `no daemon runs on ${home.root}`, {
       hint: 'doorward daemon start',
     })
-  const connections = await openConnections((agent) => prove(daemon.url, apiToken, agent))
+  const connections = await openConnections((agent) =>
+    prove(daemon, apiToken, { ...options, agent }),
+  )
   const send = async (method: string, path: string, body: unknown, options: RequestOptions = {}) =>
     connections.send(new URL(path, daemon.url), method, body, {
       ...options,
@@ -87,13 +103,13 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
   typeof value.url === 'string' &&
   /^http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost):\d+$/.test(value.url)
 
-/** Who answers at this address: our daemon, another doorward, another program, or nobody. */
-export type Occupant = 'ours' | 'other-doorward' | 'stranger' | 'nobody'
+/** Who answers at this address: our daemon, another doorward, another program, one that says nothing, or nobody. */
+export type Occupant = 'ours' | 'nobody' | Impostor
 
 /** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
 export const whoAnswers = async (url: string, apiToken: string | undefined): Promise<Occupant> => {
   // Without an agent: a kept connection that the other side just closed would look like a stranger.
-  const { occupant } = await challenge(url, apiToken, false)
+  const { occupant } = await challenge(url, apiToken, { agent: false })
   return occupant
 }
 
@@ -101,9 +117,11 @@ export const whoAnswers = async (url: string, apiToken: string | undefined): Pro
 const challenge = async (
   url: string,
   apiToken: string | undefined,
-  agent: Agent | false,
+  { agent, limitMs = 3000, signal }: ConnectOptions & { readonly agent: Agent | false },
 ): Promise<{ readonly occupant: Occupant; readonly connection?: Socket }> => {
   const question = randomBytes(32).toString('hex')
+  // Not a time without a byte: a stranger may send one now and then for ever.
+  const limit = AbortSignal.timeout(limitMs)
   try {
     const response = await sendRequest(
       new URL('/health', url),
@@ -112,8 +130,8 @@ const challenge = async (
       { agent },
       {
         headers: { [challengeHeader]: question },
-        // Not a time without a byte: a stranger may send one now and then for ever.
-        signal: AbortSignal.timeout(3000),
+        signal: signal ? AbortSignal.any([limit, signal]) : limit,
+        timeoutMs: 0,
       },
     )
     const connection = response.socket
@@ -128,8 +146,9 @@ const challenge = async (
       return { occupant: 'ours', connection }
     return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {
+    if (signal?.aborted) throw error
     const refused = error instanceof DoorwardError && systemCode(error.cause) === 'ECONNREFUSED'
-    return { occupant: refused ? 'nobody' : 'stranger' }
+    return { occupant: refused ? 'nobody' : limit.aborted ? 'silent' : 'stranger' }
   }
 }
 
@@ -142,21 +161,18 @@ const isHealth = (text: string): boolean => {
 }
 
 /** A connection of this agent over which the daemon has proved that it is ours. */
-const prove = async (url: string, apiToken: string, agent: Agent): Promise<Socket> => {
-  const { occupant, connection } = await challenge(url, apiToken, agent)
+const prove = async (
+  daemon: DaemonFile,
+  apiToken: string,
+  options: ConnectOptions & { readonly agent: Agent },
+): Promise<Socket> => {
+  const { occupant, connection } = await challenge(daemon.url, apiToken, options)
   if (connection) return connection
-  if (occupant === 'nobody')
-    throw new DoorwardError('daemon-unreachable', `the daemon at ${url} does not answer`, {
+  if (occupant === 'nobody' || occupant === 'ours')
+    throw new DoorwardError('daemon-unreachable', `the daemon at ${daemon.url} does not answer`, {
       hint: 'doorward daemon start',
     })
-  const who = occupant === 'stranger' ? 'another program' : 'the daemon of another home'
-  throw new DoorwardError(
-    'daemon-foreign',
-    `${who} answers at ${url}, not the daemon of this home`,
-    {
-      hint: 'stop it, or choose another port with server.port or DOORWARD_PORT',
-    },
-  )
+  throw await notOurDaemon(daemon, occupant)
 }
 
 const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {

@@ -9,8 +9,10 @@ export type ErrorCode =
   | 'config-invalid'
   | 'already-running'
   | 'port-in-use'
+  | 'restart-failed'
   // between a local client and the daemon
   | 'daemon-unreachable'
+  | 'daemon-silent'
   | 'daemon-foreign'
   | 'peer-forbidden'
   | 'host-forbidden'

@@ -86,20 +86,24 @@ const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void>
   )
 }
 
+/** About what the daemon writes into `run` itself. */
+const probeBytes = 4096
+
 const checkWritable = async (home: Home): Promise<void> => {
   const probe = join(home.run, `.probe-${process.pid}`)
   try {
-    await writeFile(probe, '', { mode: 0o600 })
-    await unlink(probe)
+    // On a full disk an empty file can still be made.
+    await writeFile(probe, Buffer.alloc(probeBytes), { mode: 0o600 })
   } catch (error) {
+    const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
+    const mend = isFull ? 'make room on that disk' : 'make it writable for you'
     throw new DoorwardError(
       'home-unusable',
       `cannot write to ${home.run}: ${systemReason(error)}`,
-      {
-        cause: error,
-        hint: 'make it writable for you, or name another home with DOORWARD_HOME',
-      },
+      { cause: error, hint: `${mend}, or name another home with DOORWARD_HOME` },
     )
+  } finally {
+    await unlink(probe).catch(() => undefined)
   }
 }
 
@@ -162,7 +166,7 @@ export const systemReason = (error: unknown): string => {
     EPERM: 'operation not permitted',
     EROFS: 'the file system is read-only',
     ENOSPC: 'no space left on the disk',
-    EDQUOT: 'no space left for you on the disk',
+    EDQUOT: 'no space left that this user may fill',
     EMFILE: 'too many files are open',
     ENFILE: 'too many files are open on this machine',
     EIO: 'the disk has a fault',

@@ -14,14 +14,49 @@ import { isAlive, startOf } from './process-state.ts'
 export const lockHome = async (
   home: Home,
   what: 'daemon' | 'tray' = 'daemon',
-): Promise<() => Promise<void>> => {
+): Promise<() => Promise<void>> => (await holdHome(home, what)).letGo
+
+/** A lock that is held, and can be passed on to another process without being free in between. */
+export type HomeLock = {
+  readonly letGo: () => Promise<void>
+  readonly isHeld: () => Promise<boolean>
+  /** From then on it is that of the process that has made this text. Throws what the disk refuses. */
+  readonly passTo: (holding: string) => Promise<void>
+}
+
+/** What the lock says while this process holds it; another text each time. */
+export const newHolding = (): string =>
+  `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
+
+const held = (path: string, mine: string): HomeLock => ({
+  letGo: async () => letGo(path, mine),
+  isHeld: async () => (await contentOf(path)) === mine,
+  passTo: async (holding) => {
+    const unique = `${path}.${randomBytes(6).toString('hex')}`
+    await writeFile(unique, holding, { mode: 0o600, flag: 'wx' })
+    try {
+      // As long as its process lives nobody else replaces it.
+      if ((await contentOf(path)) !== mine)
+        throw new DoorwardError('already-running', `${path} is not ours any more`)
+      await rename(unique, path)
+    } finally {
+      await unlink(unique).catch(() => undefined)
+    }
+  },
+})
+
+/** As `lockHome`, with the lock itself; one that was passed to us under `mine` is held already. */
+export const holdHome = async (
+  home: Home,
+  what: 'daemon' | 'tray' = 'daemon',
+  mine = newHolding(),
+): Promise<HomeLock> => {
   const path = join(home.run, `${what}.lock`)
-  const mine = `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
   try {
     // After a crash one try is enough; more are needed only while others do the same.
     for (let tries = 0; tries < 100; tries += 1) {
       const holder = await acquire(path, mine)
-      if (holder === mine) return async () => letGo(path, mine)
+      if (holder === mine) return held(path, mine)
       if (holder !== undefined)
         throw new DoorwardError(
           'already-running',

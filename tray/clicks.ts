@@ -52,7 +52,7 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
   const waits = (provider: string, login: OpenLogin | undefined): void => {
     if (login) logins.set(provider, login)
     else logins.delete(provider)
-    toldUntil.set(provider, login ? Infinity : Date.now() + echoMs)
+    toldUntil.set(provider, login ? Infinity : performance.now() + echoMs)
     changed()
   }
 
@@ -107,6 +107,6 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
       logins,
       underWay,
     }),
-    tellsLogin: (provider) => (toldUntil.get(provider) ?? 0) > Date.now(),
+    tellsLogin: (provider) => (toldUntil.get(provider) ?? 0) > performance.now(),
   }
 }

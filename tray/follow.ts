@@ -1,26 +1,34 @@
-import { type FSWatcher, watch } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createParser } from 'eventsource-parser'
-import { type EventRecord, type Status, eventSchema, statusSchema } from '../shared/api.ts'
-import { type Client, connect } from '../shared/client.ts'
-import { DoorwardError } from '../shared/errors.ts'
+import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
+import { readDaemonFile } from '../shared/client.ts'
+import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import { isPortHeld } from '../shared/port-holder.ts'
+import { type Place, followOnce } from './connection.ts'
+import { type Loss, lossOf } from './loss.ts'
+import { stampOf, watchRun } from './watch-run.ts'
+
+/*
+ * The daemon comes and goes: this keeps a connection to whichever one runs on the home. What is told
+ * is true within 2 s, and not sooner than can be known: a daemon that is back in little more than a second, as after
+ * a restart, was never gone.
+ */
 
 export type Follower = {
   /** The daemon answers; called again after every change. */
   readonly onStatus: (status: Status) => void
   /** One record, as the daemon sent it; the same may come twice after a reconnect. */
   readonly onEvent: (event: EventRecord) => void
-  /** No connection, with why. Called after every failed attempt. */
-  readonly onLost: (error: unknown) => void
+  /** There is no daemon or it does not answer. Called after every failed attempt. */
+  readonly onLost: (loss: Loss) => void
 }
 
 const firstWaitMs = 500
 const longestWaitMs = 30_000
-/** The daemon sends a heartbeat every 15 s; this long without a byte means that it hangs. */
-const silenceMs = 40_000
-const maxMessageCharacters = 4 * 1024 * 1024
+/** For so long a daemon that was well for longer than that may be gone before it is said. */
+const graceMs = 1300
+const retryMs = 100
+const lookMs = 1000
 
 /** Follows the daemon of a home until the signal: connects, reads, and connects again for ever. */
 export const follow = async (
@@ -30,153 +38,105 @@ export const follow = async (
 ): Promise<void> => {
   let waitMs = firstWaitMs
   let last: Place | undefined
+  let goneSince: number | undefined
   while (!signal.aborted) {
+    const stamp = await stampOf(home)
+    const wake = new AbortController()
+    let daemon: DaemonFile | undefined
+    const wakeIfReplaced = async (): Promise<void> => {
+      if (await isReplaced(home, daemon)) wake.abort()
+    }
+    const unwatch = watchRun(home, () => void wakeIfReplaced().catch(() => undefined))
+    const beganAt = performance.now()
+    let wellSince: number | undefined
+    let silence: DoorwardError | undefined
+    const tellSilence = async (error: DoorwardError): Promise<void> => {
+      const loss = await lossOf(error, home)
+      // It may have gone on meanwhile.
+      if (silence === error) follower.onLost(loss)
+    }
+    let failure: unknown
     try {
-      await followOnce(home, signal, last, {
-        ...follower,
+      await followOnce(home, AbortSignal.any([signal, wake.signal]), last, {
+        onConnected: (connected) => {
+          daemon = connected
+        },
         onStatus: (status) => {
-          waitMs = firstWaitMs
+          silence = undefined
+          wellSince ??= performance.now()
+          goneSince = undefined
           follower.onStatus(status)
         },
+        onEvent: follower.onEvent,
         onPlace: (place) => {
           last = place
         },
+        onSilent: (error) => {
+          wellSince = undefined
+          silence = error
+          void tellSilence(error)
+        },
       })
     } catch (error) {
-      if (signal.aborted) return
-      follower.onLost(error)
+      failure = error
     }
-    const started = await daemonStarts(home, waitMs * (0.75 + Math.random() / 2), signal)
-    waitMs = started ? firstWaitMs : Math.min(waitMs * 2, longestWaitMs)
-  }
-}
+    daemon = undefined
+    silence = undefined
+    if (signal.aborted) return unwatch()
 
-/** How far the stream was read; without an id, nothing came yet from this run of the daemon. */
-type Place = { readonly startedAt: string; readonly lastEventId?: string }
-
-/** One connection, from hello to its end. Throws why it ended. */
-const followOnce = async (
-  home: Home,
-  signal: AbortSignal,
-  last: Place | undefined,
-  follower: Follower & { readonly onPlace: (place: Place) => void },
-): Promise<void> => {
-  const client = await connect(home, { userAgent: userAgentOf('tray') })
-  const ended = new AbortController()
-  const connection = AbortSignal.any([signal, ended.signal])
-  try {
-    const { startedAt } = client.daemon
-    // To a daemon that was started since, any foreign id means: send all you have. To the one that is
-    // met first, none means: send only what is new.
-    const isNew = last !== undefined && last.startedAt !== startedAt
-    const after = last?.lastEventId ?? (isNew ? '0-0' : undefined)
-    const stream = await client.open('/events/stream', {
-      signal: connection,
-      timeoutMs: silenceMs,
-      headers: {
-        accept: 'text/event-stream',
-        ...(after === undefined ? {} : { 'last-event-id': after }),
-      },
-    })
-    follower.onPlace({ startedAt, ...(after === undefined ? {} : { lastEventId: after }) })
-    const refresh = refresher(client, connection, follower.onStatus)
-    const parser = createParser({
-      maxBufferSize: maxMessageCharacters,
-      onEvent: ({ id, data }) => {
-        if (id) follower.onPlace({ startedAt, lastEventId: id })
-        const event = readEvent(data)
-        if (event) follower.onEvent(event)
-        refresh.soon()
-      },
-    })
-    refresh.soon()
-    const reading = (async () => {
-      const decoder = new TextDecoder()
-      for await (const chunk of stream as AsyncIterable<Buffer>)
-        parser.feed(decoder.decode(chunk, { stream: true }))
-      throw new DoorwardError('daemon-unreachable', 'the daemon ended the event stream')
-    })()
-    await Promise.race([reading, refresh.failed])
-  } finally {
-    ended.abort()
-    client.close()
-  }
-}
-
-/** A record that is not one is passed over: the status that is asked for next is what counts. */
-const readEvent = (data: string): EventRecord | undefined => {
-  try {
-    return eventSchema.safeParse(JSON.parse(data)).data
-  } catch {
-    return undefined
-  }
-}
-
-/** Asks for the status, one question at a time and at most ten in a second. */
-const refresher = (
-  client: Client,
-  signal: AbortSignal,
-  onStatus: (status: Status) => void,
-): { readonly soon: () => void; readonly failed: Promise<never> } => {
-  let wanted = false
-  let busy = false
-  let fail: (error: unknown) => void = () => undefined
-  const failed = new Promise<never>((_, reject) => {
-    fail = reject
-  })
-  failed.catch(() => undefined)
-  const run = async (): Promise<void> => {
-    while (wanted && !signal.aborted) {
-      wanted = false
-      onStatus(await readStatus(client, signal))
-      await delay(100, undefined, { signal })
+    const now = performance.now()
+    if (wellSince !== undefined && now - wellSince > graceMs) {
+      goneSince = now
+      waitMs = firstWaitMs
     }
-  }
-  return {
-    soon: () => {
-      wanted = true
-      if (busy) return
-      busy = true
-      run()
-        .catch(fail)
-        .finally(() => {
-          busy = false
-        })
-    },
-    failed,
+    const isQuiet = wake.signal.aborted || (goneSince !== undefined && now - goneSince < graceMs)
+    let loss: Loss | undefined
+    if (!isQuiet) {
+      goneSince = undefined
+      loss = await lossOf(failure, home)
+      follower.onLost(loss)
+    }
+    const backoffMs = waitMs * (0.75 + Math.random() / 2)
+    // A daemon that hangs was waited for already.
+    const pauseMs = isQuiet ? retryMs : Math.max(firstWaitMs, backoffMs - (now - beganAt))
+    const woken = await pause(home, pauseMs, stamp, loss?.heldPort, [signal, wake.signal])
+    unwatch()
+    if (woken) waitMs = firstWaitMs
+    else if (!isQuiet) waitMs = Math.min(waitMs * 2, longestWaitMs)
   }
 }
 
-const readStatus = async (client: Client, signal: AbortSignal): Promise<Status> => {
-  const answer = await client.get<unknown>('/status', { signal, timeoutMs: 10_000 })
-  const status = statusSchema.safeParse(answer)
-  if (status.success) return status.data
-  throw new DoorwardError('internal', 'the daemon answers what the tray cannot read', {
-    hint: 'doorward daemon restart, then start the tray again',
-  })
+/** Whether `run/daemon.json` names another daemon; without one that we are connected to, any change counts. */
+const isReplaced = async (home: Home, daemon: DaemonFile | undefined): Promise<boolean> => {
+  if (!daemon) return true
+  const next = await readDaemonFile(home)
+  return (
+    next !== undefined &&
+    (next.pid !== daemon.pid || next.startedAt !== daemon.startedAt || next.url !== daemon.url)
+  )
 }
 
 /**
- * Waits, but not longer than until a daemon writes its `run/daemon.json`: so a daemon that comes back
- * after hours is seen at once. Answers whether that was why.
+ * Waits, but not longer than until a daemon writes its `run/daemon.json` or the port that was held is
+ * free: so a daemon that comes back after hours is seen at once. Answers whether that was why.
  */
-const daemonStarts = async (home: Home, waitMs: number, signal: AbortSignal): Promise<boolean> => {
-  const woken = new AbortController()
-  let watcher: FSWatcher | undefined
-  try {
-    watcher = watch(home.run, { persistent: false }, (_, name) => {
-      if (name === 'daemon.json') woken.abort()
-    })
-    watcher.on('error', () => undefined)
-  } catch {
-    // Without a watch there is still the wait.
+const pause = async (
+  home: Home,
+  waitMs: number,
+  stamp: string,
+  heldPort: number | undefined,
+  signals: AbortSignal[],
+): Promise<boolean> => {
+  const until = performance.now() + waitMs
+  const signal = AbortSignal.any(signals)
+  for (let left = waitMs; left > 0; left = until - performance.now()) {
+    try {
+      await delay(Math.min(left, lookMs), undefined, { signal })
+    } catch {
+      return true
+    }
+    if ((await stampOf(home)) !== stamp) return true
+    if (heldPort !== undefined && (await isPortHeld(heldPort)) === false) return true
   }
-  try {
-    await delay(waitMs, undefined, { signal: AbortSignal.any([signal, woken.signal]) })
-  } catch {
-    // Woken or stopped.
-  } finally {
-    watcher?.close()
-  }
-  return woken.signal.aborted
+  return false
 }

@@ -21,11 +21,14 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
   'body-limit-too-large': gateway,
 }
 
+const restart = 'doorward daemon restart'
+
 /** What a click on a problem does: the very thing that mends it, or else it says in full what to do. */
 export const mendOf = ({ code, detail, hint }: StatusProblem): Action => {
   const provider = providerToLogIn(hint)
   if (provider !== undefined) return { do: 'login', provider }
-  if (code === 'restart-needed' || code === 'config-not-watched') return { do: 'restart-daemon' }
+  if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)
+    return { do: 'restart-daemon' }
   const file = fileOfCode[code] ?? brokenFile(detail)
   if (file !== undefined) return { do: 'open-configuration', file }
   return { do: 'explain', title: detail, body: hint }

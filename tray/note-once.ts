@@ -36,11 +36,11 @@ export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): 
     if (step.releaseAt === undefined || timer) return
     timer = setTimeout(() => {
       timer = undefined
-      take(release(crowd, Date.now()))
-    }, step.releaseAt - Date.now())
+      take(release(crowd, performance.now()))
+    }, step.releaseAt - performance.now())
   }
   const tell = (note: Note): void => {
-    if (isOn()) take(join(crowd, note, Date.now()))
+    if (isOn()) take(join(crowd, note, performance.now()))
   }
 
   return {
@@ -50,7 +50,7 @@ export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): 
       if (!note || seen.has(key)) return
       seen.add(key)
       if (seen.size > remembered) for (const oldest of [...seen].slice(0, 1)) seen.delete(oldest)
-      take(join(crowd, note, Date.now()))
+      take(join(crowd, note, performance.now()))
     },
     status: (status) => {
       const news = notesOfStatus(status, told, tellsLogin)

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Status, statusSchema } from '../shared/api.ts'
 import { type Client, connect, readDaemonFile } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'
 import { userAgentOf } from '../shared/user-agent.ts'
+import { readStatus } from './read-status.ts'
 import { isUnknownRoute } from './show-event.ts'
 import { startDaemon } from './start-daemon.ts'
 
@@ -32,10 +32,10 @@ export const startAgain = async (home: Home): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home)
   const status = await client
-    .get<Status>('/status')
+    .get<unknown>('/status')
     .catch(() => undefined)
     .finally(() => client.close())
-  if (!statusSchema.safeParse(status).success) await restartDaemon(home)
+  if (!readStatus(status)) await restartDaemon(home)
 }
 
 const findDaemon = async (home: Home): Promise<Client | undefined> => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -5,23 +6,50 @@ import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { serviceOf } from '../shared/login-items.ts'
 import type { Service } from '../shared/login-items/service.ts'
+import { isPortHeld } from '../shared/port-holder.ts'
 import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { labelOf } from './label.ts'
 
 /**
  * Starts the daemon: by the service manager where it is installed there, else as a process of its own
  * that outlives the tray. If it ends with a failure, `onFailed` hears why: what it wrote to standard
- * error.
+ * error. Where that is a port that another program holds, it is started again once the port is free,
+ * while it is wanted.
  */
-export const startDaemon = (home: Home, onFailed: (why: string) => void): void => {
+export const startDaemon = (
+  home: Home,
+  onFailed: (why: string) => void,
+  isWanted: () => boolean = () => false,
+): void => {
+  const fail = (why: string): void => {
+    // A row is short, and the program's name tells more than that it is another one.
+    onFailed(why.replace(/another program \((.+), (pid \d+)\)/, '$1 ($2)'))
+    const port = /^port (\d+) is taken/.exec(why)?.[1]
+    const again = () => startDaemon(home, onFailed, isWanted)
+    if (port) void startWhenFree(Number(port), isWanted, again)
+  }
   const start = async () => {
     const service = await serviceOf(home)
-    if (service) await startService(service, home, onFailed)
-    else startProcess(home, onFailed)
+    if (service) await startService(service, home, fail)
+    else startProcess(home, fail)
   }
-  start().catch((error: unknown) =>
-    onFailed(error instanceof DoorwardError ? error.message : nameOf(error)),
-  )
+  start().catch((error: unknown) => {
+    if (!existsSync(home.root)) fail(`the folder ${home.root} is gone`)
+    else fail(error instanceof DoorwardError ? error.message : nameOf(error))
+  })
+}
+
+const lookMs = 1000
+
+/** Where the system does not tell who holds a port, it is left at that. */
+const startWhenFree = async (
+  port: number,
+  isWanted: () => boolean,
+  start: () => void,
+): Promise<void> => {
+  while (isWanted() && (await isPortHeld(port)) === true)
+    await setTimeout(lookMs, undefined, { ref: false })
+  if (isWanted() && (await isPortHeld(port)) === false) start()
 }
 
 /** When to look whether it still runs: one that cannot start ends within these times. */

@@ -1,9 +1,8 @@
 import { fileURLToPath } from 'node:url'
-import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { packageFolder } from '../shared/version.ts'
 import { createClicks } from './clicks.ts'
-import { answered, failed, isAbsent, startFailed, starting, unknownDaemon } from './daemon-view.ts'
+import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { desktopBackend } from './desktop-backend.ts'
 import { hasCrashed } from './has-crashed.ts'
 import { watchHost } from './host.ts'
@@ -67,9 +66,10 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     const notice = notifier.trouble()
     const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
     const view = { daemon: daemon.view, now, utcOffset, own }
-    shown = steadyIcon(shown, iconOf(view), now)
+    const steady = performance.now()
+    shown = steadyIcon(shown, iconOf(view), steady)
     clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - now)
+    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - steady)
     return {
       rows: menu(view),
       icon: iconFile(shown.name),
@@ -114,20 +114,16 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
       onStatus: (status) => {
         isFollowed = true
         notes.status(status)
-        become(answered(status, Date.now()))
+        become(answered(status, momentNow()))
       },
       onEvent: notes.event,
-      onLost: (error) => {
-        if (isFollowed && isAbsent(error)) void tellOfCrash()
+      onLost: (loss) => {
+        if (isFollowed && !loss.runs) void tellOfCrash()
         // Only at the start: a daemon that was stopped later was stopped on purpose.
-        if (daemon !== unknownDaemon || !isAbsent(error))
-          return become(failed(daemon, error, Date.now()))
-        become(starting(Date.now()))
-        try {
-          startDaemon(home, startFailedWith)
-        } catch (error) {
-          startFailedWith(nameOf(error))
-        }
+        if (daemon !== unknownDaemon || loss.runs) return become(failed(daemon, loss, momentNow()))
+        become(starting(momentNow()))
+        const isWanted = () => !stopping.signal.aborted && daemon.lastSeen === undefined
+        startDaemon(home, startFailedWith, isWanted)
       },
     },
     stopping.signal,

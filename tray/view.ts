@@ -8,8 +8,13 @@ export type View = {
   readonly daemon:
     | { readonly state: 'connecting' }
     | { readonly state: 'connected'; readonly status: Status }
-    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601. */
-    | { readonly state: 'unreachable'; readonly reason: string; readonly lastSeen?: string }
+    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601; `runs`: none can be started. */
+    | {
+        readonly state: 'unreachable'
+        readonly reason: string
+        readonly runs?: boolean
+        readonly lastSeen?: string
+      }
   /** Milliseconds since 1970. */
   readonly now: number
   /** Minutes that the local clock is ahead of UTC. */
@@ -72,7 +77,7 @@ const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
 /**
  * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
  * is needed, the newest finished run failed; last, what can wait: a webhook that takes unsigned
- * deliveries, tokens that a provider has still to revoke.
+ * deliveries, tokens that a provider has still to revoke, a daemon of another version.
  */
 export const needsOf = (status: Status): Need[] => {
   const logins = status.providers
@@ -83,7 +88,7 @@ export const needsOf = (status: Status): Need[] => {
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
       text: upperFirst(inHome(problem.detail)),
-      urgent: !['webhook-unsigned', 'revocation-pending'].includes(problem.code),
+      urgent: !['webhook-unsigned', 'revocation-pending', 'version-differs'].includes(problem.code),
       action: mendOf(problem),
     }))
   const lastRun = newestFirst(status.events).find(({ state }) =>

@@ -3,7 +3,7 @@ import { readFile, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { startOf } from '../../shared/process-state.ts'
+import { isAlive, startOf } from '../../shared/process-state.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 export const folderPrefix = 'doorward-agent-'
@@ -40,7 +40,9 @@ export const noteRuns =
     try {
       mkdirSync(foldersOf(home), { recursive: true, mode: 0o700 })
       // At once, before anything can happen to us.
-      writeFileSync(path, JSON.stringify({ pid, start: startOf(pid), folder }), { mode: 0o600 })
+      const daemon = { pid: process.pid, start: startOf(process.pid) }
+      const note = { pid, start: startOf(pid), folder, daemon }
+      writeFileSync(path, JSON.stringify(note), { mode: 0o600 })
     } catch {
       return async () => undefined
     }
@@ -50,13 +52,15 @@ export const noteRuns =
 /**
  * Ends the agents that a killed daemon left running, with their process groups, and removes their
  * folders. Only a process that started when the note says is one of them; where the system does not
- * tell (all but Linux) none is ended. Returns how many were. Call it while holding the home's lock.
+ * tell (all but Linux) none is ended. Those of a daemon that lives and finishes its work after a restart
+ * are left alone. Returns how many were ended. Call it while holding the home's lock.
  */
 export const endLeftovers = async (home: Home): Promise<number> => {
   let ended = 0
   for (const name of await readdir(foldersOf(home)).catch(() => [])) {
     const path = join(foldersOf(home), name)
     const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
+    if (note?.daemon && isSame(note.daemon)) continue
     if (note && killLeftover(note)) ended += 1
     if (note?.folder !== undefined && isAgentFolder(note.folder))
       await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
@@ -65,21 +69,39 @@ export const endLeftovers = async (home: Home): Promise<number> => {
   return ended
 }
 
-type Note = { readonly pid: number; readonly start?: string; readonly folder?: string }
+type Noted = { readonly pid: number; readonly start?: string }
+
+type Note = Noted & {
+  readonly folder?: string
+  /** Who runs it. */
+  readonly daemon?: Noted | undefined
+}
 
 const parseNote = (text: string): Note | undefined => {
   try {
-    const { pid, start, folder } = JSON.parse(text) as Record<string, unknown>
-    if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1) return undefined
+    const value = JSON.parse(text) as Record<string, unknown>
+    const noted = notedIn(value)
+    if (!noted) return undefined
+    const { folder } = value
     return {
-      pid,
-      ...(typeof start === 'string' && { start }),
+      ...noted,
       ...(typeof folder === 'string' && { folder }),
+      daemon: notedIn(value['daemon']),
     }
   } catch {
     return undefined
   }
 }
+
+const notedIn = (value: unknown): Noted | undefined => {
+  const { pid, start } = (value ?? {}) as Record<string, unknown>
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1) return undefined
+  return { pid, ...(typeof start === 'string' && { start }) }
+}
+
+/** Where the system does not tell when a process started, one of that number is taken for it. */
+const isSame = ({ pid, start }: Noted): boolean =>
+  isAlive(pid) && (start === undefined || startOf(pid) === start)
 
 const killLeftover = ({ pid, start }: Note): boolean => {
   if (start === undefined || startOf(pid) !== start) return false

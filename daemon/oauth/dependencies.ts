@@ -1,6 +1,7 @@
 import type { Gateway } from '../../shared/config.ts'
 import type { Home } from '../../shared/home.ts'
 import type { Wait } from './login/wait.ts'
+import type { Tokens } from './token/token.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {
@@ -29,6 +30,9 @@ export type OAuthEvent = {
   readonly detail?: string
 }
 
+/** What is counted, by provider. */
+export type OAuthCount = 'token-given' | 'token-not-given' | 'token-renewed' | 'renewal-failed'
+
 export type OAuthDependencies = {
   readonly home: Home
   readonly gateway: Gateway
@@ -36,6 +40,10 @@ export type OAuthDependencies = {
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
   readonly announce: (event: OAuthEvent) => void
+  /** Only of providers that there are. */
+  readonly count?: (what: OAuthCount, provider: string) => void
+  /** Who gives out tokens once this is closed, if anybody does; waits while that is being decided. */
+  readonly elsewhere?: () => Promise<Tokens['access'] | undefined>
   /** How time passes between two requests of a login by device code; left out: by the clock. */
   readonly wait?: Wait
 }

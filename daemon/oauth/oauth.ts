@@ -1,6 +1,7 @@
 import type { Router } from '@koa/router'
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { listProblems, listProviders, listTokens } from './accounts.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { createDiscover } from './provider/discovery.ts'
 import { createLogOut } from './logout/logout.ts'
@@ -9,6 +10,7 @@ import { createRevokeGrant } from './logout/revoke-grant.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
+import type { TokenRecord } from './token/token-record.ts'
 import { type Tokens, createTokens } from './token/token.ts'
 import { createUnfinished } from './unfinished.ts'
 
@@ -29,16 +31,31 @@ export type OAuth = {
    */
   readonly start: () => Promise<void>
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
-  readonly close: () => Promise<void>
+  readonly close: (ending?: Ending) => Promise<void>
+  /** New tokens that the disk refused, and that nobody else has. */
+  readonly unsaved: () => TokenRecord[]
 }
 
-/** Everything that has to do with logins and tokens, ready to be mounted. */
-export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
+export type Ending = {
+  /** What a login that is cancelled says. */
+  readonly why: string
+  /** How long refreshes on their way are waited for, in milliseconds. */
+  readonly refreshLimitMs: number
+}
+
+/**
+ * Everything that has to do with logins and tokens, ready to be mounted. `left` are the unsaved tokens of
+ * the one before.
+ */
+export const createOAuth = (
+  dependencies: OAuthDependencies,
+  left: readonly TokenRecord[] = [],
+): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
   const inTurn = createOneAtATime()
   const unfinished = createUnfinished()
-  const broker = createTokens(dependencies, discover, inTurn)
+  const broker = createTokens(dependencies, discover, inTurn, left)
   const shared = {
     dependencies,
     discover,
@@ -50,14 +67,25 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
   const logins = createLogins({ ...shared, revocations })
   const logOut = createLogOut({ ...shared, revocations }, closing.signal)
   const tokens = () => listTokens(dependencies)
+  /** A token that is good is given out all the time; while another daemon takes over that renews them, wait. */
+  const access: Tokens['access'] = async (...asked) => {
+    try {
+      return await broker.access(...asked)
+    } catch (error) {
+      if (!(error instanceof DoorwardError) || error.code !== 'stopping') throw error
+      const other = await dependencies.elsewhere?.()
+      if (!other) throw error
+      return other(...asked)
+    }
+  }
   return {
     routes: createRoutes(
       logins,
       (...request) => unfinished.track(logOut(...request)),
-      broker.access,
+      access,
       tokens,
     ),
-    access: broker.access,
+    access,
     tokens,
     providers: () => listProviders(dependencies),
     problems: async () => [
@@ -68,11 +96,16 @@ export const createOAuth = (dependencies: OAuthDependencies): OAuth => {
       await revocations.start()
       await broker.start()
     },
-    close: async () => {
+    close: async (ending) => {
       closing.abort()
-      await Promise.all([logins.close(), broker.close(), unfinished.settled(logoutLimitMs)])
+      await Promise.all([
+        logins.close(ending?.why ?? 'the daemon stopped'),
+        broker.close(ending?.refreshLimitMs),
+        unfinished.settled(logoutLimitMs),
+      ])
       await revocations.close()
     },
+    unsaved: broker.allUnsaved,
   }
 }
 

@@ -15,6 +15,18 @@ export type Deliveries = {
   readonly remember: (key: DeliveryKey, eventId: string, nowMs: number) => void
   /** Lets it come again, unless another event has it by now. */
   readonly forget: (key: DeliveryKey, eventId: string) => void
+  /** The oldest of each webhook first. */
+  readonly entries: () => readonly RememberedDelivery[]
+  /** Calls back with each that is remembered (with its time) or forgotten from now on. */
+  readonly follow: (
+    listener: (key: DeliveryKey, eventId: string, rememberedAtMs: number | undefined) => void,
+  ) => void
+}
+
+export type RememberedDelivery = {
+  readonly key: DeliveryKey
+  readonly eventId: string
+  readonly atMs: number
 }
 
 /**
@@ -40,13 +52,15 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
   type Remembered = { readonly eventId: string; readonly atMs: number }
   // A Map keeps the order in which keys came: the oldest is first.
   const byWebhook = new Map<string, Map<string, Remembered>>()
+  const listeners: Parameters<Deliveries['follow']>[0][] = []
 
   return {
     eventOf: ({ webhook, hash }, nowMs) => {
       const known = byWebhook.get(webhook)?.get(hash)
       return known && nowMs - known.atMs < rememberedMs ? known.eventId : undefined
     },
-    remember: ({ webhook, hash }, eventId, nowMs) => {
+    remember: (key, eventId, nowMs) => {
+      const { webhook, hash } = key
       const known = byWebhook.get(webhook) ?? new Map<string, Remembered>()
       byWebhook.set(webhook, known)
       known.delete(hash)
@@ -55,10 +69,19 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
         if (known.size <= max && nowMs - atMs < rememberedMs) break
         known.delete(old)
       }
+      for (const listener of listeners) listener(key, eventId, nowMs)
     },
-    forget: ({ webhook, hash }, eventId) => {
+    forget: (key, eventId) => {
+      const { webhook, hash } = key
       const known = byWebhook.get(webhook)
-      if (known?.get(hash)?.eventId === eventId) known.delete(hash)
+      if (known?.get(hash)?.eventId !== eventId) return
+      known.delete(hash)
+      for (const listener of listeners) listener(key, eventId, undefined)
     },
+    entries: () =>
+      [...byWebhook].flatMap(([webhook, known]) =>
+        [...known].map(([hash, { eventId, atMs }]) => ({ key: { webhook, hash }, eventId, atMs })),
+      ),
+    follow: (listener) => void listeners.push(listener),
   }
 }

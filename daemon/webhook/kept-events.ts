@@ -4,14 +4,23 @@ import type { EventStore } from '../events.ts'
 export type KeptEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
+  readonly entries: () => readonly (readonly [id: string, value: Value])[]
+  /** Calls back with each that is kept from now on. */
+  readonly follow: (listener: (id: string, value: Value) => void) => void
 }
 
 /** Keeps values by the id of an event, and lets each go with the prompt and answer of its event. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
   const kept = new Map<string, Value>()
+  const listeners: ((id: string, value: Value) => void)[] = []
   events.onForget((id) => kept.delete(id))
   return {
-    keep: (id, value) => void kept.set(id, value),
+    keep: (id, value) => {
+      kept.set(id, value)
+      for (const listener of listeners) listener(id, value)
+    },
     get: (id) => kept.get(id),
+    entries: () => [...kept],
+    follow: (listener) => void listeners.push(listener),
   }
 }

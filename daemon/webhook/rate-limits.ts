@@ -5,9 +5,11 @@ import type { Rate } from '../../shared/units.ts'
 export type RateLimits = {
   /** Counts one. Throws `rate-limited` with the time until the next one is taken. */
   readonly count: (webhook: string, rate: Rate, nowMs: number) => void
+  readonly entries: () => readonly (readonly [webhook: string, bucket: Readonly<Bucket>])[]
+  readonly restore: (webhook: string, bucket: Readonly<Bucket>) => void
 }
 
-type Bucket = { readonly rate: Rate; left: number; atMs: number }
+export type Bucket = { readonly rate: Rate; left: number; atMs: number }
 
 /**
  * A bucket for each webhook, which holds as many as the rate says and fills up evenly. It is kept while
@@ -28,6 +30,8 @@ export const createRateLimits = (): RateLimits => {
       if (bucket.left < 1) throw tooMany(rate, ((1 - bucket.left) / rate.count) * rate.perMs)
       bucket.left -= 1
     },
+    entries: () => [...buckets],
+    restore: (webhook, bucket) => void buckets.set(webhook, { ...bucket }),
   }
 }
 

@@ -14,17 +14,25 @@ const lingerMs = 2000
 /** Seconds after which a sender may try again, for `Retry-After`. */
 const retryAfterSeconds = '10'
 
+/** Who hears of unexpected errors, and how many milliseconds each answer took. */
+export type Notes = { readonly log: Log; readonly answered: (ms: number) => void }
+
 /**
  * What stands before the app: the path of a webhook is looked up once, and nothing of the local API is
  * run for it. A path is taken as it was sent, up to its query.
  */
-export const serveWebhooks = (current: () => Setup, parts: PipelineParts, log: Log): ServeFirst => {
+export const serveWebhooks = (
+  current: () => Setup,
+  parts: PipelineParts,
+  { log, answered }: Notes,
+): ServeFirst => {
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,
     webhook: ReadyWebhook,
     setup: Setup,
   ): Promise<void> => {
+    const start = performance.now()
     try {
       if (request.method !== 'POST') {
         response.setHeader('Allow', 'POST')
@@ -39,6 +47,7 @@ export const serveWebhooks = (current: () => Setup, parts: PipelineParts, log: L
       if (!request.complete && !request.destroyed) endAfterAnswer(request, response)
       answerProblem(response, error, { log, path: webhook.path })
     }
+    answered(performance.now() - start)
   }
   return (request, response) => {
     const setup = current()

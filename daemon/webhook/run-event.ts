@@ -18,7 +18,7 @@ import { waitingAgain, waitingFor } from './target-results.ts'
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
 export type AcceptedEvent = {
-  readonly webhook: ReadyWebhook
+  readonly webhook: Pick<ReadyWebhook, 'path' | 'agentName' | 'agent' | 'values'>
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string

@@ -6,8 +6,14 @@ import type { EventStore } from '../events.ts'
 
 type Counts = WebhookSummary['counts']
 
+export type EventCounts = {
+  readonly of: (path: string) => Counted
+  readonly entries: () => readonly (readonly [path: string, counted: Counted])[]
+  readonly restore: (path: string, counted: Counted) => void
+}
+
 /** Counts events by webhook from the moment it is made. */
-export const countEvents = (events: EventStore): ((path: string) => Counted) => {
+export const countEvents = (events: EventStore): EventCounts => {
   const counted = new Map<string, Counted>()
   const of = (path: string): Counted => {
     const known = counted.get(path)
@@ -23,10 +29,15 @@ export const countEvents = (events: EventStore): ((path: string) => Counted) => 
     entry.lastEventAt = later(entry.lastEventAt, record.receivedAt)
     if (isCounted(state)) entry.counts[state] += 1
   })
-  return of
+  return {
+    of,
+    entries: () => [...counted],
+    restore: (path, { counts, lastEventAt }) =>
+      void counted.set(path, { counts: { ...noCounts(), ...counts }, lastEventAt }),
+  }
 }
 
-type Counted = { counts: Counts; lastEventAt: string | null }
+export type Counted = { counts: Counts; lastEventAt: string | null }
 
 const noCounts = (): Counts => ({
   accepted: 0,
@@ -38,7 +49,9 @@ const noCounts = (): Counts => ({
   dropped: 0,
 })
 
-const isCounted = (state: EventRecord['state']): state is keyof Counts => state in noCounts()
+const countedStates = new Set(Object.keys(noCounts()))
+
+const isCounted = (state: EventRecord['state']): state is keyof Counts => countedStates.has(state)
 
 const later = (a: string | null, b: string): string => (a !== null && a > b ? a : b)
 

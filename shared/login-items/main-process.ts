@@ -11,8 +11,8 @@ export const managerOf = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undef
 
 /**
  * Tells the manager to watch another process of ours from now on (sd_notify(3), `MAINPID=`), so that we
- * may end without the successor being ended with us. False where it cannot be told: launchd knows no
- * such thing, and there a restart is a stop and a start.
+ * may end without the successor being ended with us. False where it cannot be told, as launchd knows no
+ * such thing: the first process has to stay then.
  */
 export const nameMainProcess = async (pid: number, env = process.env): Promise<boolean> => {
   const manager = managerOf(env)

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isAlive } from '../../shared/process-state.ts'
 import type { Home } from '../../shared/home.ts'
+import { untilDead } from '../support/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { answers, resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
 
@@ -21,6 +22,9 @@ describe('cli: daemon', () => {
   afterEach(async () => {
     for (const home of homes.splice(0)) await stopStarted(home)
   })
+
+  const startIn = async (home: Home, env: Record<string, string> = {}): Promise<Running> =>
+    JSON.parse((await run(['daemon', 'start', '--json'], { home, env })).stdout) as Running
 
   it('starts one that outlives the command, once, and stops it', async () => {
     const home = await newHome()
@@ -52,14 +56,57 @@ describe('cli: daemon', () => {
     assert.deepEqual([stop.code, stop.stdout], [0, 'not running\n'])
   })
 
-  it('restarts it as another process', async () => {
+  it('restarts it as another process at the same address, and says which', async () => {
     const home = await newHome()
-    const before = JSON.parse(
-      (await run(['daemon', 'start', '--json'], { home })).stdout,
-    ) as Running
+    const before = await startIn(home)
     const { code, stdout } = await run(['daemon', 'restart', '--json'], { home })
     assert.equal(code, 0)
-    assert.notEqual((JSON.parse(stdout) as Running).pid, before.pid)
+    const after = JSON.parse(stdout) as Running & { previous: { pid: number } }
+    assert.notEqual(after.pid, before.pid)
+    assert.deepEqual([after.running, after.url, after.previous.pid], [true, before.url, before.pid])
+    const again = await run(['daemon', 'restart'], { home })
+    const { pid } = JSON.parse(await readFile(home.daemonJson, 'utf8')) as Running
+    assert.equal(again.stdout, `restarted: ${before.url} (pid ${pid}, before ${after.pid})\n`)
+    const status = await run(['daemon', 'status', '--json'], { home })
+    assert.equal((JSON.parse(status.stdout) as Running).pid, pid)
+  })
+
+  it('starts one where none runs to be restarted', async () => {
+    const home = await newHome()
+    const { code, stdout } = await run(['daemon', 'restart'], { home })
+    assert.equal(code, 0)
+    assert.match(stdout, /^started: /)
+  })
+
+  it('stops and starts one that cannot hand over', async () => {
+    const home = await newHome()
+    // As on Windows, and as of an older version.
+    const other = 'Object.defineProperty(process, "platform", { value: "win32" })'
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(other)}`
+    const before = await startIn(home, { NODE_OPTIONS })
+    const { code, stdout, stderr } = await run(['daemon', 'restart'], { home })
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, new RegExp(`stopped \\(pid ${before.pid}\\)`))
+    assert.match(stdout, /^started: /)
+    assert.equal(isAlive(before.pid), false)
+  })
+
+  it('says once that the daemon is of another version, but not to scripts', async () => {
+    const home = await newHome()
+    await startIn(home)
+    const file = await readFile(home.daemonJson, 'utf8')
+    await writeFile(home.daemonJson, file.replace(/"version":"[^"]*"/, '"version":"0.0.9"'))
+    const told =
+      /^the running daemon is version 0\.0\.9, this command \S+: doorward daemon restart$/gm
+    for (const command of [['status'], ['events'], ['daemon', 'status']]) {
+      const { stdout, stderr } = await run(command, { home })
+      assert.equal(stderr.match(told)?.length, 1, stderr)
+      assert.equal(stdout.match(told), null)
+      for (const option of ['--json', '--quiet'])
+        assert.equal((await run([...command, option], { home })).stderr, '')
+    }
+    assert.doesNotMatch((await run(['daemon', 'restart'], { home })).stderr, told)
+    assert.doesNotMatch((await run(['status'], { home })).stderr, told)
   })
 
   it('leaves the running one alone when the configuration cannot be used', async () => {
@@ -92,6 +139,19 @@ describe('cli: daemon', () => {
     }
   })
 
+  it('shows the last lines of the log of one that ended without a word', async () => {
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    await writeFile(home.log, '{"level":30,"time":"2001-01-01T00:00:00.000Z","msg":"of old"}\n')
+    // It tells its parent that it listens, and dies of that.
+    const dies = 'process.send &&= () => setTimeout(() => process.exit(9), 200)'
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dies)}`
+    const { code, stderr } = await run(['daemon', 'start'], { home, env: { NODE_OPTIONS } })
+    assert.equal(code, 1)
+    assert.match(stderr, /^doorward: the daemon ended with 9 and said nothing\n.* info +listening /)
+    assert.doesNotMatch(stderr, /of old/)
+  })
+
   it('ends with 1 when the port is taken', async () => {
     const home = await newHome()
     const other = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
@@ -101,7 +161,7 @@ describe('cli: daemon', () => {
     const { code, stderr } = await run(['daemon', 'start'], { home, env })
     other.close()
     assert.equal(code, 1)
-    assert.match(stderr, new RegExp(`port ${port} is taken by another program`))
+    assert.match(stderr, new RegExp(`port ${port} is taken by .+`))
   })
 
   it('is the daemon itself in the foreground, and ends by SIGTERM', async function () {
@@ -114,6 +174,30 @@ describe('cli: daemon', () => {
     assert.equal(pid, child.pid)
     child.kill('SIGTERM')
     assert.equal((await ended).code, 0)
+  })
+
+  it('stays in the foreground over a restart, and ends with the daemon that took over', async function () {
+    if (process.platform === 'win32') return this.skip()
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      const home = await newHome()
+      const child = start(['daemon', 'start', '--foreground'], { home })
+      const ended = resultOf(child)
+      while (!(await answers(home))) assert.equal(child.exitCode, null)
+      await run(['daemon', 'restart'], { home })
+      const second = JSON.parse((await run(['daemon', 'restart', '--json'], { home })).stdout) as {
+        pid: number
+        previous: { pid: number }
+      }
+      assert.notEqual(second.previous.pid, child.pid)
+      await untilDead(second.previous.pid)
+      assert.equal(await answers(home), true)
+      assert.equal(child.exitCode, null)
+      if (signal === 'SIGTERM') child.kill(signal)
+      else process.kill(second.pid, signal)
+      assert.equal((await ended).code, signal === 'SIGTERM' ? 0 : 1)
+      assert.equal(isAlive(second.pid), false)
+    }
+    return undefined
   })
 
   it('starts one for a command that needs it, even for several at once', async () => {
@@ -184,6 +268,26 @@ describe('cli: daemon', () => {
     const { code, stdout, stderr } = await run(['daemon', 'logs'], { home: await newHome() })
     assert.deepEqual([code, stdout], [0, ''])
     assert.match(stderr, /there is no log yet/)
+  })
+
+  it('follows the log over a restart of the daemon', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await newHome()
+    const before = await startIn(home)
+    const child = start(['daemon', 'logs', '-f', '--json'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', new RegExp(`"pid":${before.pid},.*"listening"`))
+    // Two processes write it for a moment, each in its own time.
+    const restarted = untilSaid(
+      child,
+      'stdout',
+      /"finished"[^]*"listening"|"listening"[^]*"finished"/,
+    )
+    await run(['daemon', 'restart'], { home })
+    assert.match(await restarted, /"restarting"/)
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 130)
+    return undefined
   })
 
   it('follows the log through a rotation, until interrupted', async function () {

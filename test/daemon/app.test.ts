@@ -22,6 +22,7 @@ describe('the app, asked by another machine', () => {
       ctx.body = {}
     })
     const app = createApp({
+      passOn: async (_, next) => next(),
       apiToken,
       guard: createGuard(apiToken, () => (server.address() as AddressInfo).port),
       log,

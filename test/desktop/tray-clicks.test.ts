@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../shared/api.ts'
 import { connect, readDaemonFile } from '../../shared/client.ts'
@@ -79,7 +79,8 @@ describeOnLinux('a click in the tray', () => {
       const successor = await readDaemonFile(home)
       assert.ok(successor && successor.pid !== pid)
       await untilStatus('Ready')
-    })
+      // The old one ends once the connections from before are idle.
+    }).timeout(60_000)
 
     it('does not restart it with a configuration that cannot be used', async () => {
       daemon = await startDaemon({ home })
@@ -217,6 +218,20 @@ describeOnLinux('a click in the tray', () => {
       await untilRow('✓ Notifications')
       fake.send(eventWith({ id: 'again', state: 'failed', detail: 'shown too' }))
       assert.equal((await desktop.untilNotes(2))[1]?.body, 'shown too')
+    })
+
+    it('starts at login, or not, and says so', async () => {
+      await startFakeDaemon(home, statusWith())
+      start()
+      await untilStatus('Ready')
+      const entries = async () =>
+        readdir(join(desktop.env['HOME'] ?? '', '.config', 'autostart')).catch(() => [])
+      await desktop.click('\u2003 Start at login')
+      await untilRow('✓ Start at login')
+      assert.equal((await entries()).length, 1)
+      await desktop.click('✓ Start at login')
+      await untilRow('\u2003 Start at login')
+      assert.deepEqual(await entries(), [])
     })
 
     it('begins anew with settings that are damaged, and says so', async () => {

@@ -99,6 +99,8 @@ describe('a client at a port that another program holds', () => {
     'breaks off': (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nxx'),
   }
 
+  const silent = new Set(['answers nothing', 'answers a byte now and then', 'answers 100 for ever'])
+
   const standIn = async (answer: (socket: Socket) => void) => {
     const heard: string[] = []
     const server = createServer((socket) => {
@@ -118,7 +120,9 @@ describe('a client at a port that another program holds', () => {
         const home = await homeWith(url)
         await Promise.all([
           refused(connect(home), 'daemon-foreign'),
-          whoAnswers(url, apiToken).then((who) => assert.equal(who, 'stranger', what)),
+          whoAnswers(url, apiToken).then((who) =>
+            assert.equal(who, silent.has(what) ? 'silent' : 'stranger', what),
+          ),
         ])
         assert.equal(heard.length >= 2, true, what)
         assert.doesNotMatch(heard.join(''), /authorization|bearer/i, what)

@@ -1,23 +1,32 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord, Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
+import { version } from '../../shared/version.ts'
 
 /** A program that speaks like the daemon, and also says what no daemon would. */
 export type FakeDaemon = {
   /** What `/status` answers; any value, so that garbage can be tried. */
   status: unknown
   readonly url: string
+  /** Takes a request in place of the daemon, and then answers true; for answers that no daemon gives. */
+  misbehave: ((path: string, response: ServerResponse) => boolean) | undefined
+  /** How often this path was asked for with `GET`. */
+  readonly asked: (path: string) => number
+  /** Waits until it was asked for this often, or once more than now. */
+  readonly untilAsked: (path: string, count?: number) => Promise<void>
   /** `POST` requests that came, as `/path`. */
   readonly posts: readonly string[]
   /** What they are answered; an empty object unless told. */
   readonly answers: Map<string, object>
   /** Sends one message to everyone who follows the stream. */
   readonly send: (event: unknown) => void
+  /** Ends every connection and takes new ones. */
+  readonly hangUp: () => void
   /** Ends without a goodbye, as after `kill -9`; `run/daemon.json` stays. */
   readonly die: () => Promise<void>
 }
@@ -27,6 +36,9 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
   const apiToken = randomBytes(32).toString('hex')
   const streams = new Set<ServerResponse>()
   const posts: string[] = []
+  const gets: string[] = []
+  const news = new EventEmitter()
+  const asked = (path: string) => gets.filter((one) => one === path).length
   let messages = 0
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost')
@@ -34,6 +46,11 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
       const text = typeof value === 'string' ? value : JSON.stringify(value)
       response.writeHead(code, { 'content-type': 'application/json' }).end(text)
     }
+    if (request.method === 'GET') {
+      gets.push(pathname)
+      news.emit('get')
+    }
+    if (fake.misbehave?.(pathname, response)) return undefined
     if (pathname === '/health') {
       const challenge = String(request.headers[challengeHeader] ?? '')
       const { localAddress, localPort } = request.socket
@@ -66,7 +83,13 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
   const fake: FakeDaemon = {
     status,
     url,
+    misbehave: undefined,
+    asked,
+    untilAsked: async (path, count = asked(path) + 1) => {
+      while (asked(path) < count) await once(news, 'get')
+    },
     posts,
+    hangUp: () => server.closeAllConnections(),
     answers: new Map(),
     send: (event) => {
       messages += 1
@@ -93,7 +116,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
 
 /** A status with nothing in it but what is given. */
 export const statusWith = (more: Partial<Status> = {}): Status => ({
-  version: '0.0.0',
+  version,
   startedAt: '2026-01-02T03:04:05.000Z',
   url: 'http://127.0.0.1:18789',
   queue: { waiting: 0, running: 0, bytes: 0 },

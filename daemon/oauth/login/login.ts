@@ -34,7 +34,7 @@ export type Logins = {
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
   /** Cancels what waits, within seconds; tokens that come late are revoked or kept for that. */
-  readonly close: () => Promise<void>
+  readonly close: (why: string) => Promise<void>
 }
 
 type Parts = SaveParts & { readonly discover: Discover }
@@ -223,9 +223,9 @@ export const createLogins = (parts: Parts): Logins => {
     view: (loginId) => pending.view(loginId),
     untilEnd: (loginId, timeoutMs, signal) => pending.untilEnd(loginId, timeoutMs, signal),
     cancel: (loginId) => pending.cancel(loginId),
-    close: async () => {
+    close: async (why) => {
       closing.abort()
-      pending.close()
+      pending.close(why)
       await Promise.all([unfinished.settled(exchangeLimitMs), devices.close()])
       breakingOff.abort()
       await unfinished.settled(saveLimitMs)

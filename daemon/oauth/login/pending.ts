@@ -211,9 +211,9 @@ export const createPendingLogins = (
     },
 
     /** Cancels what is not being saved and leaves no timer behind. */
-    close(): void {
+    close(why: string): void {
       for (const entry of entries.values()) {
-        if (!entry.outcome && entry.phase !== 'saving') cancelEntry(entry, 'the daemon stopped')
+        if (!entry.outcome && entry.phase !== 'saving') cancelEntry(entry, why)
         clearTimeout(entry.timer)
       }
     },

@@ -29,9 +29,10 @@ export const createRefresh = (
   discover: Discover,
   inTurn: OneAtATime,
   signal: AbortSignal,
+  left: readonly TokenRecord[] = [],
 ) => {
   /** Records that a provider gave and the disk refused: the only place where they are. */
-  const unsaved = new Map<string, TokenRecord>()
+  const unsaved = new Map(left.map((record) => [record.provider, record]))
 
   const refresh: Refresh = (name) =>
     inTurn(name, async () => {

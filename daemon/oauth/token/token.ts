@@ -37,15 +37,17 @@ export type Tokens = {
   readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
   /** The newest tokens of a provider, where they could not be written to the disk. */
   readonly unsaved: (provider: string) => TokenRecord | undefined
+  /** All of these. */
+  readonly allUnsaved: () => TokenRecord[]
   /** Tells that a login or logout has changed the file of a provider. */
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
   readonly start: () => Promise<void>
   /**
-   * Waits for refreshes on their way, 10 s at most, and tries once more to write what the disk refused, so
-   * that no new token is lost.
+   * Waits for refreshes on their way, 10 s at most or so many milliseconds, and tries once more to write
+   * what the disk refused, so that no new token is lost.
    */
-  readonly close: () => Promise<void>
+  readonly close: (limitMs?: number) => Promise<void>
 }
 
 const defaultValidityMs = 60_000
@@ -61,12 +63,14 @@ const closeLimitMs = 10_000
  * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
  * token is good; only its own word ends a login.
  */
+/** `left` are new tokens that the daemon before could not write to the disk. */
 export const createTokens = (
   dependencies: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
+  left: readonly TokenRecord[] = [],
 ): Tokens => {
-  const { home, gateway, log, announce } = dependencies
+  const { home, gateway, log, announce, count } = dependencies
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
@@ -75,6 +79,7 @@ export const createTokens = (
     discover,
     inTurn,
     cutOff.signal,
+    left,
   )
   const flights = new Map<string, Promise<TokenRecord>>()
   /** How the last refresh went: when, and what was thrown. */
@@ -91,7 +96,18 @@ export const createTokens = (
         ? stored
         : await renewed(provider, stored)
     handOuts.note(provider, request.asker)
+    count?.('token-given', provider)
     return accessTokenOf(record)
+  }
+
+  const countedAccess = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
+    try {
+      return await access(provider, request)
+    } catch (error) {
+      if (!(error instanceof DoorwardError && error.code === 'provider-unknown'))
+        count?.('token-not-given', provider)
+      throw error
+    }
   }
 
   const renewed = async (
@@ -158,6 +174,7 @@ export const createTokens = (
       renewedTo: record.accessToken,
     })
     log.info({ provider, expiresAt: record.expiresAt }, 'token renewed')
+    count?.('token-renewed', provider)
     if (failures > 0) tell(provider, 'done', 'the token could be renewed again')
     schedule(provider, record)
     return record
@@ -165,6 +182,7 @@ export const createTokens = (
 
   const crashed = (provider: string, thrown: unknown): never => {
     log.warn({ provider }, `token not renewed: ${nameOf(thrown)}`)
+    count?.('renewal-failed', provider)
     const error = knownError(thrown)
     if (error.code === 'needs-login' || error.code === 'not-logged-in') {
       last.delete(provider)
@@ -239,8 +257,9 @@ export const createTokens = (
   }
 
   return {
-    access,
+    access: countedAccess,
     unsaved,
+    allUnsaved: () => unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
     changed: (provider) => {
       forgetUnsaved(provider)
       last.delete(provider)
@@ -253,13 +272,14 @@ export const createTokens = (
         tell(provider, 'done', 'a renewal was cut off while it was saved; nothing is lost')
       }
       for (const provider of await tokenProviders(home)) await takeUp(provider)
+      for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
     },
-    close: async () => {
+    close: async (limitMs = closeLimitMs) => {
       // Who has made room on a full disk may well restart the daemon next.
       for (const provider of unsavedProviders()) flight(provider).catch(() => undefined)
       isClosed = true
       alarms.close()
-      const cut = setTimeout(() => cutOff.abort(), closeLimitMs)
+      const cut = setTimeout(() => cutOff.abort(), limitMs)
       await Promise.allSettled(flights.values())
       clearTimeout(cut)
       cutOff.abort()

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home.ts'
 import { challengeHeader, placeOf, proofHeader, proofOf } from '../../../shared/identity.ts'
+import { version } from '../../../shared/version.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 export type Call = {
@@ -41,7 +42,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
       const { localAddress, localPort } = request.socket
       const place = placeOf(localAddress, localPort)
       response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
-      response.end(JSON.stringify({ status: 'ok', name: 'doorward', version: '0.0.0' }))
+      response.end(JSON.stringify({ status: 'ok', name: 'doorward', version }))
       return
     }
     const body = await text(request)
@@ -63,7 +64,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   const { port } = server.address() as AddressInfo
   await mkdir(home.run, { mode: 0o700 })
   await writeFile(home.apiToken, apiToken, { mode: 0o600 })
-  const file = { pid: process.pid, url: `http://127.0.0.1:${port}`, version: '0.0.0' }
+  const file = { pid: process.pid, url: `http://127.0.0.1:${port}`, version }
   await writeFile(home.daemonJson, JSON.stringify({ ...file, startedAt: new Date().toISOString() }))
   return {
     home,

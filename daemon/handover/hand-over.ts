@@ -1,0 +1,176 @@
+import type { Restarted } from '../../shared/api.ts'
+import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import type { Home } from '../../shared/home.ts'
+import type { HomeLock } from '../../shared/instance-lock.ts'
+import type { Listeners } from '../listeners.ts'
+import type { Log } from '../log.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
+import type { Tokens } from '../oauth/token/token.ts'
+import { createAskedTokens } from './asked-tokens.ts'
+import { type Memory, shareMemory } from './memory.ts'
+import { protocol } from './messages.ts'
+import { type Successor, failed, startSuccessor } from './successor.ts'
+
+/*
+ * The story of a restart, as the daemon tells it that runs:
+ *
+ *   read the configuration -> start the successor -> it is ready -> tell it all that is in memory, and
+ *   from then on each change -> renew no more tokens -> pass the lock -> it is in office -> pass the
+ *   sockets -> it serves -> let go, finish what was accepted, end
+ *
+ * Until it serves, the sockets are open here too, so nobody is refused; whatever goes wrong before that
+ * ends the successor, and this daemon goes on as if nothing had happened.
+ */
+
+export type HandOver = {
+  /** Throws `config-invalid`, `restart-failed`; and then this daemon goes on. */
+  readonly restart: () => Promise<Restarted>
+  /** Who has taken over; waits while that is being decided. Undefined while this daemon is in service. */
+  readonly decided: () => Promise<Heir | undefined>
+  /** The same without waiting. */
+  readonly heir: () => Heir | undefined
+  /** Ends a successor that is only just starting: the daemon is to stop. */
+  readonly cancel: () => Promise<void>
+}
+
+/** The daemon that has taken over. */
+export type Heir = {
+  readonly pid: number
+  readonly url: string
+  readonly startedAt: string
+  readonly access: Tokens['access']
+  readonly stop: () => void
+  /** Tells it that all has ended here, and lets go of it. */
+  readonly finished: () => Promise<void>
+}
+
+export type HandOverParts = {
+  readonly home: Home
+  readonly lock: () => HomeLock
+  readonly listeners: Listeners
+  readonly memory: Memory
+  readonly log: Log
+  /** Throws what is wrong with the configuration. */
+  readonly check: () => Promise<unknown>
+  /** Ends everything that has to do with tokens; returns those that the disk refused. */
+  readonly pause: () => Promise<readonly TokenRecord[]>
+  /** Goes on with them, as the only daemon again. */
+  readonly resume: (unsaved: readonly TokenRecord[]) => Promise<void>
+  /** From now on nothing is sent to those who follow events: the successor numbers them. */
+  readonly silence: (isSilent: boolean) => void
+  /** The successor serves: let go of the sockets, and finish. */
+  readonly retire: () => void
+  /** Somebody stops the daemon, by stopping the successor. */
+  readonly end: (atOnce: boolean) => void
+  readonly unfinished: () => number
+  readonly isStopping: () => boolean
+}
+
+const readyLimitMs = 15_000
+const officeLimitMs = 10_000
+
+export const createHandOver = (parts: HandOverParts): HandOver => {
+  const { home, listeners, memory, log } = parts
+  let going: Promise<Restarted> | undefined
+  let deciding: Promise<Heir | undefined> | undefined
+  let heir: Heir | undefined
+  let starting: Successor | undefined
+
+  const run = async (): Promise<Restarted> => {
+    await parts.check()
+    const successor = await startSuccessor(home, listeners.places)
+    log.info({ successor: successor.pid }, 'restarting')
+    starting = successor
+    try {
+      const ready = await successor.until('ready', readyLimitMs)
+      starting = undefined
+      if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+      if (ready.protocol !== protocol)
+        throw failed('it is of a version that this one cannot hand over to', stopAndStart)
+      const switched = switchTo(successor, ready)
+      deciding = switched.catch(() => undefined)
+      heir = await switched
+      deciding = undefined
+      parts.retire()
+      const previous = { pid: process.pid, unfinished: parts.unfinished() }
+      const { url, startedAt } = heir
+      const { pid } = successor
+      return { status: 'restarted', pid, url, version: ready.version, startedAt, previous }
+    } catch (error) {
+      await successor.kill()
+      starting = undefined
+      deciding = undefined
+      log.warn({ error: nameOf(error) }, 'restart failed')
+      throw error instanceof DoorwardError ? error : failed(nameOf(error))
+    }
+  }
+
+  const switchTo = async (
+    successor: Successor,
+    { holding, places }: { readonly holding: string; readonly places: readonly string[] },
+  ): Promise<Heir> => {
+    let isSharing = true
+    const share: Successor['send'] = (message) => {
+      if (isSharing) successor.send(message)
+    }
+    shareMemory(memory, share)
+    const unsaved = await parts.pause()
+    try {
+      await parts.lock().passTo(holding)
+      successor.send({ kind: 'office', unsaved })
+      await successor.until('in-office', officeLimitMs)
+      // In one turn, so that each event has one number only.
+      parts.silence(true)
+      const sockets = listeners.sockets()
+      for (const place of places) successor.send({ kind: 'socket', place }, sockets.get(place))
+      const heirAt = heirOf(successor)
+      successor.send({ kind: 'serve' })
+      const { url, startedAt } = await successor.until('serving', officeLimitMs)
+      return heirAt(url, startedAt)
+    } catch (error) {
+      isSharing = false
+      // Before anything is done here that two must not do.
+      await successor.kill()
+      await parts.resume(unsaved)
+      parts.silence(false)
+      throw error
+    }
+  }
+
+  const heirOf = (successor: Successor): ((url: string, startedAt: string) => Heir) => {
+    const tokens = createAskedTokens(successor.send)
+    successor.listen((message) => {
+      if (message.kind === 'token') tokens.answered(message)
+      if (message.kind === 'end') parts.end(message.atOnce)
+    })
+    void successor.ended.then(() => tokens.giveUp())
+    return (url, startedAt) => ({
+      pid: successor.pid,
+      url,
+      startedAt,
+      access: tokens.access,
+      stop: successor.stop,
+      finished: async () => {
+        await successor.sendLast({ kind: 'finished' })
+        successor.release()
+      },
+    })
+  }
+
+  return {
+    restart: async () => {
+      if (heir) throw new DoorwardError('stopping', 'the daemon was restarted just now')
+      going ??= run().finally(() => (going = undefined))
+      return going
+    },
+    decided: async () => heir ?? deciding,
+    heir: () => heir,
+    cancel: async () => {
+      // On its own it would take us for killed, and start.
+      await starting?.kill()
+      await going?.catch(() => undefined)
+    },
+  }
+}
+
+const stopAndStart = 'doorward daemon stop, then: doorward daemon start'

@@ -1,0 +1,118 @@
+import type { EventRecord } from '../../shared/api.ts'
+import type { Progress, Reached } from '../deliver/progress.ts'
+import type { EventStore, EventsCopy } from '../events.ts'
+import type { Deliveries, DeliveryKey } from '../webhook/deliveries.ts'
+import type { ReadyTarget } from '../webhook/expand-targets.ts'
+import type { KeptEvents } from '../webhook/kept-events.ts'
+import type { Bucket, RateLimits } from '../webhook/rate-limits.ts'
+import type { AcceptedEvent } from '../webhook/run-event.ts'
+import type { Counted, EventCounts } from '../webhook/summaries.ts'
+import { copyOfError, errorFrom } from './error-copy.ts'
+import type { ErrorCopy, FromOld } from './messages.ts'
+
+/** All that a daemon knows and that is on no disk. */
+export type Memory = {
+  readonly events: EventStore
+  readonly counts: EventCounts
+  readonly kept: KeptEvents<AcceptedEvent>
+  readonly deliveries: Deliveries
+  readonly rateLimits: RateLimits
+  readonly progress: Progress
+}
+
+/** The same as it travels. Times of one process mean nothing to another, so ages are sent (ms). */
+export type MemoryCopy = {
+  readonly events: EventsCopy
+  readonly counts: readonly (readonly [path: string, counted: Counted])[]
+  readonly kept: readonly (readonly [id: string, event: KeptCopy])[]
+  readonly deliveries: readonly {
+    readonly key: DeliveryKey
+    readonly eventId: string
+    readonly ageMs: number
+  }[]
+  readonly rateLimits: readonly (readonly [webhook: string, bucket: Bucket, ageMs: number])[]
+  readonly progress: readonly (readonly [key: string, reached: Reached])[]
+}
+
+/** What it takes to run an event again, but its prompt, which the event itself has. */
+export type KeptCopy = {
+  readonly webhook: AcceptedEvent['webhook']
+  readonly receivedAt: Date
+  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId'>
+  readonly targets: readonly TargetCopy[]
+  readonly delivery?: DeliveryKey | undefined
+}
+
+type TargetCopy =
+  | Exclude<ReadyTarget, { kind: 'invalid' }>
+  | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }
+
+/** Copies everything, and tells of every change from now on. Call it once. */
+export const shareMemory = (memory: Memory, send: (message: FromOld) => void): void => {
+  send({ kind: 'memory', memory: copyOf(memory, performance.now()) })
+  memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail }))
+  memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) }))
+  memory.deliveries.follow((key, eventId, atMs) =>
+    send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
+  )
+  memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached }))
+}
+
+const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({
+  events: memory.events.copy(),
+  counts: memory.counts.entries(),
+  kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
+  deliveries: memory.deliveries
+    .entries()
+    .map(({ key, eventId, atMs }) => ({ key, eventId, ageMs: nowMs - atMs })),
+  rateLimits: memory.rateLimits
+    .entries()
+    .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
+  progress: memory.progress.entries(),
+})
+
+/** Goes on where the other one was; for a memory that has nothing yet. */
+export const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void => {
+  memory.events.restore(copy.events)
+  for (const [path, counted] of copy.counts) memory.counts.restore(path, counted)
+  for (const [id, event] of copy.kept) restoreKept(memory, id, event)
+  for (const { key, eventId, ageMs } of copy.deliveries)
+    memory.deliveries.remember(key, eventId, nowMs - ageMs)
+  for (const [webhook, bucket, ageMs] of copy.rateLimits)
+    memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
+  for (const [key, reached] of copy.progress) memory.progress.put(key, reached)
+}
+
+/** Follows what the other one tells; what is no news of its memory changes nothing. */
+export const applyChange = (memory: Memory, message: FromOld, nowMs: number): void => {
+  if (message.kind === 'memory') restoreMemory(memory, message.memory, nowMs)
+  if (message.kind === 'event') memory.events.put(message.record, message.detail)
+  if (message.kind === 'kept') restoreKept(memory, message.id, message.event)
+  if (message.kind === 'progress') memory.progress.put(message.key, message.reached)
+  if (message.kind !== 'delivery') return
+  if (message.isKnown) memory.deliveries.remember(message.key, message.eventId, nowMs)
+  else memory.deliveries.forget(message.key, message.eventId)
+}
+
+const keptCopy = ({ webhook, receivedAt, known, targets, delivery }: AcceptedEvent): KeptCopy => {
+  const { path, agentName, agent, values } = webhook
+  return {
+    // Of all that a definition has no more than a retry needs: keys of signatures stay here.
+    webhook: { path, agentName, agent, values },
+    receivedAt,
+    known,
+    targets: targets.map((target) =>
+      target.kind === 'invalid' ? { ...target, error: copyOfError(target.error) } : target,
+    ),
+    delivery,
+  }
+}
+
+const restoreKept = ({ events, kept }: Memory, id: string, copy: KeptCopy): void => {
+  const prompt = events.get(id)?.prompt
+  if (prompt === undefined) return
+  const targets = copy.targets.map((target): ReadyTarget =>
+    target.kind === 'invalid' ? { ...target, error: errorFrom(target.error) } : target,
+  )
+  kept.keep(id, { ...copy, prompt, targets })
+}

@@ -1,0 +1,74 @@
+import type { AccessToken, EventRecord } from '../../shared/api.ts'
+import type { ErrorCode } from '../../shared/errors.ts'
+import type { Reached } from '../deliver/progress.ts'
+import type { Detail } from '../events.ts'
+import type { Place } from '../listeners.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
+import type { TokenRequest } from '../oauth/token/token.ts'
+import type { DeliveryKey } from '../webhook/deliveries.ts'
+import type { KeptCopy, MemoryCopy } from './memory.ts'
+
+/*
+ * What two daemons of one home say to each other over the channel that the old one has opened when it
+ * started the new one. Nobody else reads it: a pair of sockets without a name, never a file.
+ */
+
+/** Raised with every change of a message: a daemon of another number stops and starts instead. */
+export const protocol = 1
+
+/** An error as it travels. */
+export type ErrorCopy = {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly hint?: string | undefined
+  readonly localDetail?: string | undefined
+}
+
+/** From the old one. */
+export type FromOld =
+  | { readonly kind: 'hello'; readonly protocol: number; readonly places: readonly Place[] }
+  | { readonly kind: 'memory'; readonly memory: MemoryCopy }
+  | { readonly kind: 'event'; readonly record: EventRecord; readonly detail?: Detail | undefined }
+  | { readonly kind: 'kept'; readonly id: string; readonly event: KeptCopy }
+  | {
+      readonly kind: 'delivery'
+      readonly key: DeliveryKey
+      readonly eventId: string
+      readonly isKnown: boolean
+    }
+  | { readonly kind: 'progress'; readonly key: string; readonly reached?: Reached | undefined }
+  /** The lock is yours, and tokens are yours to renew; with those that the disk refused. */
+  | { readonly kind: 'office'; readonly unsaved: readonly TokenRecord[] }
+  /** Comes with the socket. */
+  | { readonly kind: 'socket'; readonly place: Place }
+  | { readonly kind: 'serve' }
+  | {
+      readonly kind: 'access'
+      readonly ask: number
+      readonly provider: string
+      readonly request: TokenRequest
+    }
+  /** All that was accepted has ended. */
+  | { readonly kind: 'finished' }
+
+/** From the new one. */
+export type FromNew =
+  /** All but the sockets is there; `holding` is what the lock is to say. */
+  | {
+      readonly kind: 'ready'
+      readonly protocol: number
+      readonly version: string
+      readonly holding: string
+      readonly places: readonly Place[]
+    }
+  | { readonly kind: 'failed'; readonly error: ErrorCopy }
+  | { readonly kind: 'in-office' }
+  | { readonly kind: 'serving'; readonly url: string; readonly startedAt: string }
+  | {
+      readonly kind: 'token'
+      readonly ask: number
+      readonly token?: AccessToken
+      readonly error?: ErrorCopy
+    }
+  /** Somebody stops the daemon: end too, in the usual time or at once. */
+  | { readonly kind: 'end'; readonly atOnce: boolean }

@@ -1,0 +1,42 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { readDaemonFile } from '../../shared/client.ts'
+import type { Home } from '../../shared/home.ts'
+import { isAlive } from '../../shared/process-state.ts'
+
+/** What is left of a daemon in the foreground after a restart. */
+export type StandIn = {
+  /** Passes a stop on to the daemon that is in service. */
+  readonly stop: () => Promise<void>
+  /** Resolves when there is none any more, with true when it has ended as it should. */
+  readonly ended: Promise<boolean>
+}
+
+const lookMs = 250
+
+/**
+ * Who started a daemon in the foreground (a terminal, systemd, launchd, a container) watches that very
+ * process, and takes its end for the daemon's. So it stays, does nothing but pass signals on, and ends
+ * with the daemon of the home, whichever that is by then.
+ */
+export const standIn = (home: Home): StandIn => {
+  const current = async (): Promise<number | undefined> => {
+    const file = await readDaemonFile(home).catch(() => undefined)
+    return file?.pid
+  }
+  const untilGone = async (): Promise<boolean> => {
+    for (;;) {
+      const pid = await current()
+      if (pid === undefined) return true
+      if (!isAlive(pid)) return false
+      await wait(lookMs)
+    }
+  }
+  return {
+    stop: async () => {
+      const pid = await current()
+      if (pid === undefined || pid === process.pid || !isAlive(pid)) return
+      process.kill(pid, 'SIGTERM')
+    },
+    ended: untilGone(),
+  }
+}

@@ -1,0 +1,60 @@
+import type { EventRecord } from '../../shared/api.ts'
+import { isFinal } from '../events.ts'
+import type { Elsewhere } from '../queue.ts'
+import type { Memory } from './memory.ts'
+
+/**
+ * What the old daemon still works on, by what it tells. Agents are kept from it as from the queue here:
+ * who may run once at a time does not run twice because of a restart.
+ */
+export type Unfinished = Elsewhere & {
+  readonly note: (record: EventRecord) => void
+  /** It has been killed: what it had not finished is dropped. */
+  readonly drop: (memory: Memory) => void
+}
+
+const beforeAgent = new Set<EventRecord['state']>(['accepted', 'queued', 'running'])
+
+/** `concurrencyOf` says how many of an agent may run at once. */
+export const createUnfinished = (concurrencyOf: (agentName: string) => number): Unfinished => {
+  const open = new Map<string, EventRecord>()
+  const inStates = (...states: EventRecord['state'][]): number =>
+    [...open.values()].filter(({ state }) => states.includes(state)).length
+  const byAgent = (): Map<string, number> => {
+    const counts = new Map<string, number>()
+    for (const { agent, state } of open.values())
+      if (agent !== null && beforeAgent.has(state)) counts.set(agent, (counts.get(agent) ?? 0) + 1)
+    return counts
+  }
+  return {
+    note: (record) => {
+      if (record.kind !== 'webhook') return
+      if (isFinal(record.state)) open.delete(record.id)
+      else open.set(record.id, record)
+    },
+    of: (agentName) => byAgent().get(agentName) ?? 0,
+    agents: () => {
+      let sum = 0
+      for (const [agentName, count] of byAgent()) sum += Math.min(count, concurrencyOf(agentName))
+      return sum
+    },
+    counts: () => ({
+      waiting: inStates('accepted', 'queued'),
+      running: inStates('running', 'delivering'),
+    }),
+    drop: ({ events, kept, deliveries }) => {
+      for (const { id } of open.values()) {
+        const delivery = kept.get(id)?.delivery
+        if (delivery) deliveries.forget(delivery, id)
+        events.update(id, {
+          state: 'dropped',
+          stage: 'queue',
+          code: 'event-dropped',
+          detail:
+            'the daemon that ran it was killed: retry it, or deliver it again from the sender',
+        })
+      }
+      open.clear()
+    },
+  }
+}

@@ -1,0 +1,75 @@
+import type { Timings } from '../../shared/api.ts'
+import { type EventStore, isFinal } from '../events.ts'
+import { type Distribution, createDistribution } from './distribution.ts'
+
+/** What is measured of the work of a daemon, from its start on. */
+export type Measures = {
+  /** From the first byte of a delivery's head to our answer; called on the way of every delivery. */
+  readonly answered: (ms: number) => void
+  readonly answer: Distribution
+  readonly queue: Distribution
+  readonly deliver: Distribution
+  /** By the name of the agent. */
+  readonly agents: ReadonlyMap<string, Distribution>
+  /** p50 and p99 of each, for `GET /status`. */
+  readonly timings: () => Timings
+}
+
+/** Upper bounds in milliseconds: answers take parts of one, agents take minutes. */
+export const quickBoundsMs = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000, 5000, 15_000]
+export const slowBoundsMs = [
+  10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000,
+]
+
+/** Follows the events: what happens after an answer is read from them. */
+export const createMeasures = (events: EventStore): Measures => {
+  const answer = createDistribution(quickBoundsMs)
+  const queue = createDistribution(slowBoundsMs)
+  const deliver = createDistribution(slowBoundsMs)
+  const agents = new Map<string, Distribution>()
+  const allAgents = createDistribution(slowBoundsMs)
+
+  const noteAgent = (name: string, ms: number): void => {
+    const known = agents.get(name) ?? createDistribution(slowBoundsMs)
+    agents.set(name, known)
+    known.note(ms)
+    allAgents.note(ms)
+  }
+  // An event that is only delivered again carries the times of its first run.
+  const running = new Set<string>()
+  events.follow(({ record }) => {
+    const { id, kind, state, agent } = record
+    if (kind !== 'webhook') return
+    const { queuedMs, agentMs, deliverMs } = record.durations
+    if (state === 'running') {
+      running.add(id)
+      if (queuedMs !== undefined) queue.note(queuedMs)
+    } else if (agentMs !== undefined && running.delete(id)) noteAgent(agent ?? '', agentMs)
+    if (!isFinal(state)) return
+    running.delete(id)
+    if (deliverMs !== undefined && record.targets.length > 0) deliver.note(deliverMs)
+  })
+
+  return {
+    answered: answer.note,
+    answer,
+    queue,
+    deliver,
+    agents,
+    timings: () => ({
+      answer: timingOf(answer),
+      queue: timingOf(queue),
+      agent: timingOf(allAgents),
+      deliver: timingOf(deliver),
+    }),
+  }
+}
+
+const timingOf = (distribution: Distribution): Timings['answer'] => ({
+  count: distribution.count(),
+  p50Ms: rounded(distribution.quantile(0.5)),
+  p99Ms: rounded(distribution.quantile(0.99)),
+})
+
+/** Two digits are all that is known of it. */
+const rounded = (ms: number): number => Number(ms.toPrecision(2))

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { statusSchema } from '../../shared/api.ts'
+import { packageFolder } from '../../shared/version.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { send } from '../support/http.ts'
+import { githubHeaders } from '../support/sign.ts'
+
+const secret = 'a secret of the metrics test'
+
+describe('what is measured', () => {
+  let daemon: RunningDaemon
+  const post = async (body: string, headers = githubHeaders(body, secret)) =>
+    (await send(`${daemon.url}/webhook/github`, { headers, body })).json()
+  const metrics = async () => {
+    const headers = { authorization: `Bearer ${daemon.apiToken}` }
+    return send(`${daemon.url}/metrics`, { method: 'GET', headers })
+  }
+  /** The value of a line of the text format, by its name and labels as they are written. */
+  const valueOf = (text: string, name: string): number => {
+    const line = text.split('\n').find((one) => one.startsWith(`${name} `))
+    assert.ok(line, `there is no ${name} in:\n${text}`)
+    return Number(line.slice(name.length + 1))
+  }
+
+  before(async () => {
+    daemon = await startDaemon({
+      env: `HOOK_SECRET=${secret}\n`,
+      webhooks: `
+webhooks:
+  - path: /webhook/github
+    agent: echo
+    signature_scheme: github
+    secret_env: HOOK_SECRET
+    prompt_template: "{{event.title}}"
+    filter: { action: opened }
+    deliver_to: "file:answers.md"
+`,
+    })
+    const { id } = await post('{"action":"opened","title":"a title of a payload"}')
+    await untilFinished(daemon, String(id))
+    await post('{"action":"closed"}')
+    const unsigned = githubHeaders('{}', 'another secret')
+    await post('{"action":"opened"}', unsigned)
+  })
+  after(async () => assert.equal(await daemon.stop(), 0))
+
+  it('is exposed in the text format of Prometheus, to the bearer alone', async () => {
+    const reply = await metrics()
+    assert.equal(reply.status, 200)
+    assert.match(String(reply.headers['content-type']), /^text\/plain; version=0\.0\.4/)
+    assert.equal((await send(`${daemon.url}/metrics`, { method: 'GET' })).status, 401)
+    const named = /^(?:[a-z_]+(?:\{[^\n]*\})? (?:[-+.\de]+|NaN)|# (?:HELP|TYPE) [^\n]+|)$/
+    for (const line of reply.text.split('\n')) assert.match(line, named)
+    for (const type of reply.text.matchAll(/^# TYPE (\S+) counter$/gm))
+      assert.match(type[1] ?? '', /_total$/)
+  })
+
+  it('counts deliveries by what became of them, and events by how they ended', async () => {
+    const { text } = await metrics()
+    const labels = (result: string) => `{webhook="/webhook/github",result="${result}"}`
+    assert.equal(valueOf(text, `doorward_deliveries_total${labels('accepted')}`), 1)
+    assert.equal(valueOf(text, `doorward_deliveries_total${labels('filtered')}`), 1)
+    assert.equal(valueOf(text, `doorward_deliveries_total${labels('rejected')}`), 1)
+    const done = '{webhook="/webhook/github",state="done"}'
+    assert.equal(valueOf(text, `doorward_events_total${done}`), 1)
+  })
+
+  it('measures every answer, and each run once', async () => {
+    const { text } = await metrics()
+    assert.equal(valueOf(text, 'doorward_answer_duration_seconds_count'), 3)
+    assert.equal(valueOf(text, 'doorward_answer_duration_seconds_bucket{le="+Inf"}'), 3)
+    assert.ok(valueOf(text, 'doorward_answer_duration_seconds_sum') > 0)
+    assert.equal(valueOf(text, 'doorward_agent_duration_seconds_count{agent="echo"}'), 1)
+    assert.equal(valueOf(text, 'doorward_delivery_duration_seconds_count'), 1)
+    assert.equal(valueOf(text, 'doorward_queue_wait_duration_seconds_count'), 1)
+  })
+
+  it('says in the status what half and nearly all of them took', async () => {
+    const { timings } = statusSchema.parse(await daemon.client.get('/status'))
+    assert.deepEqual(
+      [timings?.answer.count, timings?.queue.count, timings?.agent.count, timings?.deliver.count],
+      [3, 1, 1, 1],
+    )
+    assert.ok(timings && timings.answer.p50Ms > 0 && timings.answer.p50Ms <= timings.answer.p99Ms)
+  })
+
+  it('holds nothing that a sender said', async () => {
+    const { text } = await metrics()
+    assert.doesNotMatch(text, /a title of a payload|opened|closed/)
+  })
+
+  it('has a dashboard that asks only for metrics that there are', async () => {
+    const { text } = await metrics()
+    const known = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
+    const file = new URL('assets/grafana/doorward.json', packageFolder)
+    const dashboard = JSON.parse(await readFile(file, 'utf8')) as {
+      readonly panels: readonly { readonly targets: readonly { readonly expr: string }[] }[]
+    }
+    const asked = dashboard.panels.flatMap(({ targets }) =>
+      targets.flatMap(({ expr }) => expr.match(/\b(?:doorward|process|nodejs)_[a-z_]+/g) ?? []),
+    )
+    assert.ok(asked.length > 10)
+    for (const name of asked) assert.ok(known.has(name.replace(/_bucket$/, '')), name)
+  })
+})

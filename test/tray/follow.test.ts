@@ -1,0 +1,322 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import type { Home } from '../../shared/home.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
+import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { type Followed, startFollowing } from '../support/followed.ts'
+import { temporaryHome } from '../support/temporary.ts'
+
+const absent = 'Daemon not running'
+
+let home: Home
+let followed: Followed | undefined
+
+const followHome = (): Followed => {
+  followed = startFollowing(home)
+  return followed
+}
+
+beforeEach(async () => {
+  home = await temporaryHome()
+})
+afterEach(async () => {
+  await followed?.stop()
+  followed = undefined
+})
+
+const end = async ({ process: child }: RunningDaemon, signal: NodeJS.Signals): Promise<void> => {
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  await ended
+}
+
+/** Long enough connected to count as well: the daemon was asked for signs of life meanwhile. */
+const steadied = async (daemon: FakeDaemon): Promise<void> =>
+  daemon.untilAsked('/health', daemon.asked('/health') + 3)
+
+/** Another program on the port of a daemon that has ended. */
+const takePort = async (url: string, ...how: string[]): Promise<ChildProcess> => {
+  const program = fileURLToPath(new URL('../../../test/fixtures/holds-port.mjs', import.meta.url))
+  const child = spawn(process.execPath, [program, new URL(url).port, ...how], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.push(child)
+  await once(child.stdout, 'data')
+  return child
+}
+const children: ChildProcess[] = []
+after(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+describe('following a daemon that goes and comes', () => {
+  it('hears when it is killed, when it is back, and when it is stopped', async () => {
+    const daemon = await startDaemon({ home })
+    const { untilHeard } = followHome()
+    await untilHeard('up')
+    await end(daemon, 'SIGKILL')
+    await untilHeard(absent)
+    const next = await startDaemon({ home })
+    await untilHeard('up')
+    await next.stop()
+    await untilHeard(absent)
+  })
+
+  it('says nothing of one that is away for a moment only', async () => {
+    let daemon = await startFakeDaemon(home, statusWith({ url: 'first' }))
+    const { heard, statuses, until, untilHeard } = followHome()
+    await untilHeard('up')
+    for (const url of ['second', 'third']) {
+      await steadied(daemon)
+      await daemon.die()
+      daemon = await startFakeDaemon(home, statusWith({ url }))
+      await until(() => statuses.at(-1)?.url === url)
+    }
+    assert.deepEqual(new Set(heard), new Set(['up']))
+    await steadied(daemon)
+    daemon.hangUp()
+    await until(() => heard.length > 3)
+    assert.deepEqual(new Set(heard), new Set(['up']))
+  })
+
+  it('goes over to the daemon that takes the place of one that has still to finish', async () => {
+    const old = await startFakeDaemon(home, statusWith({ url: 'old' }))
+    const { heard, statuses, events, until, untilHeard } = followHome()
+    await untilHeard('up')
+    const next = await startFakeDaemon(home, statusWith({ url: 'next' }))
+    await until(() => statuses.at(-1)?.url === 'next')
+    old.send(eventWith({ id: 'of-old' }))
+    next.send(eventWith({ id: 'of-next' }))
+    await until(() => events.length > 0)
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      ['of-next'],
+    )
+    assert.deepEqual(new Set(heard), new Set(['up']))
+  })
+
+  it('stays with the daemon when its files or the whole home are removed', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const { heard, events, until, untilHeard } = followHome()
+    await untilHeard('up')
+    await rm(home.daemonJson)
+    await rm(home.root, { recursive: true })
+    daemon.send(eventWith())
+    await until(() => events.length === 1)
+    assert.deepEqual(new Set(heard), new Set(['up']))
+    await daemon.die()
+    await untilHeard(`The folder ${home.root} is gone`)
+    await startFakeDaemon(home, statusWith())
+    await untilHeard('up')
+  })
+
+  it('tells each time of one that takes the connection and ends it', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    daemon.misbehave = (path, response) => {
+      if (path !== '/events/stream') return false
+      response.end()
+      return true
+    }
+    const { until, heard, untilHeard } = followHome()
+    await until(() => heard.filter((what) => what !== 'up').length >= 2)
+    daemon.misbehave = undefined
+    await untilHeard('up')
+  })
+})
+
+describe('following a daemon that hangs', () => {
+  if (process.platform === 'win32') return
+
+  it('says so, and hears at once when it goes on', async () => {
+    const daemon = await startDaemon({ home })
+    const { untilHeard } = followHome()
+    await untilHeard('up')
+    for (let times = 0; times < 2; times += 1) {
+      daemon.process.kill('SIGSTOP')
+      await untilHeard(`The daemon (pid ${daemon.process.pid}) does not answer`)
+      daemon.process.kill('SIGCONT')
+      await untilHeard('up')
+    }
+    daemon.process.kill('SIGSTOP')
+    await untilHeard('The daemon (pid')
+    await end(daemon, 'SIGKILL')
+    await untilHeard(absent)
+  })
+
+  it('says so of one that hung before', async () => {
+    const daemon = await startDaemon({ home })
+    daemon.process.kill('SIGSTOP')
+    const { heard, untilHeard } = followHome()
+    await untilHeard(`The daemon (pid ${daemon.process.pid}) does not answer`)
+    daemon.process.kill('SIGCONT')
+    await untilHeard('up')
+    assert.equal(heard.length, 2, heard.join())
+    await daemon.stop()
+  })
+
+  it('says so of one that answers a byte now and then', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const dribble = (response: ServerResponse) => {
+      const timer = setInterval(() => response.write(' '), 200)
+      response.once('close', () => clearInterval(timer))
+      return true
+    }
+    for (const slow of ['/health', '/status']) {
+      daemon.misbehave = (path, response) => path === slow && dribble(response)
+      const { heard, untilHeard } = followHome()
+      await untilHeard(`The daemon (pid ${process.pid}) does not answer`)
+      assert.equal(heard.length, 1)
+      daemon.misbehave = undefined
+      // What is under way is not answered any more.
+      daemon.hangUp()
+      await untilHeard('up')
+      await followed?.stop()
+    }
+  })
+})
+
+describe('following a daemon whose port another program has', () => {
+  if (process.platform !== 'linux') return
+
+  for (const how of [[], ['silent']])
+    it(`names the program, and hears when it is gone: ${how[0] ?? 'it answers'}`, async () => {
+      const daemon = await startDaemon({ home })
+      const { untilHeard } = followHome()
+      await untilHeard('up')
+      await end(daemon, 'SIGKILL')
+      const other = await takePort(daemon.url, ...how)
+      const { port } = new URL(daemon.url)
+      const reason = await untilHeard(`Port ${port} is held by`)
+      assert.match(
+        reason,
+        /^Port \d+ is held by node holds-port\.mjs \(pid \d+\), not by the daemon$/,
+      )
+      assert.equal(/pid (\d+)/.exec(reason)?.[1], String(other.pid))
+      const gone = once(other, 'exit')
+      other.kill('SIGKILL')
+      await gone
+      await untilHeard(absent)
+      const next = await startDaemon({ home })
+      await untilHeard('up')
+      await next.stop()
+    })
+})
+
+describe('following a daemon that answers what it should not', () => {
+  it('says so, and hears when it answers well', async () => {
+    const daemon = await startFakeDaemon(home, '<html>')
+    const { untilHeard } = followHome()
+    await untilHeard('The daemon answered 200 with what is not JSON')
+    daemon.status = { version: 3 }
+    await untilHeard('The daemon answers what the tray cannot read')
+    daemon.status = statusWith({ url: 'x'.repeat(10_000_000) })
+    await untilHeard('The daemon answers more than the tray can read')
+    daemon.misbehave = (path, response) => {
+      if (path === '/status') response.writeHead(500).end('oops')
+      return path === '/status'
+    }
+    await untilHeard('The daemon answered 500 without saying why')
+    daemon.misbehave = undefined
+    daemon.status = statusWith()
+    await untilHeard('up')
+  })
+
+  it('passes over what is no event, and one without end', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const { events, until, untilHeard } = followHome()
+    await untilHeard('up')
+    for (const what of ['text', null, 7, [], {}, { id: 'no-time' }]) daemon.send(what)
+    daemon.send(eventWith({ id: 'x'.repeat(10_000_000) }))
+    await daemon.untilAsked('/events/stream')
+    daemon.send(eventWith({ id: 'good' }))
+    await until(() => events.length > 0)
+    assert.deepEqual(
+      events.map(({ id }) => id),
+      ['good'],
+    )
+  })
+
+  it('asks seldom however much happens, and hears of it all', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const { events, statuses, until, untilHeard } = followHome()
+    await untilHeard('up')
+    const asked = daemon.asked('/status')
+    const began = performance.now()
+    for (let count = 0; count < 5000; count += 1) daemon.send(eventWith({ id: `evt_${count}` }))
+    daemon.status = statusWith({ url: 'last' })
+    daemon.send(eventWith({ id: 'last' }))
+    await until(() => events.length === 5001 && statuses.at(-1)?.url === 'last')
+    const most = 2 + (performance.now() - began) / 250
+    assert.ok(daemon.asked('/status') - asked <= most)
+  })
+})
+
+describe('following a daemon without run/api.token', () => {
+  const mends: Record<string, [string, () => Promise<void>, () => Promise<void>]> = {
+    'is open to other users': [
+      'TOKEN is open to other users (mode 644)',
+      () => chmod(home.apiToken, 0o644),
+      () => chmod(home.apiToken, 0o600),
+    ],
+    'is removed': [
+      `Run/api.token is missing, so nobody can ask the daemon (pid ${process.pid})`,
+      () => rename(home.apiToken, `${home.apiToken}.away`),
+      () => rename(`${home.apiToken}.away`, home.apiToken),
+    ],
+    'is empty': [
+      `Run/api.token is missing, so nobody can ask the daemon (pid ${process.pid})`,
+      () => emptied(),
+      () => filled(),
+    ],
+    'is another one': [
+      `Run/api.token is not the one that the daemon (pid ${process.pid}) was started with`,
+      () => emptied('another-token-0123456789abcdef0123456789'),
+      () => filled(),
+    ],
+    'is a link': [
+      'TOKEN is a symbolic link',
+      async () => {
+        await rename(home.apiToken, `${home.apiToken}.away`)
+        await symlink(`${home.apiToken}.away`, home.apiToken)
+      },
+      () => rename(`${home.apiToken}.away`, home.apiToken),
+    ],
+    'is a folder': [
+      'TOKEN is not a file',
+      async () => {
+        await rename(home.apiToken, `${home.apiToken}.away`)
+        await mkdir(home.apiToken)
+      },
+      async () => {
+        await rm(home.apiToken, { recursive: true })
+        await rename(`${home.apiToken}.away`, home.apiToken)
+      },
+    ],
+  }
+  const emptied = async (text = '') => {
+    await cp(home.apiToken, `${home.apiToken}.away`)
+    await writeFile(home.apiToken, text)
+  }
+  const filled = async () =>
+    writeFile(home.apiToken, await readFile(`${home.apiToken}.away`, 'utf8'))
+
+  if (process.platform === 'linux')
+    for (const [what, [reason, spoil, mend]] of Object.entries(mends))
+      it(`says at the next connection that it ${what}, and hears when it is mended`, async () => {
+        const daemon = await startFakeDaemon(home, statusWith())
+        const { heard, events, until, untilHeard } = followHome()
+        await untilHeard('up')
+        await spoil()
+        daemon.send(eventWith())
+        await until(() => events.length === 1)
+        assert.deepEqual(new Set(heard), new Set(['up']))
+        daemon.hangUp()
+        await untilHeard(reason.replace('TOKEN', home.apiToken))
+        await mend()
+        await untilHeard('up')
+      })
+})
