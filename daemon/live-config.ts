@@ -179,7 +179,8 @@ export const createLiveConfig = (
         home,
         () => void inTurn(readIfChanged),
         (code) => {
-          if (unwatched === undefined) log.warn({ code }, 'cannot watch the configuration')
+          if (code !== undefined && unwatched === undefined)
+            log.warn({ code }, 'cannot watch the configuration')
           unwatched = code
         },
       )

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventDetail } from '../../shared/api.ts'
+import type { Home } from '../../shared/home.ts'
 import { writeWhole } from '../../shared/write-whole.ts'
 import { type BadServers, type Misdeed, misdeeds, startBadServers } from '../support/bad-servers.ts'
 import { untilFinished } from '../support/daemon.ts'
 import { isLong } from '../support/fault-run.ts'
 import { send } from '../support/http.ts'
 import { type Census, type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
+import { storeLogin } from '../support/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /*
@@ -38,23 +39,9 @@ describe('servers that misbehave', function () {
     servers?.close()
   })
 
-  const storeLogins = async (tokens: string): Promise<void> => {
+  const storeLogins = async (home: Home): Promise<void> => {
     for (const misdeed of misdeeds)
-      await writeWhole(
-        join(tokens, `${providerOf(misdeed)}.json`),
-        JSON.stringify({
-          version: 1,
-          provider: providerOf(misdeed),
-          account: null,
-          scopes: [],
-          tokenType: 'Bearer',
-          accessToken: 'ended',
-          refreshToken: 'refresh',
-          expiresAt: new Date(Date.now() - 1000).toISOString(),
-          obtainedAt: new Date(Date.now() - 3_600_000).toISOString(),
-          clientId: 'public',
-        }),
-      )
+      await storeLogin(home, providerOf(misdeed), 'refresh', 2 * 60 * 60_000)
   }
   const untilEnded = async (path: string): Promise<EventDetail> => {
     const headers = { 'content-type': 'application/json' }
@@ -84,8 +71,7 @@ describe('servers that misbehave', function () {
     const home = await temporaryHome({
       gateway: `oauth: { callback_port: 0 }\nproviders:\n${entries.join('')}`,
     })
-    await mkdir(home.tokens, { mode: 0o700 })
-    await storeLogins(home.tokens)
+    await storeLogins(home)
     daemon = await startProbedDaemon({ home, pace })
     const access = (misdeed: Misdeed) =>
       daemon.client
@@ -108,7 +94,7 @@ describe('servers that misbehave', function () {
     let before: Census | undefined
     for (let round = 0; round < rounds; round += 1) {
       servers.spoil()
-      await storeLogins(home.tokens)
+      await storeLogins(home)
       for (const [misdeed, code] of await Promise.all(
         misdeeds.map(async (misdeed) => [misdeed, await access(misdeed)] as const),
       ))

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
-import { writeWhole } from '../../shared/write-whole.ts'
 import { parseRecord } from '../../daemon/oauth/token/token-file.ts'
 import {
   type AuthorizationServer,
@@ -17,6 +16,7 @@ import { faultSeed, isLong, randomMoments } from '../support/fault-run.ts'
 import { untilGone } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
 import { githubHeaders } from '../support/sign.ts'
+import { storeLogin } from '../support/stored-login.ts'
 import { filesIn, temporaryHome } from '../support/temporary.ts'
 
 /*
@@ -56,7 +56,6 @@ describe('a daemon that is killed at random moments', function () {
 `,
       env: `SENDER=${secret}\n`,
     })
-    await mkdir(home.tokens, { mode: 0o700 })
     for (const provider of providers) await store(provider, await server.mint())
   })
   after(() => server.close())
@@ -68,23 +67,8 @@ describe('a daemon that is killed at random moments', function () {
     assert.ok(record?.refreshToken, `the file of ${provider} is no record, after ${round} kills`)
     return { ...record, refreshToken: record.refreshToken }
   }
-  /** The file of a login that is not due yet, so that a reader decides when it is renewed. */
-  const store = (provider: string, refreshToken: string) =>
-    writeWhole(
-      pathOf(provider),
-      JSON.stringify({
-        version: 1,
-        provider,
-        account: null,
-        scopes: ['openid', 'email'],
-        tokenType: 'Bearer',
-        accessToken: 'of-before',
-        refreshToken,
-        expiresAt: new Date(Date.now() + 20 * 60_000).toISOString(),
-        obtainedAt: new Date(Date.now() - 40 * 60_000).toISOString(),
-        clientId: 'public',
-      }),
-    )
+  /** A login that is not due yet, so that a reader decides when it is renewed. */
+  const store = (provider: string, refreshToken: string) => storeLogin(home, provider, refreshToken)
 
   const notedAgents = async (): Promise<number[]> =>
     (await filesIn(join(home.run, 'agents')).catch(() => [])).map((name) => Number.parseInt(name))

@@ -111,7 +111,8 @@ events: { keep: 50000 }
     const senders = [kept, kept, kept, kept, false, false, false, false].map((agent) =>
       sender(agent as Agent | false),
     )
-    await wait(600)
+    while (accepted.length < 50) await wait(20)
+    await wait(300)
     await stop(daemon)
     assert.deepEqual(await over, [0, null])
     gone.abort()
@@ -130,7 +131,6 @@ events: { keep: 50000 }
       ends.set(end, (ends.get(end) ?? 0) + 1)
     }
     assert.equal(new Set(accepted).size, accepted.length)
-    assert.ok(accepted.length > 20, `only ${accepted.length} events were accepted`)
     // Before it stops no connection is refused; afterwards nothing is taken without an answer.
     for (const how of refused.keys())
       assert.match(how, /^(503 (stopping|queue-full)|ECONNREFUSED|ECONNRESET|EPIPE)$/)
