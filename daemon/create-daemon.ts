@@ -24,6 +24,7 @@ import { prove } from './handover/prove.ts'
 import { type StandIn, standIn } from './handover/stand-in.ts'
 import type { Predecessor } from './handover/take-over.ts'
 import { createUnfinished } from './handover/unfinished.ts'
+import { watchForHomeGone } from './home-gone.ts'
 import { type Place, createListeners } from './listeners.ts'
 import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
@@ -225,6 +226,12 @@ export const createDaemon = ({
     await closeLog()
     exitSoon()
   }
+  const endWithoutHome = (): void => {
+    if (stopping || retiring) return
+    log.error('the home is gone: stopping')
+    process.stderr.write(`doorward: the home ${home.root} is gone, so the daemon ends\n`)
+    void endHere()
+  }
   /** Another daemon is in service by now: nothing of it is touched any more. */
   const retire = async (): Promise<void> => {
     if (isForeground || !(await isPassedOn())) remaining = standIn(home)
@@ -388,6 +395,7 @@ export const createDaemon = ({
       listeners.answer(apps())
       await daemonJson.write(url(), publicUrl())
       live.watch()
+      watchForHomeGone(home, endWithoutHome)
       const how = predecessor ? 'restarted' : 'started'
       noteStart(log, events, started.config, started.env, url(), how)
       await predecessor?.serving(url(), startedAt.toISOString())

@@ -62,6 +62,9 @@ export const readConfig = async (
 /** How long a file that may be half written has to stay as it is before it is taken. */
 const settleMs = 2000
 
+/** How long after a failure it is looked whether the files can be used by now. */
+const lookAgainMs = 10_000
+
 /** Begins with what the daemon has started on. */
 export const createLiveConfig = (
   { home, processEnv, setUp, changed, events, log }: LiveConfigParts,
@@ -76,6 +79,7 @@ export const createLiveConfig = (
   let seen = started.texts
   let closed = false
   let settling: AbortController | undefined
+  let lookingAgain: NodeJS.Timeout | undefined
 
   const read = async (): Promise<Config> => {
     seen = await textsOf(home)
@@ -102,6 +106,7 @@ export const createLiveConfig = (
   }
   const keepOld = (error: unknown): DoorwardError => {
     broken = brokenBy(error)
+    lookAgain()
     const problems = problemsIn(broken)
     // The places alone: what a person wrote in the wrong one may be a secret.
     const at = error instanceof ConfigError ? error.problems.map(placeOf) : undefined
@@ -114,6 +119,24 @@ export const createLiveConfig = (
       detail: `the configuration cannot be used, the old one is kept: ${first?.detail ?? ''}${more.length > 0 ? ` (and ${more.length} more)` : ''}`,
     })
     return broken
+  }
+  /**
+   * What is wrong need not be in the files: a disk that is away, or too many open files. When that is over
+   * no file has changed. Says nothing until they can be used.
+   */
+  const lookAgain = (): void => {
+    clearTimeout(lookingAgain)
+    if (closed) return
+    lookingAgain = setTimeout(() => void inTurn(readIfUsable), lookAgainMs).unref()
+  }
+  const readIfUsable = async (): Promise<void> => {
+    if (!broken || closed) return
+    const isUsable = await readConfig(home, processEnv).then(
+      () => true,
+      () => false,
+    )
+    if (isUsable) await read().catch(() => undefined)
+    else lookAgain()
   }
   const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => {
     const done = last.then(work, work)
@@ -156,7 +179,8 @@ export const createLiveConfig = (
         home,
         () => void inTurn(readIfChanged),
         (code) => {
-          if (unwatched === undefined) log.warn({ code }, 'cannot watch the configuration')
+          if (code !== undefined && unwatched === undefined)
+            log.warn({ code }, 'cannot watch the configuration')
           unwatched = code
         },
       )
@@ -164,6 +188,7 @@ export const createLiveConfig = (
     close: async () => {
       closed = true
       settling?.abort()
+      clearTimeout(lookingAgain)
       await watch?.close()
       await last
     },

@@ -1,8 +1,8 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino, stdTimeFunctions } from 'pino'
-import { createStream } from 'rotating-file-stream'
 import type { Home } from '../shared/home.ts'
 import { createLineBuffer } from './line-buffer.ts'
+import { openLogFile } from './log-file.ts'
 
 /** The daemon's log: JSON lines, never a secret, payload, prompt or answer. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
@@ -13,33 +13,21 @@ export type OpenLog = {
   readonly close: () => Promise<void>
 }
 
-/** Opens `logs/daemon.log` (0600), rotated at 10 MB, four old files kept. */
+/** Opens the log of a home. While its disk takes nothing the daemon goes on without, and says so once. */
 export const openLog = (home: Home, level = 'info'): OpenLog => {
   removePlanted(home.log)
-  const name = (time: number | Date | null, index = 1) =>
-    time === null ? 'daemon.log' : `daemon.log.${index}`
-  const stream = createStream(name, {
-    path: home.logs,
-    size: '10M',
-    rotate: 4,
-    mode: 0o600,
-  })
-  // A full disk must not end the daemon; it goes on without a log and says so once.
-  let told = false
-  const complain = (error: Error) => {
-    if (told) return
-    told = true
-    process.stderr.write(`doorward: cannot write the log: ${error.message}\n`)
-  }
-  stream.on('error', complain)
-  stream.on('warning', complain)
-  const lines = createLineBuffer(stream)
+  const file = openLogFile(
+    home,
+    (reason) => void process.stderr.write(`doorward: cannot write the log: ${reason}\n`),
+    resumed,
+  )
+  const lines = createLineBuffer(file)
   const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, lines)
   return {
     log,
     close: async () => {
       lines.flush()
-      await new Promise<void>((resolve) => stream.end(() => resolve()))
+      await file.close()
     },
   }
 }
@@ -53,4 +41,10 @@ const removePlanted = (path: string): void => {
   if (!found || found.isDirectory()) return
   const isOurs = process.platform === 'win32' || found.uid === process.getuid?.()
   if (!found.isFile() || !isOurs) unlinkSync(path)
+}
+
+const resumed = (failedAt: Date): string => {
+  const msg = 'the log could not be written: lines are missing'
+  const time = new Date().toISOString()
+  return `${JSON.stringify({ level: 40, time, since: failedAt.toISOString(), msg })}\n`
 }

@@ -5,6 +5,7 @@ import { type HomeLock, holdHome, newHolding } from '../shared/instance-lock.ts'
 import { version } from '../shared/version.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { type RunningDaemon, createDaemon } from './create-daemon.ts'
+import { removeHalfWritten } from './half-written.ts'
 import type { Channel } from './handover/channel.ts'
 import type { FromNew, FromOld } from './handover/messages.ts'
 import { type Predecessor, meetPredecessor } from './handover/take-over.ts'
@@ -33,6 +34,7 @@ export const startDaemon = async (
   try {
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
+    await removeHalfWritten(home)
     await makeHome(home)
     const started = await readConfig(home, processEnv)
     const apiToken = await readOrMakeApiToken(home)

@@ -1,8 +1,9 @@
-import type { Status, WebhookSummary } from '../shared/api.ts'
+import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events.ts'
+import { knownError } from './known-error.ts'
 import type { LiveConfig } from './live-config.ts'
 import type { Measures } from './metrics/measures.ts'
 import type { OAuth } from './oauth/oauth.ts'
@@ -26,10 +27,11 @@ export type StatusParts = {
 export const statusOf = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
   const { config, env, warnings } = live.current()
+  // A folder of tokens that cannot be read is one more problem, and no reason to hide the others.
   const [tokens, providers, tokenProblems, missing] = await Promise.all([
-    oauth.tokens(),
-    oauth.providers(),
-    oauth.problems(),
+    oauth.tokens().catch(() => []),
+    oauth.providers().catch(() => []),
+    oauth.problems().catch(problemOfFolder),
     missingPrograms(config, env),
   ])
   const publicUrl = parts.publicUrl()
@@ -46,4 +48,9 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     events: events.list({ limit: 10, kind: 'webhook' }),
     problems: [...live.problems(), ...warnings, ...missing, ...tokenProblems],
   }
+}
+
+const problemOfFolder = (error: unknown): StatusProblem[] => {
+  const { code, message, hint } = knownError(error)
+  return [{ code, detail: message, hint: hint ?? 'doorward daemon logs' }]
 }

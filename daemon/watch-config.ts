@@ -8,23 +8,27 @@ export type ConfigWatch = { readonly close: () => Promise<void> }
 
 /** An editor writes a file in several steps, and a person saves several files at once. */
 const debounceMs = 100
+/** A folder that could not be watched is tried again after so long. */
+const againMs = 30_000
 /** A file that is written all the time is looked at all the same. */
 const longestWaitMs = 1000
 
 /**
  * Watches the configuration files and `.env` of a home, by their folders: editors and deployments put
  * new files and whole folders in the place of old ones. Calls `changed` a tenth of a second after
- * the last change, once at the beginning too, and `failed` with the system's code when it cannot watch.
+ * the last change, once at the beginning too; `failed` with the system's code when it cannot watch, and
+ * with undefined once it can again, which it tries from time to time.
  */
 export const watchConfig = (
   home: Home,
   changed: () => void,
-  failed: (code: string) => void,
+  failed: (code: string | undefined) => void,
 ): ConfigWatch => {
   let closed = false
   let watched: Promise<unknown> | undefined
   let watcher = open()
   let timer: NodeJS.Timeout | undefined
+  let again: NodeJS.Timeout | undefined
   let firstAt: number | undefined
 
   function open(): FSWatcher {
@@ -36,8 +40,14 @@ export const watchConfig = (
     opened.on('all', soon)
     // Of all that happens in the watched folders: one that was replaced makes no other event.
     opened.on('raw', soon)
-    opened.on('error', (error) => failed(systemCode(error) ?? 'unknown reason'))
+    let hasFailed = false
+    opened.on('error', (error) => {
+      hasFailed = true
+      failed(systemCode(error) ?? 'unknown reason')
+      if (!closed) again ??= setTimeout(() => void openAgain(), againMs).unref()
+    })
     opened.on('ready', () => {
+      if (!hasFailed) failed(undefined)
       watched = inodeOf(home.config)
       // What changed while it was not watched yet.
       soon()
@@ -55,6 +65,12 @@ export const watchConfig = (
       void followFolder()
     }, waitMs)
   }
+  const openAgain = async () => {
+    again = undefined
+    const old = watcher
+    watcher = open()
+    await old.close()
+  }
   /** The system watches a folder, not its name: the one that has that name now is another. */
   const followFolder = async () => {
     const inode = await inodeOf(home.config)
@@ -69,6 +85,7 @@ export const watchConfig = (
     close: async () => {
       closed = true
       clearTimeout(timer)
+      clearTimeout(again)
       await watcher.close()
     },
   }

@@ -124,7 +124,9 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
       })
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
-      hint: `chmod 600 ${quote(path)}`,
+      hint: isPassing(error)
+        ? 'it is tried again when it is needed; if this stays, look at the limits (ulimit -n) and the disk'
+        : `chmod 600 ${quote(path)}`,
     })
   }
   try {
@@ -152,6 +154,10 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
   }
 }
 
+/** True for a refusal of the system that says nothing of the file: it may be gone the next time. */
+export const isPassing = (error: unknown): boolean =>
+  ['EMFILE', 'ENFILE', 'ENOMEM', 'EIO', 'EAGAIN'].includes(systemCode(error) ?? '')
+
 /** Why the system refused, in words: for messages about files and folders. */
 export const systemReason = (error: unknown): string => {
   const code = systemCode(error)
@@ -161,6 +167,9 @@ export const systemReason = (error: unknown): string => {
     EROFS: 'the file system is read-only',
     ENOSPC: 'no space left on the disk',
     EDQUOT: 'no space left that this user may fill',
+    EMFILE: 'too many files are open',
+    ENFILE: 'too many files are open on this machine',
+    EIO: 'the disk has a fault',
     ENOTDIR: 'a part of the path is a file, not a folder',
     EEXIST: 'a file of that name is in the way',
     EISDIR: 'it is a folder',

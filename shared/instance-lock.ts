@@ -83,8 +83,9 @@ export const holdHome = async (
  */
 const acquire = async (path: string, mine: string): Promise<string | undefined> => {
   const unique = `${path}.${randomBytes(6).toString('hex')}`
-  await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
   try {
+    // A full disk takes the name and not the content.
+    await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
     if (await linked(unique, path)) return mine
     const holder = await contentOf(path)
     if (holder === undefined) return undefined
@@ -134,7 +135,8 @@ const contentOf = async (path: string): Promise<string | undefined> => {
   }
 }
 
-const isHeld = (holder: string): boolean => {
+/** True while the process that has written this into a lock lives. */
+export const isHeld = (holder: string): boolean => {
   const [pidText = '', start = '?'] = holder.split(' ')
   const pid = Number(pidText)
   if (!Number.isSafeInteger(pid) || pid <= 0 || !isAlive(pid)) return false

@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import { createByteCollector } from '../byte-collector.ts'
+import { withTimeLimit } from '../time-limit.ts'
 
 export type Posted = {
   readonly status: number
@@ -28,15 +29,17 @@ export const postToAgent = async (
   document: unknown,
   { headers, timeoutMs, limitBytes, signal }: PostOptions,
 ): Promise<Posted> => {
-  const timeout = AbortSignal.timeout(timeoutMs)
-  const both = AbortSignal.any([timeout, signal])
+  let limited: AbortSignal | undefined
   try {
-    const response = await send(url, JSON.stringify(document), headers, both)
-    return await readAnswer(response, limitBytes)
+    return await withTimeLimit(timeoutMs, signal, async (both) => {
+      limited = both
+      const response = await send(url, JSON.stringify(document), headers, both)
+      return await readAnswer(response, limitBytes)
+    })
   } catch (error) {
     if (signal.aborted)
       throw new DoorwardError('agent-stopped', `${url.host} was left because the daemon stops`)
-    if (timeout.aborted)
+    if (limited?.aborted)
       throw new DoorwardError(
         'agent-timeout',
         `${url.host} took longer than ${timeoutMs / 1000} s and was left`,

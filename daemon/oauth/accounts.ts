@@ -4,6 +4,7 @@ import { dialectOf } from './dialect/dialects.ts'
 import { findClient } from './provider/client-file.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './provider/providers.ts'
+import { storageProblems } from './token/storage-problems.ts'
 import { readToken, tokenProviders } from './token/token-file.ts'
 import { type TokenRecord, summaryOf } from './token/token-record.ts'
 
@@ -44,8 +45,13 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
   )
 }
 
-/** What stops single providers, each with the command that mends it: bad token files, ended logins. */
-export const listProblems = async (sources: Sources): Promise<StatusProblem[]> =>
+/** What stops providers, with what mends it: the folder of tokens, bad token files, ended logins. */
+export const listProblems = async (sources: Sources): Promise<StatusProblem[]> => [
+  ...(await storageProblems(sources.home)),
+  ...(await fileProblems(sources)),
+]
+
+const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
   [...(await readAll(sources))].flatMap(([name, result]) => {
     if (result instanceof DoorwardError)
       return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { watch } from 'node:fs'
+import { existsSync, watch } from 'node:fs'
 import { chmod, mkdir, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -238,6 +238,30 @@ describe('the only daemon of a home', () => {
       'daemon.lock',
     ])
     await startsAndStops(first.home)
+  })
+
+  it('clears away what one that was killed in the middle of its start left, and nothing of others', async () => {
+    const home = await temporaryHome()
+    const schema = join(home.config, 'schema')
+    for (const folder of [home.run, schema]) await mkdir(folder, { mode: 0o700 })
+    const left = [
+      join(home.root, '.env.0123456789ab.tmp'),
+      join(schema, 'gateway.json.0123456789ab.tmp'),
+      ...[
+        'daemon.json.0123456789ab.tmp',
+        'api.token.0123456789ab.tmp',
+        '.probe-999999999',
+        'daemon.lock.0123456789ab',
+        'daemon.lock.after-0123456789ab',
+        'tray.lock.0123456789ab',
+      ].map((name) => join(home.run, name)),
+    ]
+    for (const path of left) await writeFile(path, '999999999 1 stale')
+    const others = ['daemon.lock.cdef01234567', `.probe-${process.pid}`, 'notes.txt.tmp']
+    for (const name of others) await writeFile(join(home.run, name), `${process.pid} ? mine`)
+    assert.equal(await (await startDaemon({ home })).stop(), 0)
+    for (const path of left) assert.equal(existsSync(path), false, path)
+    assert.deepEqual((await readdir(home.run)).toSorted(), [...others, 'api.token'].toSorted())
   })
 
   it('is exactly one of twenty that start at once after a crash', async () => {

@@ -21,8 +21,12 @@ export type HomeFiles = {
 }
 
 /** A home with these files; without `agents` there is one, `echo`. Ports are free ones. */
-export const temporaryHome = async (files: HomeFiles = {}): Promise<Home> => {
-  const home = homeAt(await temporaryFolder())
+export const temporaryHome = async (files: HomeFiles = {}): Promise<Home> =>
+  homeIn(await temporaryFolder(), files)
+
+/** The same in a folder that is there. */
+export const homeIn = async (folder: string, files: HomeFiles = {}): Promise<Home> => {
+  const home = homeAt(folder)
   await mkdir(home.config, { recursive: true, mode: 0o700 })
   const write = (name: string, text: string) => writeFile(join(home.config, `${name}.yaml`), text)
   await write('webhooks', files.webhooks ?? 'webhooks: []\n')

@@ -5,7 +5,7 @@ import type { Dialect } from '../dialect/dialect.ts'
 import type { Grant } from '../token/grant.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 import { textOf } from '../provider/shown-text.ts'
-import { withTimeLimit } from '../time-limit.ts'
+import { withTimeLimit } from '../../time-limit.ts'
 
 /** For all that is asked: a name is not worth a longer wait of the person at the browser. */
 const timeoutMs = 20_000

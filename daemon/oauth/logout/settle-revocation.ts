@@ -1,5 +1,5 @@
 import type { OAuthDependencies } from '../dependencies.ts'
-import { withTimeLimit } from '../time-limit.ts'
+import { withTimeLimit } from '../../time-limit.ts'
 import type { TokenRecord } from '../token/token-record.ts'
 import { type PendingRevocation, afterFailure, giveUpAt } from './pending-revocation.ts'
 import type { PendingStore } from './pending-store.ts'

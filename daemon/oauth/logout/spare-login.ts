@@ -3,7 +3,7 @@ import type { Gateway } from '../../../shared/config.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { findProvider } from '../provider/providers.ts'
 import { requestOptions } from '../provider/request-provider.ts'
-import { withTimeLimit } from '../time-limit.ts'
+import { withTimeLimit } from '../../time-limit.ts'
 import type { TokenRecord } from '../token/token-record.ts'
 
 /*

@@ -1,7 +1,7 @@
 import type { AuthorizationServer } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { withTimeLimit } from '../time-limit.ts'
+import { withTimeLimit } from '../../time-limit.ts'
 import { type EndpointName, askIssuer } from './ask-issuer.ts'
 import type { Provider } from './providers.ts'
 import { createShared } from './shared-request.ts'

@@ -3,7 +3,7 @@ import { isLoopbackUrl } from '../../../shared/config.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { retryAfterIn } from '../../retry-after.ts'
 import { createByteCollector } from '../../byte-collector.ts'
-import { withTimeLimit } from '../time-limit.ts'
+import { withTimeLimit } from '../../time-limit.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024

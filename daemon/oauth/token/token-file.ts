@@ -1,7 +1,7 @@
 import { readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { type Home, isPassing, readSecretFile } from '../../../shared/home.ts'
 import { syncFolder, writeWhole } from '../../../shared/write-whole.ts'
 import { isProviderName } from '../provider/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
@@ -21,8 +21,9 @@ export const writeToken = async (home: Home, record: TokenRecord): Promise<void>
 
 /**
  * The token record of a provider, or undefined when there is none. Throws `token-file-insecure` when
- * others could read or plant the file, and `token-file-damaged` when it is no record: that file is
- * kept beside, and the provider answers so until the next login.
+ * others could read or plant the file, `home-unusable` when the system cannot open it just now, and
+ * `token-file-damaged` when it is no record: that file is kept beside, and the provider answers so until
+ * the next login.
  */
 export const readToken = async (home: Home, provider: string): Promise<TokenRecord | undefined> => {
   const path = tokenPath(home, provider)
@@ -87,6 +88,7 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
         hint: `remove it, then: doorward oauth login ${provider}`,
       })
     }
+    if (isPassing(error.cause)) throw error
     throw new DoorwardError('token-file-insecure', error.message, {
       cause: error,
       hint: error.hint,
@@ -116,7 +118,7 @@ const listFolder = async (home: Home): Promise<string[]> => {
     throw new DoorwardError(
       'home-unusable',
       `cannot read the folder ${home.tokens} (${systemCode(error)})`,
-      { cause: error },
+      { cause: error, hint: 'see that it is yours and that the disk and the limits allow it' },
     )
   }
 }

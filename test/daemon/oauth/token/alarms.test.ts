@@ -37,4 +37,23 @@ describe('alarms', () => {
     await once(rung, 'ring')
     assert.deepEqual(names, ['b'])
   })
+
+  it('ring when the clock was set back meanwhile, and not when it only goes a little wrong', async () => {
+    const names: string[] = []
+    let offsetMs = 0
+    alarms = createAlarms(
+      (name) => {
+        names.push(name)
+        rung.emit('ring')
+      },
+      () => Date.now() + offsetMs,
+    )
+    alarms.set('a', Date.now() + 20)
+    offsetMs = -24 * 3_600_000
+    await once(rung, 'ring')
+    alarms.set('b', Date.now() + offsetMs + 20)
+    offsetMs -= 50
+    await once(rung, 'ring')
+    assert.deepEqual(names, ['a', 'b'])
+  })
 })

@@ -1,7 +1,8 @@
 /**
  * Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one.
  * `AbortSignal.any` with an `AbortSignal.timeout` is none: nothing holds the latter, and once the garbage
- * collector has taken it the time never ends (seen with Node 20).
+ * collector has taken it the time never ends; and each leaves something at the given signal for as long as
+ * that lives (both seen with Node 20).
  */
 export const withTimeLimit = async <Result>(
   limitMs: number,

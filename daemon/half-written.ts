@@ -1,0 +1,34 @@
+import { readFile, readdir, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Home } from '../shared/home.ts'
+import { isHeld } from '../shared/instance-lock.ts'
+import { isAlive } from '../shared/process-state.ts'
+
+/**
+ * Removes what a daemon that was killed between two steps of its start left: what it wrote and had not
+ * put in its place, its part of a lock, its probe of the folder; a copy of `.env` may be among it. Throws
+ * nothing. Call it while holding the home's lock. The folders of tokens and clients are not looked at: of
+ * what lies there some is the only copy (see `oauth/token/leftovers.ts`).
+ */
+export const removeHalfWritten = async (home: Home): Promise<void> => {
+  for (const folder of [home.root, home.run, join(home.config, 'schema')])
+    for (const name of await readdir(folder).catch(() => [])) {
+      const path = join(folder, name)
+      if (await isLeftOver(path, name).catch(() => false)) await unlink(path).catch(() => undefined)
+    }
+}
+
+const isLeftOver = async (path: string, name: string): Promise<boolean> => {
+  // As `writeWhole` names them; of these files none but the holder of the lock writes one.
+  if (/^(\.env|(daemon|webhooks|agents|gateway)\.json|api\.token)\.[0-9a-f]{12}\.tmp$/.test(name))
+    return true
+  const [, pid] = /^\.probe-(\d+)$/.exec(name) ?? []
+  if (pid !== undefined) return !isAlive(Number(pid))
+  // Of others that try to get the lock just now; or tried, and have gone.
+  if (!/^(daemon|tray)\.lock\./.test(name)) return false
+  const holder = await readFile(path, 'utf8').catch(() => undefined)
+  if (holder !== '') return holder !== undefined && !isHeld(holder)
+  // Made and not written yet.
+  const { mtimeMs } = await stat(path)
+  return Math.abs(Date.now() - mtimeMs) > 60_000
+}

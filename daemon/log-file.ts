@@ -1,0 +1,63 @@
+import { type RotatingFileStream, createStream } from 'rotating-file-stream'
+import { type Home, systemReason } from '../shared/home.ts'
+
+/** The file of the log. Never throws: a disk that takes nothing must not end the daemon. */
+export type LogFile = {
+  readonly write: (lines: string) => void
+  /** Ends once everything is written. */
+  readonly close: () => Promise<void>
+}
+
+/** How long after a failure the file is tried again. */
+const againMs = 5000
+
+/**
+ * Opens `logs/daemon.log` (0600), rotated at 10 MB, four old files kept. What cannot be written is lost;
+ * `complain` is told when that begins. The stream of a failed write writes nothing more, so there is a new
+ * one later, and `resumed` gives a line that says what is missing.
+ */
+export const openLogFile = (
+  { logs }: Home,
+  complain: (reason: string) => void,
+  resumed: (failedAt: Date) => string,
+): LogFile => {
+  let stream: RotatingFileStream | undefined
+  let failed: { readonly at: Date; triedAt: number } | undefined
+
+  const open = (): RotatingFileStream => {
+    const opened = createStream(
+      (time, index = 1) => (time === null ? 'daemon.log' : `daemon.log.${index}`),
+      { path: logs, size: '10M', rotate: 4, mode: 0o600 },
+    )
+    opened.on('warning', (error: Error) => complain(systemReason(error)))
+    opened.on('error', (error: Error) => {
+      if (stream !== opened) return
+      stream = undefined
+      if (!failed) complain(systemReason(error))
+      failed = { at: failed?.at ?? new Date(), triedAt: performance.now() }
+    })
+    return opened
+  }
+  /** Begins a line of its own: of the one before only a part may be there. */
+  const openAgain = (failure: { readonly at: Date; triedAt: number }): void => {
+    if (performance.now() - failure.triedAt < againMs) return
+    const opened = open()
+    stream = opened
+    failure.triedAt = performance.now()
+    opened.write(`\n${resumed(failure.at)}`, (error) => {
+      if (!error) failed = undefined
+    })
+  }
+
+  stream = open()
+  return {
+    write: (lines) => {
+      if (!stream && failed) openAgain(failed)
+      stream?.write(lines)
+    },
+    close: async () => {
+      const last = stream
+      if (last) await new Promise<void>((resolve) => last.end(() => resolve()))
+    },
+  }
+}

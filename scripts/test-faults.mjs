@@ -1,0 +1,16 @@
+// The tests of what breaks around the daemon, alone; `npm test` runs them too. `--long` is the long form:
+// 500 kills, an hour's load. A seed from a title repeats the random moments: DOORWARD_FAULTS_SEED=123.
+const args = process.argv.slice(2)
+if (args.includes('--long')) process.env.DOORWARD_FAULTS = 'long'
+const named = args.filter((arg) => arg !== '--long')
+const files = [
+  'dist/test/faults/**/*.test.js',
+  'dist/test/flows/{killed*,webhook-queue,restart*}.test.js',
+]
+process.argv.splice(
+  2,
+  Infinity,
+  ...(named.some((arg) => arg.endsWith('.js')) ? [] : files),
+  ...named,
+)
+await import('./test.mjs')
