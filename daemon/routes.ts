@@ -1,6 +1,7 @@
 import { Router } from '@koa/router'
-import { type EventRecord, type Restarted, eventStates } from '../shared/api.ts'
+import type { EventRecord, Restarted } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { eventStates } from '../shared/event-states.ts'
 import { eventNotFound } from './webhook/retry-event.ts'
 import type { EventStream } from './event-stream.ts'
 import type { EventStore } from './events.ts'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { eventStates, stages } from './event-states.ts'
 
 /*
  * The documents of the daemon's HTTP API, as it sends and takes them: times ISO 8601 UTC, durations
@@ -22,30 +23,7 @@ export const healthSchema = z.strictObject({
   version: z.string(),
 })
 
-export const eventStates = [
-  'accepted',
-  'queued',
-  'running',
-  'delivering',
-  'done',
-  'filtered',
-  'duplicate',
-  'rejected',
-  'failed',
-  'dropped',
-] as const
 export type EventState = (typeof eventStates)[number]
-
-export const stages = [
-  'receive',
-  'verify',
-  'parse',
-  'filter',
-  'expand',
-  'queue',
-  'agent',
-  'deliver',
-] as const
 export type Stage = (typeof stages)[number]
 
 const targetResultSchema = z.strictObject({

@@ -1,146 +1,181 @@
-import { z } from 'zod'
-import {
-  type EventRecord,
-  type ProviderSummary,
-  type Status,
-  type TargetResult,
-  type TokenSummary,
-  type WebhookSummary,
-  eventStates,
-  stages,
+import type {
+  EventRecord,
+  ProviderSummary,
+  Status,
+  StatusProblem,
+  TargetResult,
+  TokenSummary,
+  WebhookSummary,
 } from '../shared/api.ts'
+import { eventStates, stages } from '../shared/event-states.ts'
+import {
+  count,
+  fieldsOf,
+  listOf,
+  name,
+  number,
+  oneOf,
+  said,
+  text,
+  time,
+  yes,
+} from './known-values.ts'
 
 /*
  * What a daemon says, read by a tray of another version: what is not known is passed over, and a value
  * that is new becomes the known one that claims least. What comes out can be shown as it is, whatever
- * went in: texts and lists are bounded, times are times.
+ * went in: texts and lists are bounded, times are times. By hand: zod would be a tenth of the memory
+ * that the tray may take.
  */
 
-const maxText = 4000
-const text = z.string().transform((value) => value.slice(0, maxText))
-const name = z.string().max(maxText)
-const count = z.int().nonnegative().catch(0)
+const targetOf = (value: unknown): TargetResult | undefined => {
+  const { target: read, state, attempts, code, detail } = fieldsOf(value)
+  const target = text(read)
+  if (target === undefined) return undefined
+  return said<TargetResult>({
+    target,
+    state: oneOf(['done', 'failed'], state) ?? 'waiting',
+    attempts: count(attempts),
+    code: text(code),
+    detail: text(detail),
+  })
+}
 
-/** A time that a clock can show. */
-const time = z.iso
-  .datetime({ offset: true })
-  .refine((value) => Math.abs(Date.parse(value)) < 8e15, 'not a time')
+const eventOf = (value: unknown): EventRecord | undefined => {
+  const fields = fieldsOf(value)
+  const id = name(fields['id'])
+  const receivedAt = time(fields['receivedAt'])
+  if (id === undefined || receivedAt === undefined) return undefined
+  const { queuedMs, agentMs, deliverMs } = fieldsOf(fields['durations'])
+  return said<EventRecord>({
+    id,
+    kind: oneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
+    webhook: text(fields['webhook']) ?? null,
+    receivedAt,
+    // Of a state that is new no more is known than that something came in.
+    state: oneOf(eventStates, fields['state']) ?? 'accepted',
+    stage: oneOf(stages, fields['stage']),
+    code: text(fields['code']),
+    detail: text(fields['detail']),
+    deliveryId: text(fields['deliveryId']),
+    size: number(fields['size']),
+    agent: text(fields['agent']) ?? null,
+    target: text(fields['target']),
+    attempts: count(fields['attempts']),
+    durations: said({
+      queuedMs: number(queuedMs),
+      agentMs: number(agentMs),
+      deliverMs: number(deliverMs),
+    }),
+    targets: listOf(fields['targets'], targetOf, 100),
+    resultPreview: text(fields['resultPreview']),
+  })
+}
 
-/** The readable items of a list; without a list, none. */
-const listOf = <Item>(item: z.ZodType<Item>, maxItems: number) =>
-  z
-    .array(z.unknown())
-    .catch([])
-    .transform((values) =>
-      values.slice(0, maxItems).flatMap((value) => {
-        const read = item.safeParse(value)
-        return read.success ? [read.data] : []
-      }),
-    )
+const accountOf = (value: unknown): ProviderSummary['account'] => {
+  const fields = fieldsOf(value)
+  const id = text(fields['id'])
+  const name = text(fields['name'])
+  return id === undefined || name === undefined ? null : { id, name }
+}
 
-const optional = <Value>(value: z.ZodType<Value>) => value.optional().catch(undefined)
-
-const targetSchema: z.ZodType<TargetResult> = z.object({
-  target: text,
-  state: z.enum(['waiting', 'done', 'failed']).catch('waiting'),
-  attempts: count,
-  code: optional(text),
-  detail: optional(text),
-})
-
-const eventSchema: z.ZodType<EventRecord> = z.object({
-  id: name,
-  kind: z.enum(['webhook', 'oauth', 'daemon']).catch('daemon'),
-  webhook: text.nullable().catch(null),
-  receivedAt: time,
-  // Of a state that is new no more is known than that something came in.
-  state: z.enum(eventStates).catch('accepted'),
-  stage: optional(z.enum(stages)),
-  code: optional(text),
-  detail: optional(text),
-  deliveryId: optional(text),
-  size: optional(z.int()),
-  agent: text.nullable().catch(null),
-  target: optional(text),
-  attempts: count,
-  durations: z
-    .object({
-      queuedMs: optional(z.number()),
-      agentMs: optional(z.number()),
-      deliverMs: optional(z.number()),
-    })
-    .catch({}),
-  targets: listOf(targetSchema, 100),
-  resultPreview: optional(text),
-})
-
-const account = z.object({ id: text, name: text }).nullable().catch(null)
-
-const providerStates = ['ok', 'expired', 'needs-login', 'not-logged-in'] as const
-const providerSchema: z.ZodType<ProviderSummary> = z
-  .object({ provider: name, clientKnown: z.boolean().catch(false), status: text, account })
-  .transform(({ status, ...rest }) => ({
-    ...rest,
+const providerOf = (value: unknown): ProviderSummary | undefined => {
+  const fields = fieldsOf(value)
+  const provider = name(fields['provider'])
+  if (provider === undefined) return undefined
+  const account = accountOf(fields['account'])
+  return {
+    provider,
+    clientKnown: yes(fields['clientKnown'], false),
     // Of one that is new no more is known than whether somebody is logged in.
     status:
-      providerStates.find((known) => known === status) ?? (rest.account ? 'ok' : 'not-logged-in'),
-  }))
+      oneOf(['ok', 'expired', 'needs-login', 'not-logged-in'], fields['status']) ??
+      (account ? 'ok' : 'not-logged-in'),
+    account,
+  }
+}
 
-const tokenSchema: z.ZodType<TokenSummary> = z.object({
-  provider: name,
-  status: z.enum(['ok', 'expired', 'needs-login']).catch('ok'),
-  account,
-  scopes: listOf(text, 1000),
-  missingScopes: optional(listOf(text, 1000)),
-  expiresAt: time.nullable().catch(null),
-  refreshable: z.boolean().catch(true),
-  obtainedAt: text.catch(''),
-})
+const tokenOf = (value: unknown): TokenSummary | undefined => {
+  const fields = fieldsOf(value)
+  const provider = name(fields['provider'])
+  if (provider === undefined) return undefined
+  const { missingScopes } = fields
+  return said<TokenSummary>({
+    provider,
+    status: oneOf(['expired', 'needs-login'], fields['status']) ?? 'ok',
+    account: accountOf(fields['account']),
+    scopes: listOf(fields['scopes'], text, 1000),
+    missingScopes: Array.isArray(missingScopes) ? listOf(missingScopes, text, 1000) : undefined,
+    expiresAt: time(fields['expiresAt']) ?? null,
+    refreshable: yes(fields['refreshable'], true),
+    obtainedAt: text(fields['obtainedAt']) ?? '',
+  })
+}
 
-const countsSchema = z.object({
-  accepted: count,
-  filtered: count,
-  duplicate: count,
-  rejected: count,
-  done: count,
-  failed: count,
-  dropped: count,
-})
+const webhookOf = (value: unknown): WebhookSummary | undefined => {
+  const fields = fieldsOf(value)
+  const path = text(fields['path'])
+  if (path === undefined) return undefined
+  const counts = fieldsOf(fields['counts'])
+  return {
+    path,
+    url: text(fields['url']) ?? '',
+    agent: text(fields['agent']) ?? '',
+    enabled: yes(fields['enabled'], true),
+    scheme: text(fields['scheme']) ?? '',
+    secret: oneOf(['unset', 'none'], fields['secret']) ?? 'set',
+    deliverTo: listOf(fields['deliverTo'], text, 100),
+    counts: {
+      accepted: count(counts['accepted']),
+      filtered: count(counts['filtered']),
+      duplicate: count(counts['duplicate']),
+      rejected: count(counts['rejected']),
+      done: count(counts['done']),
+      failed: count(counts['failed']),
+      dropped: count(counts['dropped']),
+    },
+    lastEventAt: time(fields['lastEventAt']) ?? null,
+  }
+}
 
-const webhookSchema: z.ZodType<WebhookSummary> = z.object({
-  path: text,
-  url: text.catch(''),
-  agent: text.catch(''),
-  enabled: z.boolean().catch(true),
-  scheme: text.catch(''),
-  secret: z.enum(['set', 'unset', 'none']).catch('set'),
-  deliverTo: listOf(text, 100),
-  counts: countsSchema.catch(() => countsSchema.parse({})),
-  lastEventAt: time.nullable().catch(null),
-})
-
-const problemSchema = z.object({ code: text, detail: text, hint: text.catch('') })
-
-const statusSchema: z.ZodType<Status> = z.object({
-  version: text,
-  startedAt: text.catch(''),
-  url: text.catch(''),
-  publicUrl: optional(text),
-  queue: z.object({ waiting: count, running: count, bytes: count }),
-  providers: listOf(providerSchema, 200),
-  tokens: listOf(tokenSchema, 200),
-  webhooks: listOf(webhookSchema, 2000),
-  events: listOf(eventSchema, 100),
-  problems: listOf(problemSchema, 200),
-})
+const problemOf = (value: unknown): StatusProblem | undefined => {
+  const fields = fieldsOf(value)
+  const code = text(fields['code'])
+  const detail = text(fields['detail'])
+  return code === undefined || detail === undefined
+    ? undefined
+    : { code, detail, hint: text(fields['hint']) ?? '' }
+}
 
 /** A status as far as it can be read; undefined when it is none. */
-export const readStatus = (value: unknown): Status | undefined => statusSchema.safeParse(value).data
+export const readStatus = (value: unknown): Status | undefined => {
+  const fields = fieldsOf(value)
+  const version = text(fields['version'])
+  const queue = fieldsOf(fields['queue'])
+  // What answers in its place may well be JSON with a version, too.
+  if (version === undefined || Object(fields['queue']) !== fields['queue']) return undefined
+  return said<Status>({
+    version,
+    startedAt: text(fields['startedAt']) ?? '',
+    url: text(fields['url']) ?? '',
+    publicUrl: text(fields['publicUrl']),
+    queue: {
+      waiting: count(queue['waiting']),
+      running: count(queue['running']),
+      bytes: count(queue['bytes']),
+    },
+    providers: listOf(fields['providers'], providerOf, 200),
+    tokens: listOf(fields['tokens'], tokenOf, 200),
+    webhooks: listOf(fields['webhooks'], webhookOf, 2000),
+    events: listOf(fields['events'], eventOf, 100),
+    problems: listOf(fields['problems'], problemOf, 200),
+  })
+}
 
 /** One message of the stream as far as it can be read; undefined when it is no event. */
 export const readEvent = (data: string): EventRecord | undefined => {
   try {
-    return eventSchema.safeParse(JSON.parse(data)).data
+    return eventOf(JSON.parse(data))
   } catch {
     return undefined
   }

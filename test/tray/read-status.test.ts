@@ -87,6 +87,7 @@ describe('reading what a daemon says', () => {
   it('takes a value that is new for the one that claims least', () => {
     const [event] = full.events
     const [target] = event?.targets ?? []
+    const { stage: _, ...unstaged } = event ?? eventWith()
     assert.deepEqual(
       readEvent(
         JSON.stringify({
@@ -98,10 +99,9 @@ describe('reading what a daemon says', () => {
         }),
       ),
       {
-        ...event,
+        ...unstaged,
         kind: 'daemon',
         state: 'accepted',
-        stage: undefined,
         targets: [{ ...target, state: 'waiting' }],
       },
     )
@@ -150,7 +150,17 @@ describe('reading what a daemon says', () => {
   })
 
   it('takes nothing else for a status or an event', () => {
-    for (const value of [undefined, null, 'x', 7, [], {}, { version: 3 }, { version: '1' }])
+    for (const value of [
+      undefined,
+      null,
+      'x',
+      7,
+      [],
+      {},
+      { version: 3 },
+      { version: '1' },
+      { version: '1', queue: 5 },
+    ])
       assert.equal(readStatus(value), undefined)
     for (const data of ['', 'x', 'null', '[]', '{}', '{"id":5}'])
       assert.equal(readEvent(data), undefined)
