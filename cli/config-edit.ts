@@ -1,49 +1,89 @@
-import { spawn } from 'node:child_process'
+import { chmod, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { createInterface } from 'node:readline/promises'
+import { DoorwardError } from '../shared/errors.ts'
 import { makeHome } from '../shared/first-home.ts'
+import { nearest } from '../shared/nearest.ts'
 import { isConfigurationGood } from './config-check.ts'
 import { configNameOf } from './config-name.ts'
 import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
-import { exitFailed } from './exit-code.ts'
+import { exitDone, exitFailed } from './exit-code.ts'
+import { findRunningDaemon } from './find-daemon.ts'
+import { runEditor } from './run-editor.ts'
 
 /**
- * Opens a configuration file in the editor of the environment, then checks the configuration; when it is
- * good, a daemon that runs takes it.
+ * Opens a configuration file, or `.env`, in the editor of the environment, and checks the configuration
+ * when it is closed; on a terminal a broken file can be opened again at once. When all is good a daemon
+ * that runs takes it; else that one goes on as configured before. Throws `usage`.
  */
 export const editConfiguration = async (
   context: Context,
   [given = 'webhooks']: (string | undefined)[],
 ): Promise<void> => {
-  const name = configNameOf(given)
-  await makeHome(context.home)
-  const ended = await runEditor(join(context.home.config, `${name}.yaml`))
-  if (ended === 0) {
-    if (await isConfigurationGood(context)) await reloadIfRunning(context)
-    return
+  const { home, terminal } = context
+  const isSecret = given === 'env' || given === '.env'
+  const path = isSecret ? home.env : join(home.config, `${nameOf(given)}.yaml`)
+  await makeHome(home)
+  let before = await readFile(path, 'utf8').catch(() => '')
+  for (;;) {
+    const ended = await runEditor(path)
+    if (isSecret) await closeToOthers(path, context)
+    if (ended !== 0) {
+      process.exitCode = exitFailed
+      terminal.warn(`the editor ended with ${ended}`)
+      return
+    }
+    const now = await readFile(path, 'utf8').catch(() => '')
+    if (now === before) terminal.say('nothing was changed')
+    before = now
+    process.exitCode = exitDone
+    if (await isConfigurationGood(context)) {
+      await reloadIfRunning(context)
+      return
+    }
+    if (!(await wantsToGoOn(context))) {
+      await sayWhatCounts(context)
+      return
+    }
   }
-  process.exitCode = exitFailed
-  context.terminal.warn(`the editor ended with ${ended}`)
 }
 
-/** The value is split at spaces, as git does not need a shell for `code --wait` either. */
-const runEditor = async (path: string): Promise<number | string> => {
-  const fallback = process.platform === 'win32' ? 'notepad' : 'vi'
-  const words = (process.env['VISUAL'] || process.env['EDITOR'] || fallback)
-    .split(' ')
-    .filter((word) => word !== '')
-  const [program = fallback, ...args] = words
-  return new Promise<number | string>((resolve, reject) => {
-    const child = spawn(program, [...args, path], { stdio: 'inherit' })
-    child.once('error', (error) =>
-      reject(
-        new DoorwardError('usage', `cannot run the editor ${program} (${systemCode(error)})`, {
-          cause: error,
-          hint: 'set VISUAL or EDITOR to a program that edits text',
-        }),
-      ),
-    )
-    child.once('exit', (exitCode, signal) => resolve(exitCode ?? signal ?? 'a signal'))
-  })
+const nameOf = (given: string): string => {
+  try {
+    return configNameOf(given)
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) throw error
+    const names = ['webhooks', 'agents', 'gateway', 'env']
+    throw new DoorwardError(error.code, error.message, {
+      hint: nearest(given, names) ?? `one of ${names.join(', ')}`,
+    })
+  }
+}
+
+/** An editor may have written a file of its own over it, with a mode of its own. */
+const closeToOthers = async (path: string, { terminal }: Context): Promise<void> => {
+  if (process.platform === 'win32') return
+  const { mode } = await stat(path).catch(() => ({ mode: 0 }))
+  if ((mode & 0o077) === 0) return
+  await chmod(path, 0o600)
+  terminal.warn(`${path} was open to other users after the edit; it is 0600 again`)
+}
+
+const wantsToGoOn = async ({ terminal }: Context): Promise<boolean> => {
+  if (!process.stdin.isTTY || !terminal.isInteractive) return false
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    const answer = new Promise<string>((resolve) => lines.once('close', () => resolve('n')))
+    const given = await Promise.race([lines.question('open it again? [Y/n] '), answer])
+    return !/^n/i.test(given.trim())
+  } finally {
+    lines.close()
+  }
+}
+
+const sayWhatCounts = async (context: Context): Promise<void> => {
+  const client = await findRunningDaemon(context).catch(() => undefined)
+  client?.close()
+  if (client) context.terminal.say('the daemon goes on as configured before')
 }

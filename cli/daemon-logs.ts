@@ -68,6 +68,8 @@ const followLog = async (
     const now = await stat(path).catch(() => undefined)
     const known = await file?.stat()
     if (!now || (known && now.ino === known.ino && now.size >= position)) return
+    // What came between the two looks; nothing more comes once another file has the name.
+    await readOn()
     await file?.close()
     file = await openLog(path)
     position = 0

@@ -24,15 +24,19 @@ export const reloadDaemon = async (context: Context): Promise<void> => {
   }
 }
 
-/** The same after an edit, if a daemon runs: says that it works with the new configuration. */
-export const reloadIfRunning = async (context: Context): Promise<void> => {
+/**
+ * The same after an edit, if a daemon runs: says that it works with the new configuration, and gives its
+ * address; undefined when none runs.
+ */
+export const reloadIfRunning = async (context: Context): Promise<string | undefined> => {
   const { terminal } = context
   const client = await findRunningDaemon(context)
-  if (!client) return
+  if (!client) return undefined
   try {
     const reloaded = await client.post<Reloaded>('/daemon/reload')
     terminal.say('the daemon has taken it')
     warnOf(reloaded, terminal)
+    return client.daemon.url
   } finally {
     client.close()
   }

@@ -20,6 +20,9 @@ const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
   dropped: ['✗', 'red'],
 }
 
+/** Every state that an event can be in. */
+export const eventStates = Object.keys(marks) as readonly EventState[]
+
 /** True once nothing more happens to an event in this state by itself. */
 export const isFinished = (state: EventState): boolean =>
   !['accepted', 'queued', 'running', 'delivering'].includes(state)
@@ -45,7 +48,7 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
 
 /**
  * Events as lines of a table. Where a terminal is too narrow to say what came of them, the duration and
- * then the agent are left out: `events show` has both.
+ * then the agent are left out; where that does not help, each event has lines of its own.
  */
 export const eventLines = (
   events: readonly EventRecord[],
@@ -57,7 +60,26 @@ export const eventLines = (
   if (header) all.unshift(eventHeader)
   const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('AGENT')]
   const shown = narrowed(all, columns, places, 30, atLeast)
+  if (columns !== undefined && shown.room < leastRoom)
+    return events.flatMap((event) => stackedLines(event, now, paint, columns))
   return tableLines(shown.rows, columns, shown.atLeast)
+}
+
+/** Below this, what came of an event is cut to nothing that says something. */
+const leastRoom = 14
+
+const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
+  const [id = '', time = '', state = '', webhook = '', agent = '', took = '', what = ''] = eventRow(
+    event,
+    now,
+    paint,
+  )
+  const more = [agent, took].filter((cell) => cell !== '-').join(' ')
+  return tableLines([[state, time, webhook]], columns).concat(
+    ...[[[id, more]], ...(what === '' ? [] : [[[what]]])].map((rows) =>
+      tableLines(rows, columns - 2).map((line) => `  ${line}`),
+    ),
+  )
 }
 
 type Shape = {

@@ -1,11 +1,8 @@
 import type { EventRecord } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import type { Context } from './context.ts'
-import { interruptSignal } from './interrupt.ts'
-import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
-import { sayTries } from './say-tries.ts'
-import { untilFinished } from './until-finished.ts'
+import { waitForEvent } from './wait-for-event.ts'
 
 export type RetryOptions = { readonly wait?: boolean }
 
@@ -23,13 +20,11 @@ export const retryEvent = async (
     client.post<EventRecord>(`/events/${encodeURIComponent(id)}/retry`)
   await withDaemon(context, async (client) => {
     if (wait) {
-      const send = async () => {
+      await waitForEvent(client, terminal, async () => {
         await retry(client)
         terminal.say(`${id} queued`)
         return id
-      }
-      const ended = await untilFinished(client, send, interruptSignal(), sayTries(terminal))
-      printFinished(ended, terminal)
+      })
       return
     }
     const record = await retry(client)

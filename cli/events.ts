@@ -1,13 +1,17 @@
 import type { EventRecord } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import type { Client } from '../shared/client.ts'
 import { nearest } from '../shared/nearest.ts'
 import type { Context } from './context.ts'
+import { type EventFilter, stateOf } from './event-filter.ts'
 import { eventLines } from './event-line.ts'
+import { knownWebhook } from './known-webhook.ts'
 import { withDaemon } from './reach-daemon.ts'
 
 export type EventsOptions = {
   readonly follow?: boolean
   readonly webhook?: string
+  readonly state?: string
   readonly limit: number
 }
 
@@ -21,22 +25,32 @@ export const listEvents = async (
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
       hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
     })
+  const { terminal } = context
+  const state = options.state === undefined ? undefined : stateOf(options.state)
+  const choose = async (client: Client): Promise<EventFilter> => ({
+    state,
+    webhook:
+      options.webhook === undefined
+        ? undefined
+        : await knownWebhook(client, options.webhook, terminal),
+  })
   if (options.follow) {
     const { followEvents } = await import('./events-follow.ts')
-    return followEvents(context, options.webhook)
+    return followEvents(context, choose)
   }
-  const { terminal } = context
-  const query = new URLSearchParams({ limit: String(options.limit) })
-  if (options.webhook !== undefined) query.set('webhook', options.webhook)
-  const answer = await withDaemon(context, (client) =>
-    client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`),
-  )
+  const answer = await withDaemon(context, async (client) => {
+    const { webhook } = await choose(client)
+    const query = new URLSearchParams({ limit: String(options.limit) })
+    if (webhook !== undefined) query.set('webhook', webhook)
+    if (state !== undefined) query.set('state', state)
+    return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
+  })
   if (terminal.json) {
     terminal.printJson(answer)
     return
   }
   if (answer.events.length === 0) {
-    terminal.say('nothing has come in yet')
+    terminal.say((options.webhook ?? state) ? 'there is no such event' : 'nothing has come in yet')
     return
   }
   const shape = { columns: terminal.columns, header: true }

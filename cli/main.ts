@@ -1,10 +1,18 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError, Option, type OptionValues } from 'commander'
+import { writeSync } from 'node:fs'
+import {
+  Argument,
+  Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from 'commander'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { millisecondsOf } from '../shared/units.ts'
 import { version } from '../shared/version.ts'
 import type { Context, GlobalOptions } from './context.ts'
-import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
+import { exitCodeOf, exitFailed, exitInterrupted, exitUsage } from './exit-code.ts'
 import type { TokenOptions } from './oauth-token.ts'
 import { reportError } from './report-error.ts'
 import { splitAtDashes } from './split-at-dashes.ts'
@@ -20,6 +28,7 @@ const run =
     load: () => Promise<(context: Context, args: string[], options: Options) => unknown>,
   ) =>
   async (...all: unknown[]): Promise<void> => {
+    endQuietlyWhenClosed()
     const command = all.at(-1) as Command
     const [{ createContext }, action] = await Promise.all([import('./context.ts'), load()])
     const context = createContext(command.optsWithGlobals<GlobalOptions>(), wordsOf(command))
@@ -49,8 +58,16 @@ const minValidity = () =>
 
 const listed = (text: string, before: string[] = []): string[] => [...before, text]
 
-/** `afterDashes` are the arguments after `--`, which may be those of another program. */
-const createProgram = (json: boolean, afterDashes: readonly string[] | undefined): Command => {
+/**
+ * `words` are the arguments before `--`, `afterDashes` those behind it, which may be those of another
+ * program. The commands of a group are added when the group is named: to make all of them takes longer
+ * than to run most of them.
+ */
+const createProgram = (
+  words: readonly string[],
+  afterDashes: readonly string[] | undefined,
+): Command => {
+  const json = words.includes('--json')
   const program: Command = new Command('doorward')
     .description(
       'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
@@ -60,9 +77,14 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .option('-q, --quiet', 'no progress and no hints on standard error')
     .option('--no-color', 'no colour (also: NO_COLOR=1)')
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
-    .version(version, '--version', 'print the version')
+    .option('--version', 'print the version')
+    .on('option:version', () => {
+      printAtOnce(`${version}\n`)
+      throw new CommanderError(0, 'commander.version', version)
+    })
     .helpOption('-h, --help', 'show help')
-    .helpCommand('help [command]', 'show help for a command')
+    // Ours, below, shows pages of the documents too.
+    .helpCommand(false)
     .configureHelp({
       showGlobalOptions: true,
       // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
@@ -71,11 +93,15 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .exitOverride()
     .configureOutput({
       outputError: () => undefined,
+      writeOut: (text) => {
+        endQuietlyWhenClosed()
+        process.stdout.write(text)
+      },
       writeErr: (text) => void (json || process.stderr.write(text)),
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
+      '\nMore: doorward help <topic>, for example getting-started or webhooks\n\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
   program
@@ -84,6 +110,79 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .action(run(async () => (await import('./init.ts')).init))
 
   const daemon = program.command('daemon').description('start, stop and watch the daemon')
+  const oauth = program
+    .command('oauth')
+    .description('log in to providers and out again, and give tokens to programs')
+  const webhook = program.command('webhook').description('look at webhooks and try them')
+  const agent = program.command('agent').description('add agents')
+  const events = program
+    .command('events')
+    .description('what came in and what became of it, newest first')
+    .argument('[command...]')
+    .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
+    .option('--webhook <path>', 'only those of this webhook')
+    .option('--state <state>', 'only those in this state: running, done, failed, …')
+    .option('--limit <n>', 'how many, at most', wholeNumber, 20)
+    .usage('[options] | show <id> | open <id> | retry <id>')
+    .action(run(async () => (await import('./events.ts')).listEvents))
+  const config = program.command('config').description('check and edit the configuration')
+  program
+    .command('tray')
+    .description('start the tray: icon, menu and desktop notifications')
+    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
+    .action(run(async () => (await import('./tray.ts')).startTray))
+  program
+    .command('status')
+    .description('everything on one screen; ends with 3 when the daemon does not run')
+    .action(run(async () => (await import('./status.ts')).showStatus))
+  program
+    .command('doctor')
+    .description(
+      'check what can be wrong, and name what mends it; ends with 1 when something is red',
+    )
+    .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
+    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
+    .addOption(
+      new Option(
+        '--privacy',
+        'only this: send a canary through webhook, agent and target, and search files for it',
+      ).conflicts('online'),
+    )
+    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
+    .addHelpText('after', doctorHelp)
+    .action(run(async () => (await import('./doctor.ts')).doctor))
+  program
+    .command('help')
+    .description('show help for a command, a topic or an error code')
+    .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
+    .action(
+      run(async () => {
+        const { showHelp } = await import('./help.ts')
+        return async (context, words) => showHelp(context, words, program)
+      }),
+    )
+  program
+    .command('completion')
+    .description('print the completion of a shell: commands, options, and what there is now')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .addHelpText('after', completionHelp)
+    .action(run(async () => (await import('./completion.ts')).printCompletion))
+  program
+    .command('__complete [words...]', { hidden: true })
+    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
+
+  // What a shell asks about stands behind its `--`.
+  const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
+  if (all.includes('daemon')) addDaemonCommands(daemon)
+  if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
+  if (all.includes('webhook')) addWebhookCommands(webhook)
+  if (all.includes('agent')) addAgentCommands(agent, afterDashes)
+  if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('config')) addConfigCommands(config)
+  return program
+}
+
+const addDaemonCommands = (daemon: Command): void => {
   daemon
     .command('start')
     .description('start the daemon; returns when it answers')
@@ -121,10 +220,9 @@ const createProgram = (json: boolean, afterDashes: readonly string[] | undefined
     .description('no more at login; a daemon that systemd or launchd runs is stopped')
     .option('--tray', 'the tray as well')
     .action(run(async () => (await import('./daemon-uninstall.ts')).uninstallDaemon))
+}
 
-  const oauth = program
-    .command('oauth')
-    .description('log in to providers and out again, and give tokens to programs')
+const addOauthCommands = (oauth: Command, afterDashes: readonly string[] | undefined): void => {
   oauth
     .command('login')
     .description('log in to a provider in the browser')
@@ -203,12 +301,27 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<operation>', 'get, store or erase: git adds it')
     .addHelpText('after', gitCredentialHelp)
     .action(run(async () => (await import('./oauth-git-credential.ts')).gitCredential))
+}
 
-  const webhook = program.command('webhook').description('look at webhooks and try them')
+const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('list')
     .description('definitions, URLs, secrets set or not, last event')
     .action(run(async () => (await import('./webhook-list.ts')).listWebhooks))
+  webhook
+    .command('add')
+    .description('add a webhook to webhooks.yaml, with a secret in .env')
+    .argument('<preset>', 'who sends: github, gitlab, stripe, slack, shopify, linear, …')
+    .option('--path <path>', 'URL path (default: /webhook/<preset>)')
+    .option('--agent <agent>', 'who answers (default: the only one there is)')
+    .option('--filter <path=value>', 'condition on the payload; can be repeated', listed)
+    .option('--deliver-to <target>', 'where the answer goes; can be repeated', listed)
+    .option('--prompt <text>', "the prompt (default: the preset's)")
+    .option('--secret-env <name>', 'variable of the secret (default: made of the path)')
+    .option('--secret-stdin', "read the sender's secret; a terminal is asked for it")
+    .option('--show-secret', 'print the secret, to paste it at the sender')
+    .option('--print', 'print the entry, write nothing')
+    .action(run(async () => (await import('./webhook-add.ts')).addWebhook))
   webhook
     .command('send')
     .description('sign a payload as the sender would, and send it to the running daemon')
@@ -239,16 +352,38 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<path>', 'path of the webhook')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./webhook-learn.ts')).learnWebhook))
+}
 
-  const events = program
-    .command('events')
-    .description('what came in and what became of it, newest first')
-    .argument('[command]')
-    .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
-    .option('--webhook <path>', 'only those of this webhook')
-    .option('--limit <n>', 'how many, at most', wholeNumber, 20)
-    .usage('[options] | show <id> | open <id> | retry <id>')
-    .action(run(async () => (await import('./events.ts')).listEvents))
+const addAgentCommands = (agent: Command, afterDashes: readonly string[] | undefined): void => {
+  agent
+    .command('add')
+    .description('add an agent to agents.yaml')
+    .argument('<kind>', 'claude, codex, gemini, opencode, llm, openai, http, command or echo')
+    .argument('[name...]', 'its name (default: the kind); after --: its flags, or its command')
+    .option('--model <name>', 'the model it uses')
+    .option('--base-url <url>', 'openai: what stands before /chat/completions')
+    .option('--api-key-env <name>', 'openai: variable of the API key')
+    .option('--url <url>', 'http: where the prompt is posted to')
+    .option('--answer-path <path>', 'http: where in the JSON the answer is')
+    .option('--cwd <dir>', 'working folder (default: an empty one)')
+    .option('--env <NAME=value>', 'added variable; can be repeated', listed)
+    .option('--timeout <duration>', 'default: 10m')
+    .option('--print', 'print the entry, write nothing')
+    .usage('[options] <kind> [name] [-- args...]')
+    .addHelpText('after', agentHelp)
+    .action(
+      run(async () => {
+        const { addAgent } = await import('./agent-add.ts')
+        return async (context, words, options) =>
+          addAgent(context, words.slice(0, words.length - (afterDashes?.length ?? 0)), {
+            ...options,
+            afterDashes,
+          })
+      }),
+    )
+}
+
+const addEventsCommands = (events: Command): void => {
   events
     .command('show')
     .description('one event with its prompt and answer')
@@ -269,8 +404,9 @@ It ends as the command ends; with 127 when there is no such command, and with
     .argument('<id>')
     .option('--wait', "wait until it is finished and print the agent's answer")
     .action(run(async () => (await import('./events-retry.ts')).retryEvent))
+}
 
-  const config = program.command('config').description('check and edit the configuration')
+const addConfigCommands = (config: Command): void => {
   config
     .command('check')
     .description('every problem at once as file:line:column; ends with 1 when there is one')
@@ -282,32 +418,30 @@ It ends as the command ends; with 127 when there is no such command, and with
   config
     .command('edit')
     .description('open a file in $VISUAL or $EDITOR, and check it afterwards')
-    .argument('[name]', 'webhooks, agents or gateway (default: webhooks)')
+    .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
     .action(run(async () => (await import('./config-edit.ts')).editConfiguration))
   config
     .command('schema')
     .description('print the JSON Schema of a configuration file')
     .argument('<name>', 'webhooks, agents or gateway')
     .action(run(async () => (await import('./config-schema.ts')).printSchema))
-
-  program
-    .command('tray')
-    .description('start the tray: icon, menu and desktop notifications')
-    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
-    .action(run(async () => (await import('./tray.ts')).startTray))
-  program
-    .command('status')
-    .description('everything on one screen; ends with 3 when the daemon does not run')
-    .action(run(async () => (await import('./status.ts')).showStatus))
-  program
-    .command('doctor')
-    .description('check what can be wrong; so far what an event leaves on disk (--privacy)')
-    .argument('[webhook...]', 'paths of webhooks (default: each enabled one)')
-    .option('--privacy', 'send a canary through webhook, agent and target, and search files for it')
-    .option('-y, --yes', 'do not ask before agents are run and answers are sent')
-    .action(run(async () => (await import('./doctor.ts')).doctor))
-  return program
 }
+
+const doctorHelp = `
+It looks and changes nothing, with or without a daemon; what was not checked
+says why. Programs of agents are asked for their version.
+--json holds no secret, token, account or address of yours: it can be shown.`
+
+const completionHelp = `
+To have it in every shell:
+
+  doorward completion bash > ~/.local/share/bash-completion/completions/doorward
+  doorward completion zsh > "\${fpath[1]}/_doorward"
+  doorward completion fish > ~/.config/fish/completions/doorward.fish
+
+Without the package bash-completion, in ~/.bashrc:
+
+  eval "$(doorward completion bash)"`
 
 const installHelp = `
 Linux: a systemd user unit, or without systemd an entry of the desktop;
@@ -316,6 +450,13 @@ launchd start it again when it fails; when that is of no use, they tell you.
 
 The agents get the PATH of the shell that you run this in. Secrets come from
 .env of the home folder. Run it again after an upgrade of Node or doorward.`
+
+const agentHelp = `
+Examples:
+  doorward agent add claude reviewer --model sonnet -- --tools Read,Grep
+  doorward agent add openai local --base-url http://127.0.0.1:11434/v1 \\
+    --model llama3.2
+  doorward agent add command words -- wc -w`
 
 const loginHelp = `
 The first login needs an OAuth client of your own; without one, the command says
@@ -398,27 +539,49 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 
 /** A reader that has seen enough (`| head -1`) is no failure. */
 const endQuietlyWhenClosed = (): void => {
+  if (process.stdout.listenerCount('error') > 0) return
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()
-    throw error
+    // As on a full disk: what was printed is not whole, and nothing more can be.
+    process.stderr.write(`doorward: cannot write to standard output (${systemCode(error)})\n`)
+    process.exit(exitFailed)
   })
   process.stderr.on('error', () => undefined)
 }
 
 /** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>
-  / oauth exec /.test(` ${args.join(' ')} `) && !args.some((word) => /^(-h|--help)$/.test(word))
+  / oauth exec /.test(` ${args.join(' ')} `) &&
+  !args.some((word) => /^(-h|--help)$/.test(word)) &&
+  args.find((word) => !word.startsWith('-')) !== 'help'
+
+/** `doorward` with no command, and with options at most that every command takes. */
+const isAlone = (program: Command, args: readonly string[]): boolean => {
+  const names = new Set(program.commands.map((command) => command.name()))
+  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
+  const { operands, unknown } = program.parseOptions([...args])
+  return operands.length === 0 && unknown.length === 0
+}
+
+/** Without `process.stdout`, which takes a tenth of the time of so short a command. */
+const printAtOnce = (text: string): void => {
+  try {
+    writeSync(1, text)
+  } catch (error) {
+    // A pipe that is full for now.
+    if (systemCode(error) !== 'EPIPE') process.stdout.write(text)
+  }
+}
 
 const main = async (args: readonly string[]): Promise<void> => {
-  endQuietlyWhenClosed()
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
-  const program = createProgram(json, rest)
-  if (args.length === 0) {
-    program.outputHelp()
-    return
-  }
+  const program = createProgram(own, rest)
   try {
+    if (rest === undefined && isAlone(program, own)) {
+      await run(async () => (await import('./welcome.ts')).welcome)(program)
+      return
+    }
     if (rest === undefined && isExec(own)) {
       const { missingDashes } = await import('./oauth-exec.ts')
       throw missingDashes()
@@ -427,9 +590,10 @@ const main = async (args: readonly string[]): Promise<void> => {
   } catch (thrown) {
     const error = thrown instanceof CommanderError ? usageError(thrown, program, own) : thrown
     if (error === undefined) return
+    endQuietlyWhenClosed()
     process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
     if (process.exitCode !== exitInterrupted) reportError(error, json)
   }
 }
 
-await main(process.argv.slice(2))
+void main(process.argv.slice(2))

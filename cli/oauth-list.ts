@@ -4,7 +4,7 @@ import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { loginCommand, shortScopes } from './show-scopes.ts'
 import { fromNow } from './show-time.ts'
-import { type Cell, cut, tableLines } from './table.ts'
+import { type Cell, cut, narrowed, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** On a terminal; a longer name would leave no room for the rest. */
@@ -34,7 +34,9 @@ export const listTokens = async (context: Context): Promise<void> => {
   const now = new Date()
   const header = ['PROVIDER', 'ACCOUNT', 'STATUS', 'EXPIRES', 'SCOPES']
   const rows = tokens.map((token) => rowOf(token, now, terminal))
-  for (const line of tableLines([header, ...rows], terminal.columns)) terminal.print(line)
+  // The account makes room for the scopes, and then the time.
+  const shown = narrowed([header, ...rows], terminal.columns, [1, 3], 8)
+  for (const line of tableLines(shown.rows, terminal.columns)) terminal.print(line)
   for (const token of tokens) {
     for (const line of whatIsWrong(token, problems)) terminal.say(line)
   }

@@ -3,12 +3,12 @@ import { plainLine } from '../shared/plain-text.ts'
 import { isSafeToOpen } from '../shared/safe-to-open.ts'
 import { hasBrowser, openBrowser } from './open-browser.ts'
 import { isRemoteShell } from './remote-shell.ts'
-import { showWaiting } from './show-waiting.ts'
+import { type Waiting, showWaiting } from './show-waiting.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
  * Tells the person which page to open and which code to enter there, opens the page where there is a
- * browser, unless not wanted, and shows that it waits until what it returns is called. The code goes to
+ * browser, unless not wanted, and shows that it waits until that is stopped. The code goes to
  * the terminal only: what a browser is started with can be read by other users of this machine, and so
  * the page that has the code in it is never opened.
  */
@@ -16,7 +16,8 @@ export const helpToEnterCode = async (
   started: StartedDeviceLogin,
   { browser }: { readonly browser: boolean },
   terminal: Terminal,
-): Promise<() => void> => {
+  signal: AbortSignal,
+): Promise<Waiting> => {
   const { provider, verificationUrl, verificationUrlComplete, userCode } = started
   if (terminal.json) terminal.printJsonLine(started)
   else {
@@ -31,5 +32,8 @@ export const helpToEnterCode = async (
   // Another browser does as well, so that nothing is said when none opens.
   if (browser && isHere && isSafeToOpen(verificationUrl))
     await openBrowser(verificationUrl, () => undefined)
-  return showWaiting(`waiting for you at ${plainLine(provider)}`, terminal)
+  return showWaiting(`waiting for you at ${plainLine(provider)}`, terminal, {
+    signal,
+    interrupt: 'cancels',
+  })
 }

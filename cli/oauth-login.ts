@@ -16,6 +16,7 @@ import { helpToEnterCode } from './oauth-login-device.ts'
 import { hasBrowser, openBrowser } from './open-browser.ts'
 import { canAsk, takePastedUrls } from './paste-redirect.ts'
 import { providerNameOf } from './provider-name.ts'
+import { startLogin, untilSettled } from './oauth-login-wait.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
 import { isRemoteShell, tunnelCommand } from './remote-shell.ts'
@@ -53,13 +54,10 @@ export const login = async (
   const request = await requestOf(provider, options, terminal)
   await withDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
-    const started = await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
     const signal = interruptSignal()
-    if (before) terminal.say(before)
-    const stopHelping =
-      'userCode' in started
-        ? await helpToEnterCode(started, options, terminal)
-        : await helpToBrowser(client, started, options, terminal)
+    const started = await startLogin(client, request, signal, terminal)
+    if (before && !signal.aborted) terminal.say(before)
+    const stopHelping = await helpOn(client, started, options, terminal, signal)
     const outcome = await untilSettled(client, started, signal).finally(stopHelping)
     if (outcome === 'cancelled') {
       terminal.say(`the login to ${provider} is cancelled`)
@@ -69,6 +67,18 @@ export const login = async (
     if (outcome.status !== 'authorized') throw failureOf(outcome)
     if (!terminal.json) showSuccess(outcome, started.scopes, terminal)
   })
+}
+
+const helpOn = async (
+  client: Client,
+  started: StartedLogin | StartedDeviceLogin,
+  options: LoginOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<() => void> => {
+  if (signal.aborted) return () => undefined
+  if (!('userCode' in started)) return helpToBrowser(client, started, options, terminal, signal)
+  return (await helpToEnterCode(started, options, terminal, signal)).stop
 }
 
 const requestOf = async (
@@ -111,6 +121,7 @@ const helpToBrowser = async (
   started: StartedLogin,
   options: LoginOptions,
   terminal: Terminal,
+  signal: AbortSignal,
 ): Promise<() => void> => {
   const isRemote = isRemoteShell(process.env)
   const pastes = options.paste || (isRemote && canAsk(terminal))
@@ -133,10 +144,12 @@ const helpToBrowser = async (
   // A prompt shows by itself how long it has waited.
   const asks = pastes && canAsk(terminal)
   const label = `waiting for you at ${plainLine(started.provider)}`
-  const stopShowing = asks ? undefined : await showWaiting(label, terminal)
+  const waiting = asks
+    ? undefined
+    : await showWaiting(label, terminal, { signal, interrupt: 'cancels' })
   return () => {
     stopPasting?.()
-    stopShowing?.()
+    waiting?.stop()
   }
 }
 
@@ -163,47 +176,6 @@ const wayBack = (redirectUri: string): string => {
   const { port } = new URL(redirectUri)
   const place = { user: userInfo().username, hostname: hostname() }
   return `your browser is on another machine; run this there first, for its way back:\n\n  ${tunnelCommand(port, process.env, place)}\n`
-}
-
-/** Holds a request open until the login has an outcome; nothing is polled. */
-const untilSettled = async (
-  client: Client,
-  { loginId, provider }: Pick<StartedLogin, 'loginId' | 'provider'>,
-  signal: AbortSignal,
-): Promise<Login | 'cancelled'> => {
-  const path = `/oauth/logins/${encodeURIComponent(loginId)}`
-  try {
-    for (;;) {
-      const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
-      if (now.status !== 'pending') return now
-    }
-  } catch (error) {
-    if (!signal.aborted) throw lostLogin(error, provider)
-    return await cancel(client, path)
-  }
-}
-
-/** A daemon that was killed, or another that came after it, knows nothing of this login. */
-const lostLogin = (error: unknown, provider: string): unknown =>
-  error instanceof DoorwardError &&
-  (error.code === 'daemon-unreachable' || error.code === 'login-not-found')
-    ? new DoorwardError(error.code, `the daemon ended while the login to ${provider} waited`, {
-        cause: error,
-        hint: `doorward oauth login ${provider}`,
-      })
-    : error
-
-/** Too late is too late: a login whose tokens are being written is done, and said to be. */
-const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {
-  try {
-    await client.delete(path, { timeoutMs: 3000 })
-  } catch (error) {
-    if (error instanceof DoorwardError && error.code === 'login-not-pending') {
-      const now = await client.get<Login>(`${path}?wait=5`).catch(() => undefined)
-      if (now?.status === 'authorized') return now
-    }
-  }
-  return 'cancelled'
 }
 
 const failureOf = ({ provider, status, error }: Login): DoorwardError => {

@@ -3,17 +3,32 @@ import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { DoorwardError } from '../shared/errors.ts'
 
+export type WantedSecret = {
+  /** `client secret`: what it is called in the question and in errors. */
+  readonly name: string
+  /** A command that gives it. */
+  readonly example: string
+}
+
+const clientSecret: WantedSecret = {
+  name: 'client secret',
+  example: 'doorward oauth login github --client-secret-stdin < secret.txt',
+}
+
 /**
- * The client secret from standard input: all that a pipe or file gives; on a terminal one line, asked
+ * A secret, by default that of an OAuth client, from standard input: all that a pipe or file gives; on a terminal one line, asked
  * for and not shown. Throws `usage` when there is none, `interrupted` at Ctrl-C.
  */
-export const readSecret = async (): Promise<string> => {
+export const readSecret = async ({
+  name,
+  example,
+}: WantedSecret = clientSecret): Promise<string> => {
   const secret = process.stdin.isTTY
-    ? await askHidden('client secret (not shown): ')
+    ? await askHidden(`${name} (not shown): `)
     : (await text(process.stdin)).replace(/\r?\n$/, '')
   if (secret.trim() !== '') return secret
-  throw new DoorwardError('usage', 'standard input has no client secret', {
-    hint: 'for example: doorward oauth login github --client-secret-stdin < secret.txt',
+  throw new DoorwardError('usage', `standard input has no ${name}`, {
+    hint: `for example: ${example}`,
   })
 }
 

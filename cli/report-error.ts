@@ -1,6 +1,7 @@
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import { plainJson, plainLines } from '../shared/plain-text.ts'
 import { asTyped } from './as-typed.ts'
+import { writeError } from './terminal.ts'
 
 /** The document that `--json` prints on standard error, with the field names of the API. */
 export type ErrorDocument = {
@@ -33,8 +34,8 @@ export const reportError = (error: unknown, json: boolean): void => {
     process.stderr.write(`${plainJson(JSON.stringify(document, null, 2))}\n`)
     return
   }
-  process.stderr.write(`doorward: ${plainLines(document.detail)}\n`)
-  if (document.hint) process.stderr.write(`hint: ${plainLines(asTyped(document.hint))}\n`)
+  writeError(`doorward: ${plainLines(document.detail)}`)
+  if (document.hint) writeError(`hint: ${plainLines(asTyped(document.hint))}`)
   if (process.env['DOORWARD_DEBUG'] && error instanceof Error && error.stack)
-    process.stderr.write(`${plainLines(error.stack)}\n`)
+    writeError(plainLines(error.stack))
 }

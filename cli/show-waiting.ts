@@ -1,30 +1,69 @@
 import { clock } from './clock.ts'
+import { asciiText } from './ascii.ts'
 import { cut } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
+/** What a command waits for, as it is shown. */
+export type Waiting = {
+  /** Something else is waited for from now on; the time begins anew. */
+  readonly now: (label: string) => void
+  readonly stop: () => void
+}
+
+export type WaitingOptions = {
+  /** Takes the spinner away at once, whatever is still to be done. */
+  readonly signal: AbortSignal
+  /** What Ctrl-C does. */
+  readonly interrupt: string
+}
+
 /**
- * Shows that a command waits, and since when: a spinner on a terminal, else one line. What it returns
- * takes the spinner away.
+ * Shows that a command waits, and since when: a spinner on a terminal, else one line (and none for what
+ * is waited for afterwards).
  */
-export const showWaiting = async (label: string, terminal: Terminal): Promise<() => void> => {
+export const showWaiting = async (
+  label: string,
+  terminal: Terminal,
+  { signal, interrupt }: WaitingOptions,
+): Promise<Waiting> => {
   if (!terminal.isInteractive) {
     terminal.say(`${label} ...`)
-    return () => undefined
+    return { now: () => undefined, stop: () => undefined }
   }
+  // The spinner looks for colour by itself, and knows nothing of --no-color.
+  if (terminal.paintError('cyan', 'x') === 'x') process.env['NO_COLOR'] = '1'
   const { default: yoctoSpinner } = await import('yocto-spinner')
-  const startedAt = Date.now()
-  const text = (): string =>
-    // The spinner itself takes two columns.
-    cut(
-      `${label} (${clock(Date.now() - startedAt)}), Ctrl-C cancels`,
-      (process.stderr.columns || 80) - 2,
-    )
-  // Signals are ours: the spinner would end the process before the login is cancelled.
-  const spinner = yoctoSpinner({ text: text(), handleSignals: false })
-  spinner.start()
+  let shown = label
+  let startedAt = Date.now()
+  const text = (): string => {
+    const line = `${shown} (${clock(Date.now() - startedAt)}), Ctrl-C ${interrupt}`
+    // The spinner itself takes two columns, and the ^C that the terminal shows two more.
+    const columns = (process.stderr.columns || 80) - 5
+    return terminal.isAscii ? asciiText(cut(line, columns - 2)) : cut(line, columns)
+  }
+  const spinner = yoctoSpinner({
+    text: text(),
+    // Signals are ours: the spinner would end the process before a login is cancelled.
+    handleSignals: false,
+    ...(terminal.isAscii && { spinner: { frames: ['-', '\\', '|', '/'], interval: 130 } }),
+  })
   const timer = setInterval(() => (spinner.text = text()), 1000)
-  return () => {
+  const stop = () => {
     clearInterval(timer)
     spinner.stop()
+  }
+  if (!signal.aborted) spinner.start()
+  signal.addEventListener('abort', stop, { once: true })
+  return {
+    now: (next) => {
+      if (next === shown) return
+      shown = next
+      startedAt = Date.now()
+      if (!signal.aborted) spinner.text = text()
+    },
+    stop: () => {
+      signal.removeEventListener('abort', stop)
+      stop()
+    },
   }
 }

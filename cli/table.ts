@@ -36,7 +36,7 @@ export const tableLines = (
 /**
  * The rows without the columns of these places, dropped in this order until the last column has room for
  * `lastAtLeast` columns of the terminal; `atLeast` are widths as `tableLines` takes them, and come back
- * without those of the dropped. Without `columns` all of them stay.
+ * without those of the dropped. `room` is what the last column has. Without `columns` all of them stay.
  */
 export const narrowed = (
   rows: readonly (readonly Cell[])[],
@@ -44,7 +44,11 @@ export const narrowed = (
   places: readonly number[],
   lastAtLeast: number,
   atLeast: readonly number[] = [],
-): { readonly rows: (readonly Cell[])[]; readonly atLeast: readonly number[] } => {
+): {
+  readonly rows: (readonly Cell[])[]
+  readonly atLeast: readonly number[]
+  readonly room: number
+} => {
   const widths = [...atLeast]
   for (const row of rows)
     for (const [index, cell] of row.slice(0, -1).entries())
@@ -57,7 +61,7 @@ export const narrowed = (
     room += (widths[place] ?? 0) + 2
   }
   const stays = (_: unknown, index: number) => !dropped.has(index)
-  return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays) }
+  return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays), room }
 }
 
 const textOf = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)

@@ -1,6 +1,8 @@
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
-import { plainJson } from '../shared/plain-text.ts'
+import { plainButColours, plainJson, plainLines } from '../shared/plain-text.ts'
+import { asciiJson, asciiText, takesUtf8 } from './ascii.ts'
+import { wrapped } from './wrap.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -9,9 +11,18 @@ export type Terminal = {
   readonly json: boolean
   /** Columns to keep within; undefined when standard output is no terminal. */
   readonly columns: number | undefined
+  /** Of the window of standard output. */
+  readonly rows: number
+  /** Standard error is a terminal on which a person waits: a spinner may turn there. */
   readonly isInteractive: boolean
+  /** Lines of standard output can be drawn again. */
+  readonly isLive: boolean
+  /** Only ASCII can be shown, by the locale. */
+  readonly isAscii: boolean
   /** A line (or several) of the answer. */
   readonly print: (text: string) => void
+  /** Text of the answer as it stands, with what moves the cursor. */
+  readonly draw: (text: string) => void
   /** The answer as one JSON document; indented for a person. */
   readonly printJson: (value: unknown) => void
   /** One line of a stream of JSON documents. */
@@ -33,23 +44,53 @@ export type TerminalOptions = {
 
 /** The process's own terminal, under the global options and `NO_COLOR` (no-color.org). */
 export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal => {
-  const wantsColor = color && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
+  const { stdout, stderr, env } = process
+  const wantsColor = color && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
   const painter = (isTty: boolean) => (style: Style, text: string) =>
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
-  const write = (text: string) => void process.stdout.write(`${text}\n`)
-  const writeError = (text: string) => void process.stderr.write(`${text}\n`)
+  const isAscii = !takesUtf8(env)
+  // Whatever a command has overlooked: paths, names and numbers can come from outside too.
+  const harmless = (isTty: boolean) => (wantsColor && isTty ? plainButColours : plainLines)
+  const [answer, aside] = [harmless(stdout.isTTY), harmless(stderr.isTTY)]
+  // What goes into a file or to another program stays as it is.
+  const shown = (text: string) => answer(isAscii && stdout.isTTY ? asciiText(text) : text)
+  const write = (text: string) => void stdout.write(`${text}\n`)
+  const writeJson = (text: string) =>
+    write(isAscii && stdout.isTTY ? asciiJson(plainJson(text)) : plainJson(text))
+  // A log of a build is a terminal at times, on which nobody looks at what moves.
+  const canMove = env['TERM'] !== 'dumb' && !('CI' in env)
   return {
     json,
-    columns: process.stdout.isTTY ? process.stdout.columns || 80 : undefined,
-    isInteractive: process.stderr.isTTY && !json && !quiet,
-    print: write,
-    printJson: (value) => write(plainJson(JSON.stringify(value, null, 2))),
-    printJsonLine: (value) => write(plainJson(JSON.stringify(value))),
-    say: (text) => {
-      if (!quiet && !json) writeError(asTyped(text))
+    get columns() {
+      // A cut line ends with one column, which is three in ASCII.
+      return stdout.isTTY ? columnsOf(stdout) - (isAscii ? 2 : 0) : undefined
     },
-    warn: writeError,
-    paint: painter(process.stdout.isTTY),
-    paintError: painter(process.stderr.isTTY),
+    get rows() {
+      return stdout.rows || 24
+    },
+    isInteractive: stderr.isTTY && canMove && !json && !quiet,
+    isLive: stdout.isTTY && canMove && !json,
+    isAscii,
+    print: (text) => write(shown(text)),
+    // Moves the cursor too; what it draws has been made harmless line by line.
+    draw: (text) => void stdout.write(isAscii ? asciiText(text) : text),
+    printJson: (value) => writeJson(JSON.stringify(value, null, 2)),
+    printJsonLine: (value) => writeJson(JSON.stringify(value)),
+    say: (text) => {
+      if (!quiet && !json) writeError(aside(asTyped(text)))
+    },
+    warn: (text) => writeError(aside(text)),
+    paint: painter(stdout.isTTY),
+    paintError: painter(stderr.isTTY),
   }
 }
+
+/** Writes lines to standard error: on a terminal between words, and in what it can show. */
+export const writeError = (text: string): void => {
+  const { stderr, env } = process
+  const lines = stderr.isTTY ? wrapped(text, columnsOf(stderr)) : text
+  stderr.write(`${stderr.isTTY && !takesUtf8(env) ? asciiText(lines) : lines}\n`)
+}
+
+/** A terminal that does not tell how wide it is says 0. */
+const columnsOf = ({ columns }: NodeJS.WriteStream): number => columns || 80

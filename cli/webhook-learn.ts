@@ -3,6 +3,7 @@ import { DoorwardError } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
+import { knownWebhook } from './known-webhook.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readTextInput } from './read-input.ts'
 import { tableLines } from './table.ts'
@@ -22,7 +23,11 @@ export const learnWebhook = async (
   const { terminal } = context
   const payload = from === undefined ? undefined : jsonOf(await readTextInput(from), from)
   const lesson = await withDaemon(context, async (client) => {
-    if (payload !== undefined) return client.post<Lesson>('/webhooks/learn', { path, payload })
+    if (payload !== undefined) {
+      // A payload of a webhook that is still to be written teaches as well.
+      await knownWebhook(client, path, terminal)
+      return client.post<Lesson>('/webhooks/learn', { path, payload })
+    }
     terminal.say(`waiting for the next delivery at ${path}; Ctrl-C ends it`)
     const signal = interruptSignal()
     return client.post<Lesson>('/webhooks/learn', { path }, { timeoutMs: 0, signal })

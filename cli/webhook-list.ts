@@ -3,7 +3,7 @@ import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { moment } from './show-time.ts'
-import { type Cell, cut, tableLines, widthOf } from './table.ts'
+import { type Cell, cut, narrowed, tableLines, widthOf } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the webhook definitions with their URLs, and whether their secrets are set. */
@@ -55,7 +55,10 @@ export const webhookLines = (
   ])
   if (columns === undefined || asOne.every((line) => widthOf(plainLine(line)) <= columns))
     return asOne
-  const lines = tableLines([...(withTargets ? [header] : []), ...rows], columns)
+  // When it came last, scheme and agent make room, in this order, where there is none.
+  const places = withTargets ? [4, 2, 1] : [2, 1]
+  const shown = narrowed([...(withTargets ? [header] : []), ...rows], columns, places, 10)
+  const lines = tableLines(shown.rows, columns)
   const first = lines.length - rows.length
   return lines.flatMap((line, index) =>
     index < first ? [line] : [line, `  ${plainLine(urls[index - first] ?? '')}`],

@@ -5,15 +5,12 @@ import type { Webhook } from '../shared/webhook-definition.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import { type Delivery, ownDelivery, sampleDelivery, signedHeaders } from './as-sender.ts'
 import type { Context } from './context.ts'
-import { interruptSignal } from './interrupt.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
-import { printFinished } from './print-finished.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readInput } from './read-input.ts'
 import { readSample, sampleNames } from './samples.ts'
-import { sayTries } from './say-tries.ts'
 import type { Terminal } from './terminal.ts'
-import { untilFinished } from './until-finished.ts'
+import { waitForEvent } from './wait-for-event.ts'
 import { webhookAt } from './webhook-at.ts'
 
 export type SendOptions = {
@@ -48,13 +45,11 @@ export const sendWebhook = async (
       printPosted(await postWebhook(url, headers, delivery.body), terminal)
       return
     }
-    const send = async () => {
+    await waitForEvent(client, terminal, async () => {
       const posted = await postWebhook(url, headers, delivery.body)
       terminal.say(`${posted.id} ${posted.status}`)
       return posted.id
-    }
-    const ended = await untilFinished(client, send, interruptSignal(), sayTries(terminal))
-    printFinished(ended, terminal)
+    })
   })
 }
 

@@ -77,13 +77,16 @@ export const closeServer = async (server: Server): Promise<void> => {
   clearTimeout(timer)
 }
 
-/** The port that a server listens on, 0 while it does not. */
-export const portOf = (server: Server): number =>
-  (server.address() as AddressInfo | null)?.port ?? 0
+/** Where a server listens; undefined while it does not. */
+export const addressOf = (server: Server): AddressInfo | undefined =>
+  (server.address() as AddressInfo | null) ?? undefined
 
-/** The address local clients reach a port at. */
-export const urlOf = (host: string, port: number): string =>
-  `http://${bracketed(localOf(host))}:${port}`
+/**
+ * The address local clients reach a listener at, by where it listens: as of `localhost` another program
+ * could hold the other family, and a browser may go there.
+ */
+export const urlOf = ({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string =>
+  `http://${bracketed(localOf(address))}:${port}`
 
 /** A listener on all addresses is reached over loopback by local clients. */
 const localOf = (host: string): string =>

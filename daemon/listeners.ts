@@ -1,7 +1,7 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
-import { Server as Socket } from 'node:net'
+import { type AddressInfo, Server as Socket } from 'node:net'
 import type { Gateway } from '../shared/config.ts'
-import { closeServer, listen, portOf, takeSocket, urlOf } from './listen.ts'
+import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
 import type { Log } from './log.ts'
 
 /** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
@@ -51,7 +51,8 @@ export const createListeners = ({
   port,
   public_port: publicPort,
 }: Gateway['server']): Listeners => {
-  const ports = new Map<keyof Apps, number>()
+  const addresses = new Map<keyof Apps, AddressInfo>()
+  const urlAt = (app: keyof Apps): string => urlOf(addresses.get(app) ?? { address: host, port: 0 })
   const taking: Promise<void>[] = []
   let isLeaving = false
   let handlers: Apps | undefined
@@ -61,7 +62,10 @@ export const createListeners = ({
   const listenerOn = (onPort: number, app: keyof Apps): Listener => {
     const server = createServer(limits)
     // It is asked for after the socket has been let go too.
-    server.on('listening', () => ports.set(app, portOf(server)))
+    server.on('listening', () => {
+      const address = addressOf(server)
+      if (address) addresses.set(app, address)
+    })
     server.on('request', (request, response) => {
       // Who comes again is to come to the other process.
       if (isLeaving) response.setHeader('connection', 'close')
@@ -81,9 +85,9 @@ export const createListeners = ({
   }
 
   return {
-    url: () => urlOf(host, ports.get('app') ?? 0),
-    publicUrl: () => forWebhooks && urlOf(host, ports.get('publicApp') ?? 0),
-    port: () => ports.get('app') ?? 0,
+    url: () => urlAt('app'),
+    publicUrl: () => forWebhooks && urlAt('publicApp'),
+    port: () => addresses.get('app')?.port ?? 0,
     places: all.map(({ place }) => place),
     bind: async (places, apiToken, log) => {
       await Promise.all(taking)

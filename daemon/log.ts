@@ -1,3 +1,4 @@
+import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 import { createStream } from 'rotating-file-stream'
 import type { Home } from '../shared/home.ts'
@@ -14,6 +15,7 @@ export type OpenLog = {
 
 /** Opens `logs/daemon.log` (0600), rotated at 10 MB, four old files kept. */
 export const openLog = (home: Home, level = 'info'): OpenLog => {
+  removePlanted(home.log)
   const name = (time: number | Date | null, index = 1) =>
     time === null ? 'daemon.log' : `daemon.log.${index}`
   const stream = createStream(name, {
@@ -40,4 +42,15 @@ export const openLog = (home: Home, level = 'info'): OpenLog => {
       await new Promise<void>((resolve) => stream.end(() => resolve()))
     },
   }
+}
+
+/**
+ * A link, a pipe or another user's file under this name is from a time when the home was open to others:
+ * it would lead the log elsewhere. The whole folder of logs may be a link.
+ */
+const removePlanted = (path: string): void => {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (!found || found.isDirectory()) return
+  const isOurs = process.platform === 'win32' || found.uid === process.getuid?.()
+  if (!found.isFile() || !isOurs) unlinkSync(path)
 }

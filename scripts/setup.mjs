@@ -59,7 +59,8 @@ const sourceHash = () => {
       .update('\0')
       .update(readFileSync(inRoot(path)))
       .update('\0')
-  for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
+  for (const path of ['tsconfig.json', 'package.json', 'package-lock.json', 'scripts/bundle.mjs'])
+    add(path)
   for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
     if (!existsSync(inRoot(folder))) continue
     const files = readdirSync(inRoot(folder), { recursive: true }).filter(
@@ -70,7 +71,7 @@ const sourceHash = () => {
   return hash.digest('hex')
 }
 
-const build = () => {
+const build = async () => {
   const stamp = inRoot('dist', '.built')
   const wanted = sourceHash()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
@@ -79,18 +80,19 @@ const build = () => {
   run(process.execPath, [inRoot('node_modules', 'typescript', 'bin', 'tsc'), '-p', '.'], {
     stdio: ['ignore', 2, 2],
   })
-  for (const program of ['cli', 'daemon', 'tray']) {
-    const main = inRoot('dist', program, 'main.js')
-    if (existsSync(main)) chmodSync(main, 0o755)
-  }
+  // Not before now: the bundler is one of the packages that may have been missing.
+  const { bundle } = await import('./bundle.mjs')
+  await bundle(root)
+  for (const main of ['bin/doorward.cjs', 'daemon/main.js', 'tray/main.js'])
+    chmodSync(inRoot('dist', ...main.split('/')), 0o755)
   writeFileSync(stamp, wanted)
 }
 
 /** Installs and builds what is needed. */
-export const setUp = () => {
+export const setUp = async () => {
   checkNode()
   install()
-  build()
+  await build()
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) setUp()
+if (process.argv[1] === fileURLToPath(import.meta.url)) await setUp()

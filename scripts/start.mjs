@@ -48,7 +48,7 @@ const startDaemon = async () => {
 
 /** Runs the command line of doorward and gives its JSON answer, or undefined when it fails. */
 const cli = async (...args) => {
-  const child = spawn(process.execPath, [built('cli', 'main.js'), ...args, '--json'], {
+  const child = spawn(process.execPath, [built('bin', 'doorward.cjs'), ...args, '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let text = ''
@@ -112,7 +112,7 @@ const say3 = (rows) => {
   for (const [what, command] of rows) say(`  ${bold(what.padEnd(20))} ${command}`)
 }
 
-setUp()
+await setUp()
 const { homeAt } = await load('shared', 'home.js')
 const { connect } = await load('shared', 'client.js')
 const { plainLines } = await load('shared', 'plain-text.js')

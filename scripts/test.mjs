@@ -1,14 +1,14 @@
 // Runs all the tests on the build. Those in test/desktop need programs that npm does not bring (a
-// browser, a virtual display), those in test/agent-clis the agents that people have: in CI they always
-// run, and fail where something is missing; on a machine without them they are left out here, and that
-// is said.
+// browser, a virtual display), those in test/agent-clis the agents that people have, those in
+// test/security/other-user another user: in CI they always run, and fail where something is missing; on a
+// machine without them they are left out here, and that is said.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
 import { root, setUp } from './setup.mjs'
 
-setUp()
+await setUp()
 
 const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
 
@@ -37,7 +37,14 @@ if (leaveOut)
     `NOT RUN: test/desktop (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
   )
 
-const named = process.argv.slice(2)
+/** What holds the table of threats in SECURITY.md, but for what it names of single parts. */
+const flows =
+  'guard unsigned webhook-bad-input public-listener delivery-once nothing-leaks no-token-leaks event-page login'
+const ofSecurity = ['security/**/*', ...flows.split(' ').map((name) => `flows/${name}`)].map(
+  (name) => `dist/test/${name}.test.js`,
+)
+
+const named = process.argv.slice(2).flatMap((name) => (name === '--security' ? ofSecurity : [name]))
 const wantsAgentClis = named.length === 0 || named.some((name) => name.includes('agent-clis'))
 if (process.env.CI && wantsAgentClis) installAgentClis()
 const leaveOutAgentClis = !process.env.CI && !hasAgentClis()
@@ -46,8 +53,19 @@ if (leaveOutAgentClis && wantsAgentClis)
     `NOT RUN: test/agent-clis, ${countTests('agent-clis')} tests (the agent programs are not installed). node scripts/agent-clis.mjs installs them (0.9 GB).`,
   )
 
+// As another user of the machine: as root, or by sudo without a password.
+const hasOtherUser =
+  process.platform === 'linux' &&
+  (process.getuid() === 0 || spawnSync('sudo', ['-n', '-u', '#65534', 'true']).status === 0)
+const leaveOutOtherUser = !hasOtherUser && (!process.env.CI || process.platform !== 'linux')
+if (leaveOutOtherUser)
+  console.error(
+    `NOT RUN: test/security/other-user, ${countTests('security/other-user')} tests (no program can be run as another user here: on Linux, run as root or let sudo work without a password).`,
+  )
+
 const args = [
   mocha,
+  ...(leaveOutOtherUser ? ['--ignore', 'dist/test/security/other-user/**'] : []),
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
   ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
   // Some tests are of one system only; on Linux in CI there is no reason to leave one out.

@@ -16,10 +16,10 @@ const width = 960
 const height = 660
 const panelHeight = 30
 const states = ['idle', 'running', 'needs-you', 'unreachable']
-const cli = join(root, 'dist', 'cli', 'main.js')
+const cli = join(root, 'dist', 'bin', 'doorward.cjs')
 
 const main = async () => {
-  setUp()
+  await setUp()
   const target = resolve(process.argv[2] ?? join(root, 'docs', 'pictures'))
   mkdirSync(target, { recursive: true })
   const scratch = mkdtempSync(join(tmpdir(), 'doorward-pictures-'))

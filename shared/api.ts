@@ -281,6 +281,8 @@ export const tokenSummarySchema = z.strictObject({
   /** What the login asked for and was not given; left out when nothing is missing. */
   missingScopes: z.array(z.string()).optional(),
   expiresAt: z.iso.datetime().nullable(),
+  /** When nothing can renew the token any more; left out where the provider names no such time. */
+  loginExpiresAt: z.iso.datetime().optional(),
   refreshable: z.boolean(),
   obtainedAt: z.iso.datetime(),
 })

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { DaemonFile, ProblemDocument } from './api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from './errors.ts'
 import { type Home, readSecretFile } from './home.ts'
 import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
-import { type Impostor, notOurDaemon } from './not-our-daemon.ts'
+import type { Impostor } from './not-our-daemon.ts'
 import { isAlive } from './process-state.ts'
 import { openConnections } from './proven-connections.ts'
 import { type RequestOptions, readText, sendRequest } from './send-request.ts'
@@ -80,7 +80,7 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
 /** `run/daemon.json`, or undefined when there is none or it cannot be read as one. */
 export const readDaemonFile = async (home: Home): Promise<DaemonFile | undefined> => {
   try {
-    const value: unknown = JSON.parse(await readFile(home.daemonJson, 'utf8'))
+    const value: unknown = JSON.parse(readFileSync(home.daemonJson, 'utf8'))
     return isDaemonFile(value) ? value : undefined
   } catch (error) {
     if (error instanceof SyntaxError || systemCode(error) === 'ENOENT') return undefined
@@ -172,6 +172,8 @@ const prove = async (
     throw new DoorwardError('daemon-unreachable', `the daemon at ${daemon.url} does not answer`, {
       hint: 'doorward daemon start',
     })
+  // Loaded only now: nearly always it is not wanted, and every command would wait for it.
+  const { notOurDaemon } = await import('./not-our-daemon.ts')
   throw await notOurDaemon(daemon, occupant)
 }
 

@@ -90,7 +90,7 @@ export const webhookSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Silences the warning of a dangerous combination. Default false.'),
-  enabled: z.boolean().default(true).describe('Default true.'),
+  enabled: z.boolean().default(true).describe('false answers 404 at this path. Default true.'),
 })
 
 export const webhooksFileSchema = z.strictObject({
@@ -115,24 +115,43 @@ export type DialectName = (typeof dialectNames)[number]
 
 export const providerSchema = z.strictObject({
   issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
-  authorization_endpoint: secureUrl.optional(),
-  token_endpoint: secureUrl.optional(),
-  revocation_endpoint: secureUrl.optional(),
-  userinfo_endpoint: secureUrl.optional(),
+  authorization_endpoint: secureUrl
+    .optional()
+    .describe('Where the browser is sent. Default: as discovered at the issuer.'),
+  token_endpoint: secureUrl
+    .optional()
+    .describe('Where codes and refresh tokens are exchanged. Default: as discovered.'),
+  revocation_endpoint: secureUrl
+    .optional()
+    .describe('Where a logout revokes (RFC 7009). Default: as discovered.'),
+  userinfo_endpoint: secureUrl
+    .optional()
+    .describe('Where it is asked who is logged in. Default: as discovered.'),
   device_authorization_endpoint: secureUrl
     .optional()
-    .describe('For oauth login --device (RFC 8628).'),
+    .describe('For oauth login --device (RFC 8628). Default: as discovered; github has one.'),
   dialect: z
     .enum(dialectNames)
     .optional()
-    .describe('How the provider speaks OAuth: standard, google, github or slack.'),
+    .describe(
+      'How the provider speaks OAuth: standard, google, github or slack. Default standard; the built-in ones have their own.',
+    ),
   api_url: secureUrl
     .transform((url) => url.replace(/\/+$/, ''))
     .optional()
     .describe('Base of the API that a dialect asks who is logged in, and revokes at.'),
-  scopes: z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope')).optional(),
-  client_id: z.string().min(1).optional(),
-  client_secret_env: environmentName.optional(),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope'))
+    .optional()
+    .describe('What a login asks for. Default: as the provider has it.'),
+  client_id: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The OAuth client to log in with. Default: the one of the last login.'),
+  client_secret_env: environmentName
+    .optional()
+    .describe('Environment variable with the client secret. Default: that of the last login.'),
   redirect_host: z
     .enum(['127.0.0.1', 'localhost'])
     .optional()
@@ -151,28 +170,40 @@ export const allHosts = ['0.0.0.0', '::'] as const
 export const gatewayFileSchema = z.strictObject({
   server: z
     .strictObject({
-      host: z.string().min(1).default('127.0.0.1').describe('Default 127.0.0.1.'),
+      host: z
+        .string()
+        .min(1)
+        .default('127.0.0.1')
+        .describe('Address to listen on. Default 127.0.0.1.'),
       port: port
         .default(18_789)
-        .describe('Default 18789; 0 takes any free port; DOORWARD_PORT overrides it.'),
+        .describe(
+          'Port to listen on; 0 takes any free one, DOORWARD_PORT overrides it. Default 18789.',
+        ),
       public_port: port
         .optional()
         .describe('A second port that serves webhooks alone, to point a tunnel at. Default: none.'),
       public_url: secureUrl
         .optional()
-        .describe('How the internet reaches the webhooks: your tunnel.'),
+        .describe(
+          'How the internet reaches the webhooks: the address of your tunnel. Default: none.',
+        ),
       body_limit: size('25mb', 'Larger webhook bodies are refused.'),
       allow_remote: z
         .boolean()
         .default(false)
-        .describe('Lets host be an address that others reach; they get webhooks and nothing else.'),
+        .describe(
+          'Lets host be an address that others reach; they get webhooks and nothing else. Default false.',
+        ),
     })
     .prefault({}),
   oauth: z
     .strictObject({
       callback_port: port
         .default(53_174)
-        .describe('Default 53174; 0 takes any free port, where the provider allows that.'),
+        .describe(
+          'Port of the login callback, open only while a login waits; 0 takes any free port, where the provider allows that. Default 53174.',
+        ),
       login_timeout: duration('10m', 'How long a login waits for you.'),
       refresh_ahead: duration('5m', 'How long before its end an access token is renewed.'),
     })

@@ -64,8 +64,8 @@ export const missingProgram = async (
   return (await findProgram(program, path, env['PATHEXT'])) ? undefined : { program, install }
 }
 
-/** Where a program lies on this search path, or undefined. */
-const findProgram = async (
+/** Where a program lies on this search path, or undefined. `extensions` are those of PATHEXT, on Windows. */
+export const findProgram = async (
   program: string,
   searchPath: string,
   extensions: string | undefined,

@@ -43,19 +43,41 @@ const withFoundAgents = async (sample: string): Promise<string> => {
 }
 
 /**
- * Adds a random webhook secret (64 hex digits) to `.env` (0600) unless that name is there already;
- * the rest of the file stays as it is. True when it was added. Throws `home-insecure` when others
- * can read the file.
+ * Adds a random webhook secret (64 hex digits) to `.env` for the sample, as `addSecret` does, unless the
+ * name is there, even with nothing behind it. True when it was added.
  */
 export const addWebhookSecret = async (home: Home): Promise<boolean> => {
   const text = await readSecretFile(home.env)
-  const line = `${sampleSecretName}=${randomBytes(32).toString('hex')}\n`
+  if (text !== undefined && Object.hasOwn(parse(text), sampleSecretName)) return false
+  return addSecret(home, sampleSecretName, randomBytes(32).toString('hex'))
+}
+
+/**
+ * Adds a line to `.env` (0600) unless that name has a value there; of two lines the last counts. The rest of the file stays
+ * as it is. True when it was added. Throws `home-insecure` when others can read the file, `usage` for a
+ * value that no line of such a file can hold.
+ */
+export const addSecret = async (home: Home, name: string, value: string): Promise<boolean> => {
+  const text = await readSecretFile(home.env)
+  const line = `${secretLine(name, value)}\n`
   if (text === undefined)
     return writeNew(home.env, `# Secrets as NAME=value; the environment wins over them.\n${line}`)
-  if (Object.hasOwn(parse(text), sampleSecretName)) return false
+  const present = parse(text)
+  if (Object.hasOwn(present, name) && present[name]?.trim() !== '') return false
   const separator = text === '' || text.endsWith('\n') ? '' : '\n'
   await writeWhole(home.env, `${text}${separator}${line}`)
   return true
+}
+
+/** `NAME=value` so that it is read back as it was, with quotes where it takes some. */
+const secretLine = (name: string, value: string): string => {
+  const line = ['', "'", '"', '`']
+    .map((quote) => `${name}=${quote}${value}${quote}`)
+    .find((candidate) => parse(candidate)[name] === value)
+  if (line !== undefined && !/[\r\n]/.test(value)) return line
+  throw new DoorwardError('usage', `no line of .env can hold the value of ${name}`, {
+    hint: 'it has a line end, or every kind of quote',
+  })
 }
 
 /** The schema files are ours, not the owner's: an upgrade brings new ones. */

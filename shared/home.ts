@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { type FileHandle, chmod, mkdir, open, stat, unlink, writeFile } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, promises as files, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from './errors.ts'
@@ -54,7 +53,7 @@ const userHome = (): string => {
 export const prepareHome = async (home: Home): Promise<void> => {
   for (const folder of [home.root, home.config, home.logs, home.run, home.tokens, home.clients]) {
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await files.mkdir(folder, { recursive: true, mode: 0o700 })
       await checkFolder(folder, [home.run, home.tokens, home.clients].includes(folder))
     } catch (error) {
       if (error instanceof DoorwardError) throw error
@@ -71,14 +70,14 @@ export const prepareHome = async (home: Home): Promise<void> => {
 const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void> => {
   if (process.platform === 'win32') return
   // Of the folder itself where the name is a link to it: a home may lie on another disk.
-  const { uid, mode } = await stat(folder)
+  const { uid, mode } = await files.stat(folder)
   const permissions = (mode & 0o777).toString(8)
   if (uid !== process.getuid?.())
     throw new DoorwardError('home-insecure', `folder ${folder} belongs to another user (${uid})`, {
       hint: `sudo chown ${process.getuid?.()} ${quote(folder)}, or name another with DOORWARD_HOME`,
     })
   if ((mode & 0o077) === 0) return
-  if (!holdsSecrets && (mode & 0o022) === 0) return chmod(folder, 0o700)
+  if (!holdsSecrets && (mode & 0o022) === 0) return files.chmod(folder, 0o700)
   throw new DoorwardError(
     'home-insecure',
     `folder ${folder} is open to other users (mode ${permissions})`,
@@ -93,7 +92,7 @@ const checkWritable = async (home: Home): Promise<void> => {
   const probe = join(home.run, `.probe-${process.pid}`)
   try {
     // On a full disk an empty file can still be made.
-    await writeFile(probe, Buffer.alloc(probeBytes), { mode: 0o600 })
+    await files.writeFile(probe, Buffer.alloc(probeBytes), { mode: 0o600 })
   } catch (error) {
     const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
     const mend = isFull ? 'make room on that disk' : 'make it writable for you'
@@ -103,19 +102,20 @@ const checkWritable = async (home: Home): Promise<void> => {
       { cause: error, hint: `${mend}, or name another home with DOORWARD_HOME` },
     )
   } finally {
-    await unlink(probe).catch(() => undefined)
+    await files.unlink(probe).catch(() => undefined)
   }
 }
 
 /**
- * Reads a file that must be ours and 0600, or undefined when there is none. Never follows a link.
+ * Reads a file that must be ours and 0600, or undefined when there is none. Never follows a link. Reads
+ * at once: for so little, threads and `node:fs/promises` would cost a command a tenth of its time.
  * Throws `home-insecure` with the command that mends it, `home-unusable` when it cannot be read.
  */
 export const readSecretFile = async (path: string): Promise<string | undefined> => {
-  let file: FileHandle
+  let file: number
   try {
     // A pipe would keep us waiting for a writer; Windows knows neither flag.
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
     if (systemCode(error) === 'ELOOP')
@@ -128,7 +128,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
     })
   }
   try {
-    const stats = await file.stat()
+    const stats = fstatSync(file)
     if (!stats.isFile())
       throw new DoorwardError('home-unusable', `${path} is not a file`, {
         hint: 'replace it by a file: a secret is read from no other place',
@@ -146,9 +146,9 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
           { hint: `chmod 600 ${quote(path)}` },
         )
     }
-    return await file.readFile('utf8')
+    return readFileSync(file, 'utf8')
   } finally {
-    await file.close()
+    closeSync(file)
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { checkTargets } from './check-targets.ts'
@@ -54,11 +54,14 @@ export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Co
 const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> => {
   const path = join(home.config, `${name}.yaml`)
   try {
+    // A pipe would keep us waiting for somebody who writes into it.
+    if ((await stat(path)).isFIFO()) throw new DoorwardError('config-invalid', 'it is a pipe')
     return readYaml(path, await readFile(path, 'utf8'))
   } catch (error) {
     const file = readYaml(path, '')
     const missing = systemCode(error) === 'ENOENT'
-    const reason = missing ? 'there is no such file' : `cannot be read: ${systemReason(error)}`
+    const why = error instanceof DoorwardError ? error.message : systemReason(error)
+    const reason = missing ? 'there is no such file' : `cannot be read: ${why}`
     const hint = missing ? 'doorward init writes a sample' : undefined
     return { ...file, problems: [file.problemAt([], reason, hint)] }
   }

@@ -22,7 +22,14 @@ export const plainLines = (text: string): string =>
         .replace(bidirectional, '')
     : text
 
-/** The same on one line, white space folded. */
+/** The same but for colours, which doorward's own words have on a terminal. */
+export const plainButColours = (text: string): string =>
+  text
+    .split(/(\u001b\[[0-9;]{0,20}m)/)
+    .map((part, place) => (place % 2 === 0 ? plainLines(part) : part))
+    .join('')
+
+/** The text on one line, white space folded. */
 export const plainLine = (text: string): string => plainLines(text).replaceAll(/\s+/g, ' ').trim()
 
 /**

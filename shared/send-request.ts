@@ -81,29 +81,34 @@ export const sendRequest = async (
 }
 
 /** The whole answer as text; more than the limit, in bytes, is cut off and `internal`. */
-export const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> => {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length
-      // Leaving the loop ends the connection too.
-      if (size > limitBytes)
-        throw new DoorwardError(
-          'internal',
-          `an answer of more than ${limitBytes} bytes was cut off`,
-        )
+export const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const fail = (error?: unknown): void => reject(failureOf(error))
+    // Not `for await`: what that takes to begin is much of the time of a short command.
+    response.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
-    }
-  } catch (error) {
-    if (error instanceof DoorwardError) throw error
-    const cancelled = error instanceof Error && error.name === 'AbortError'
-    throw cancelled
-      ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
-      : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
-          cause: error,
-          hint: 'doorward daemon status',
-        })
-  }
-  return Buffer.concat(chunks).toString('utf8')
+      size += chunk.length
+      if (size <= limitBytes) return
+      response.destroy(
+        new DoorwardError('internal', `an answer of more than ${limitBytes} bytes was cut off`),
+      )
+    })
+    response.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    response.on('error', fail)
+    response.once('close', fail)
+    // It may have ended before anyone asked for its text.
+    if (response.closed) fail(response.errored)
+  })
+
+const failureOf = (error: unknown): DoorwardError => {
+  if (error instanceof DoorwardError) return error
+  const cancelled = error instanceof Error && error.name === 'AbortError'
+  return cancelled
+    ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
+    : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
+        cause: error,
+        hint: 'doorward daemon status',
+      })
 }

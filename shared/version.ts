@@ -6,6 +6,9 @@ export const packageFolder = new URL(
   import.meta.url,
 )
 
+/** The program that people run, in that folder: `cli/` as scripts/bundle.mjs joins it. */
+export const cliProgram = 'dist/bin/doorward.cjs'
+
 /** The version in `package.json`. */
 export const version: string = (
   JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string }

@@ -3,6 +3,7 @@ import {
   LineCounter,
   type Node,
   type YAMLError,
+  isCollection,
   isMap,
   isNode,
   isPair,
@@ -27,9 +28,22 @@ export type YamlPath = readonly (string | number)[]
 export type YamlFile = {
   readonly value: unknown
   readonly problems: readonly Problem[]
+  /** How what stands under a key of the whole file is written, for adding to it. */
+  readonly collectionAt: (key: string) => Collection
   /** The problem at a path; with `key`, at that key of the map there rather than at the value. */
   readonly problemAt: (path: YamlPath, reason: string, hint?: string) => Problem
 }
+
+/**
+ * A list or map in the text of a file: not there, without anything in it (`from` to `to` is what stands
+ * for that: `[]`, `null` or nothing), one entry a line with so many spaces before it, or in brackets.
+ * Offsets count characters.
+ */
+export type Collection =
+  | { readonly form: 'missing' }
+  | { readonly form: 'empty'; readonly from: number; readonly to: number }
+  | { readonly form: 'block'; readonly indent: number }
+  | { readonly form: 'flow' }
 
 /**
  * Reads YAML 1.2 strictly: no duplicate keys, no unknown tags, no alias bombs, no `__proto__`.
@@ -74,7 +88,20 @@ export const readYaml = (file: string, text: string): YamlFile => {
   } catch (error) {
     refuse(undefined, '', unreadable(error))
   }
-  return { value, problems, problemAt }
+  return { value, problems, problemAt, collectionAt: (key) => collectionIn(document, key, lines) }
+}
+
+const collectionIn = (document: Document, key: string, lines: LineCounter): Collection => {
+  const node: unknown = document.contents && 'get' in document ? document.get(key, true) : undefined
+  if (!isNode(node)) return { form: 'missing' }
+  const isEmpty = isCollection(node)
+    ? node.items.length === 0
+    : isScalar(node) && node.value === null
+  const [from = 0, to = 0] = node.range ?? []
+  if (isEmpty) return { form: 'empty', from, to }
+  if (!isCollection(node) || node.flow) return { form: 'flow' }
+  // Of a list the place of its first dash, of a map that of its first key.
+  return { form: 'block', indent: lines.linePos(from).col - 1 }
 }
 
 /** What the parser found, in our words where its own speak to programmers. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Status } from '../shared/api.ts'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
-import { packageFolder, version } from '../shared/version.ts'
+import { cliProgram, packageFolder, version } from '../shared/version.ts'
 import { type Words, privateWords, redact } from './redact.ts'
 import { withDaemon } from './with-daemon.ts'
 
@@ -35,7 +35,7 @@ export const collectDiagnostics = async (home: Home): Promise<string> => {
 /** What the command prints; undefined where it says nothing that can be read. */
 const askDoctor = async (home: Home): Promise<object | undefined> =>
   new Promise((resolve) => {
-    const cli = fileURLToPath(new URL('dist/cli/main.js', packageFolder))
+    const cli = fileURLToPath(new URL(cliProgram, packageFolder))
     const args = [cli, 'doctor', '--json', '--home', home.root]
     const options = { timeout: limitMs, maxBuffer: maxBytes, windowsHide: true }
     // It ends with 1 when something is wrong, and that is when it is wanted.

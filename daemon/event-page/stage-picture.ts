@@ -1,7 +1,7 @@
 import type { EventDetail } from '../../shared/api.ts'
 import { duration } from '../../shared/duration.ts'
 import { type Markup, markup } from './markup.ts'
-import { type Bar, barsOf, stagesOf } from './stages.ts'
+import { type Bar, barsOf, stagesOf } from '../../shared/event-stages.ts'
 
 /**
  * The stages of an event as rows with a bar each. The bars are SVG, whose attributes are no inline style,

@@ -14,6 +14,22 @@ const kinds = [
   'topic',
 ]
 
+/** Below these a sender says the same of what the event is about: `event.type` (Slack), `data.object.status` (Stripe). */
+const containers = [
+  'event',
+  'data',
+  'payload',
+  'object',
+  'object_attributes',
+  'resource',
+  'body',
+  'detail',
+  'record',
+  'metadata',
+]
+const innerKinds = [...kinds, 'subtype', 'status', 'state']
+const maxFilters = 4
+
 /** Fields that a prompt is likely to want, the likeliest first. */
 const telling = [
   'title',
@@ -40,9 +56,19 @@ const maxProposed = 8
 export const lessonOf = (webhook: string, payload: Payload): Lesson => {
   const { paths, cut } = shapeOf(payload)
   const filter = paths
-    .filter(({ path, type }) => type === 'text' && kinds.includes(path))
+    .filter(({ path, type }) => type === 'text' && tellsKind(path.split('.')))
     .map(({ path }) => path)
+    .toSorted((a, b) => a.split('.').length - b.split('.').length)
+    .slice(0, maxFilters)
   return { webhook, paths, cut, filter, promptTemplate: templateOf(paths, filter) }
+}
+
+/** At the top by its name alone; deeper down only in what carries the event, for a user has a `type` too. */
+const tellsKind = (names: readonly string[]): boolean => {
+  const name = names.at(-1) ?? ''
+  if (names.length === 1) return kinds.includes(name)
+  const around = names.slice(0, -1)
+  return innerKinds.includes(name) && around.every((outer) => containers.includes(outer))
 }
 
 const templateOf = (paths: Lesson['paths'], filter: readonly string[]): string => {

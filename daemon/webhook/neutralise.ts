@@ -10,7 +10,9 @@
  * emoji), and tags, which can spell hidden ASCII. Unicode Technical Reports 36 and 39.
  */
 const invisible =
-  /(?![\t\n]|\ufe0f)[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]|\ufe0f(?=\ufe0f)/gu
+  /(?![\t\n]|\ufe0f)[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]/gu
+/** A selector of emoji behind anything else shows nothing, and many of them can spell something. */
+const selectors = /(?<!\p{Emoji})\ufe0f/gu
 
 /**
  * What chat templates end a turn or change the speaker with: <|im_start|>, <｜User｜>, [INST], <<SYS>>, <s>,
@@ -25,7 +27,10 @@ const speakers = /^([ \t]*)(human|assistant|system)(?=[ \t]*:)/gim
  * and shown in JSON, where one could begin in one value and end in another.
  */
 export const neutralise = (text: string, isJson = false): string => {
-  const visible = text.replaceAll(/\r\n?|[\u2028\u2029]/g, '\n').replace(invisible, '')
+  const visible = text
+    .replaceAll(/\r\n?|[\u2028\u2029]/g, '\n')
+    .replace(invisible, '')
+    .replace(selectors, '')
   return breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible))
     .replace(chatTokens, (bracket) => (bracket === '>' ? ' >' : `${bracket} `))
     .replace(speakers, '$1[$2]')
@@ -61,8 +66,8 @@ const lookAlikes = new Map(
   }).flatMap(([plain, others]) => others.split('').map((other) => [other, plain] as const)),
 )
 
-/** A bracket and, soon after it, the words of our markers, whatever stands between. */
-const marker = /[<([{][^a-z0-9]{0,8}(?:end)?[^a-z0-9]{0,8}event(?=[^a-z0-9]{0,8}text)/g
+/** A bracket and, soon after it, the words of our markers, whatever characters stand between. */
+const marker = /[<([{][^a-z0-9]{0,8}(?:end)?[^a-z0-9]{0,8}event(?=[^a-z0-9]{0,8}text)/gu
 
 /**
  * Breaks what reads like our markers: upper or lower case, full-width, styled or accented letters,

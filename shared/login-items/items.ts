@@ -8,6 +8,7 @@ import type { Marker } from './marker.ts'
 import { startupScript } from './startup-script.ts'
 import { type Surroundings, lastingPath } from './surroundings.ts'
 import { daemonUnit, failedUnit } from './systemd-unit.ts'
+import { cliProgram } from '../version.ts'
 
 /** A file that makes something start at login. */
 export type LoginItem = {
@@ -120,7 +121,7 @@ export const daemonItems = (
   }
   // Nobody watches over it there: the command starts it in the background, and ends.
   const more = ['daemon', 'start', '--quiet', '--home', home.root]
-  const run = command(home, surroundings, 'dist/cli/main.js', more)
+  const run = command(home, surroundings, cliProgram, more)
   if (platform === 'win32') return [scriptItem(`${name}-daemon.vbs`, run, folders.startup)]
   const text = desktopEntry({
     ...run,

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { wordsOf } from '../../cli/run-editor.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
-import { run } from './support/cli.ts'
+import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from './support/cli.ts'
 
 const broken = `webhooks:
   - path: /a
@@ -107,6 +108,87 @@ appendFileSync(process.argv.at(-1), '# ' + process.argv.slice(2, -1).join('|') +
     assert.equal(bad.code, 1)
     assert.doesNotMatch(bad.stderr, /taken/)
     await daemon.stop()
+  })
+
+  it('opens .env, and closes it to others when the editor did not', async () => {
+    const home = await temporaryHome()
+    const editor = join(await temporaryFolder(), 'my editor.mjs')
+    await writeFile(
+      editor,
+      `import { chmodSync, writeFileSync } from 'node:fs'
+const path = process.argv.at(-1)
+writeFileSync(path + '.new', 'made by an editor')
+writeFileSync(path, 'A=1\\n')
+chmodSync(path, 0o644)`,
+    )
+    const env = { VISUAL: `"${process.execPath}" '${editor}'` }
+    const { code, stderr } = await run(['config', 'edit', 'env'], { home, env })
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /it is 0600 again/)
+    assert.equal(await readFile(home.env, 'utf8'), 'A=1\n')
+    assert.equal((await stat(home.env)).mode & 0o777, 0o600)
+    assert.equal((await stat(`${home.env}.new`)).mode & 0o777, 0o600)
+  })
+
+  it('tells an editor that comes back at once to wait', async () => {
+    const home = await temporaryHome()
+    const folder = await temporaryFolder()
+    const code = join(folder, 'code')
+    await writeFile(code, `#!/bin/sh\necho "$@" > '${folder}/args'\n`)
+    await chmod(code, 0o700)
+    const { stderr } = await run(['config', 'edit', 'gateway'], { home, env: { EDITOR: code } })
+    assert.match(stderr, /nothing was changed/)
+    const path = join(home.config, 'gateway.yaml')
+    assert.equal(await readFile(join(folder, 'args'), 'utf8'), `--wait ${path}\n`)
+  })
+
+  it('splits the name of an editor as a shell does', () => {
+    assert.deepEqual(wordsOf('code --wait'), ['code', '--wait'])
+    assert.deepEqual(wordsOf('"/a b/ed" -c \'x "y"\' z"1 2"'), ['/a b/ed', '-c', 'x "y"', 'z1 2'])
+    assert.deepEqual(wordsOf('  '), [])
+    assert.deepEqual(wordsOf('C:\\\\ed.exe'), ['C:\\\\ed.exe'])
+  })
+
+  it('offers on a terminal to open a broken file again', async function () {
+    if (!hasTerminal()) return this.skip()
+    const home = await temporaryHome()
+    const editor = join(await temporaryFolder(), 'editor.mjs')
+    // Breaks the file at first, and mends it the second time.
+    await writeFile(
+      editor,
+      `import { readFileSync, writeFileSync } from 'node:fs'
+const path = process.argv.at(-1)
+const isBroken = readFileSync(path, 'utf8').includes('odd')
+writeFileSync(path, isBroken ? 'webhooks: []\\n' : 'odd: 1\\n')`,
+    )
+    const env = { EDITOR: `${process.execPath} ${editor}` }
+    const child = startOnTerminal('config edit', { home, env })
+    await untilSaid(child, 'stdout', /odd: unknown key[^]*open it again\? \[Y\/n\]/)
+    child.stdin?.write('\n')
+    const { code, stdout } = await resultOf(child)
+    assert.equal(code, 0)
+    assert.match(stdout, /ok: 0 webhooks/)
+  })
+
+  it('says that a daemon goes on as before when what was saved is broken', async () => {
+    const daemon = await startDaemon()
+    const { home } = daemon
+    const editor = join(await temporaryFolder(), 'editor.mjs')
+    await writeFile(
+      editor,
+      `import { writeFileSync } from 'node:fs'\nwriteFileSync(process.argv.at(-1), 'odd: 1')`,
+    )
+    const env = { EDITOR: `${process.execPath} ${editor}` }
+    const { code, stderr } = await run(['config', 'edit', 'agents'], { home, env })
+    assert.equal(code, 1)
+    assert.match(stderr, /the daemon goes on as configured before/)
+    await daemon.stop()
+  })
+
+  it('ends with 2 for a file that does not exist, with the nearest', async () => {
+    const { code, stderr } = await run(['config', 'edit', 'agent'], { home: await temporaryHome() })
+    assert.equal(code, 2)
+    assert.match(stderr, /did you mean "agents"\?/)
   })
 
   it('ends with 1 when the editor fails, and with 2 when there is none', async () => {

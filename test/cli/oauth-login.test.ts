@@ -13,7 +13,13 @@ import {
   startOnTerminal,
   untilSaid,
 } from './support/cli.ts'
-import { authorized, pending, startLoginServer } from './support/login-server.ts'
+import { startContractServer } from './support/contract-server.ts'
+import {
+  authorized,
+  pending,
+  startLoginServer,
+  started as startedLogin,
+} from './support/login-server.ts'
 
 const ada = { id: '2', name: 'ada' }
 const redirected = 'http://127.0.0.1:53174/callback?code=k&state=s'
@@ -126,12 +132,86 @@ describe('cli: oauth login', () => {
     const server = await startLoginServer(['open'])
     const child = startOnTerminal('oauth login github --no-browser', server)
     const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /waiting for you at github \(0:01\), Ctrl-C cancels/)
+    await untilSaid(child, 'stdout', /waiting for you at github \(0:\d\d\), Ctrl-C cancels/)
     child.stdin?.write('\u0003')
     const { code, stdout } = await ended
     await server.close()
     assert.equal(code, 130)
     assert.match(stdout, /the login to github is cancelled\r\n$/)
+  })
+
+  it('is cancelled at the daemon by a Ctrl-C that comes before it has begun', async function () {
+    if (process.platform === 'win32') return this.skip()
+    let answer: () => void = () => undefined
+    const server = await startContractServer(({ method, path }, response) => {
+      if (method === 'DELETE') return [204, undefined]
+      if (path !== '/oauth/start') return [200, { tokens: [] }]
+      answer = () => response.writeHead(201).end(JSON.stringify(startedLogin))
+      return undefined
+    })
+    const child = start(['oauth', 'login', 'github', '--no-browser'], { home: server.home })
+    const ended = resultOf(child)
+    await server.called(({ path }) => path === '/oauth/start')
+    const told = untilSaid(child, 'stderr', /^cancelling; Ctrl-C again ends at once$/m)
+    child.kill('SIGINT')
+    await told
+    answer()
+    const { code, stderr } = await ended
+    await server.close()
+    assert.equal(code, 130)
+    assert.match(stderr, /the login to github is cancelled/)
+    assert.doesNotMatch(stderr, /open this page/)
+    assert.ok(server.calls.some(({ method, path }) => method === 'DELETE' && path.endsWith('_1')))
+  })
+
+  it('ends at once by a second Ctrl-C, whatever the daemon does', async function () {
+    if (!hasTerminal()) return this.skip()
+    const server = await startContractServer(({ method, path }) => {
+      if (path === '/oauth/tokens') return [200, { tokens: [] }]
+      return method === 'POST' ? [201, startedLogin] : undefined
+    })
+    const child = startOnTerminal('oauth login github --no-browser', server)
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /waiting for you/)
+    // The spinner goes at the first one, and gives the cursor back.
+    const cleared = untilSaid(child, 'stdout', /\u001b\[\?25h/)
+    child.stdin?.write('\u0003')
+    await cleared
+    await server.called(({ method }) => method === 'DELETE')
+    child.stdin?.write('\u0003')
+    const { code } = await ended
+    await server.close()
+    assert.equal(code, 130)
+  })
+
+  it('turns no spinner where nobody looks, nor in CI, nor a coloured one without colour', async function () {
+    if (!hasTerminal()) return this.skip()
+    const shownWith = async (env: Record<string, string>, more = '') => {
+      const server = await startLoginServer([pending, authorized])
+      const child = startOnTerminal(`oauth login github --no-browser ${more}`, {
+        home: server.home,
+        env,
+      })
+      const { stdout } = await resultOf(child)
+      await server.close()
+      return stdout
+    }
+    const [usual, inCi, dumb, uncoloured, ascii] = await Promise.all([
+      shownWith({}),
+      shownWith({ CI: 'true' }),
+      shownWith({ TERM: 'dumb' }),
+      shownWith({}, '--no-color'),
+      shownWith({ LC_ALL: 'C' }),
+    ])
+    assert.match(usual, /\u001b\[36m⠋/)
+    for (const text of [inCi, dumb]) {
+      assert.match(text, /^waiting for you at github \.\.\.\r$/m)
+      assert.doesNotMatch(text, /\u001b\[\?25l/)
+    }
+    assert.match(uncoloured, /⠋/)
+    assert.doesNotMatch(uncoloured, /\u001b\[3\dm/)
+    assert.match(ascii, /m-\u001b\[39m waiting for you at github \(0:00\)/)
+    assert.doesNotMatch(ascii, /[^\u0000-\u007f]/)
   })
 
   describe('over ssh', () => {

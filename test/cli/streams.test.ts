@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import type { ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
+import { temporaryHome } from '../support/temporary.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 import {
   hasTerminal,
@@ -33,7 +35,10 @@ const record = (id: string, more: Partial<EventRecord> = {}): EventRecord => ({
 describe('cli: streams', () => {
   it('follows events as JSON lines, of one webhook, and ends with 130', async () => {
     const records = [record('evt_1'), record('evt_2', { webhook: '/b' }), record('evt_3')]
-    const server = await startContractServer((_, response) => stream(response, records))
+    const server = await startContractServer(({ path }, response) => {
+      if (path === '/webhooks') return [200, { webhooks: [] }]
+      return path === '/events/stream' ? stream(response, records) : [200, { events: [] }]
+    })
     const child = start(['events', '--follow', '--json', '--webhook', '/a'], { home: server.home })
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /evt_3/)
@@ -73,6 +78,97 @@ describe('cli: streams', () => {
     await stopStarted(home)
     assert.equal(code, 130)
     assert.doesNotMatch(stdout, /before/)
+  })
+
+  it('follows over a restart that hands the events over, and says so once', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await temporaryHome({ webhooks })
+    await run(['daemon', 'start'], { home })
+    const send = async (text: string) =>
+      run(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: JSON.stringify({ text }) })
+    await send('before')
+    const child = start(['events', '--follow'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stderr', /following/)
+    const again = untilSaid(child, 'stderr', /the daemon was restarted/)
+    await run(['daemon', 'restart'], { home })
+    await again
+    const last = untilSaid(child, 'stdout', /✓ done .*after$/m)
+    await send('after')
+    await last
+    child.kill('SIGINT')
+    const { stdout, stderr } = await ended
+    await stopStarted(home)
+    assert.equal(stderr.match(/the daemon/g)?.length, 1, stderr)
+    assert.doesNotMatch(stdout, /before/)
+    const lines = stdout.trimEnd().split('\n')
+    assert.equal(new Set(lines).size, lines.length, stdout)
+  })
+
+  it('goes on after another daemon took over, without losing or repeating a change', async () => {
+    const old = record('evt_old')
+    const first = record('evt_1', { state: 'running' })
+    const asked: (string | undefined)[] = []
+    const opened: ServerResponse[] = []
+    const server = await startContractServer(({ path, lastEventId }, response) => {
+      if (path !== '/events/stream') return [200, { events: [old] }]
+      asked.push(lastEventId)
+      opened.push(response)
+      const told = [
+        [],
+        [old, first],
+        [record('evt_1'), record('evt_2'), record('evt_old', { attempts: 2 })],
+      ][asked.length - 1]
+      return stream(response, told ?? [], asked.length)
+    })
+    const child = start(['events', '--follow', '--json'], { home: server.home })
+    const ended = resultOf(child)
+    const streamed = async (count: number) => {
+      await server.called(() => opened.length >= count)
+      return opened[count - 1]
+    }
+    ;(await streamed(1))?.end()
+    const running = untilSaid(child, 'stdout', /running/)
+    const second = await streamed(2)
+    await running
+    const all = untilSaid(child, 'stdout', /evt_old/)
+    second?.end()
+    await all
+    child.kill('SIGINT')
+    const { stdout } = await ended
+    await server.close()
+    assert.deepEqual(asked, [undefined, '0-0', '2-1'])
+    assert.deepEqual(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as EventRecord)
+        .map(({ id, state, attempts }) => `${id} ${state} ${attempts}`),
+      ['evt_1 running 1', 'evt_1 done 1', 'evt_2 done 1', 'evt_old done 2'],
+    )
+  })
+
+  it('draws on a terminal what is not finished, until it is', async function () {
+    if (!hasTerminal()) return this.skip()
+    let send: (event: EventRecord) => void = () => undefined
+    const server = await startContractServer(({ path }, response) => {
+      if (path === '/webhooks') return [200, { webhooks: [{ path: '/a', agent: 'echo' }] }]
+      if (path !== '/events/stream')
+        return [200, { events: [record('evt_1', { state: 'running' })] }]
+      send = (event) => stream(response, [event])
+      return stream(response, [])
+    })
+    const child = startOnTerminal('events --follow', { home: server.home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stdout', /● running.*0:0\d|● running[^\n]*\n.*following/s)
+    const done = untilSaid(child, 'stdout', /\u001b\[\d+A\r\u001b\[J[^\n]*evt_1[^\n]*✓ done/)
+    send(record('evt_1', { resultPreview: 'fine' }))
+    await done
+    child.stdin?.write('\u0003')
+    const { code, stdout } = await ended
+    await server.close()
+    assert.equal(code, 130)
+    assert.match(stdout, /ID +TIME +STATE/)
   })
 
   it('keeps escape sequences of foreign text away from the screen', async () => {
@@ -127,6 +223,24 @@ describe('cli: streams', () => {
     assert.deepEqual([child.exitCode, stderr], [0, ''])
   })
 
+  it('says without a stack that its output cannot be written', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
+    const full = await open('/dev/full', 'w')
+    const child = spawn(process.execPath, [cliMain, 'events'], {
+      env: cleanEnvironment({ DOORWARD_HOME: server.home.root }),
+      stdio: ['ignore', full.fd, 'pipe'],
+    })
+    let stderr = ''
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+    await once(child, 'close')
+    await Promise.all([full.close(), server.close()])
+    assert.deepEqual(
+      [child.exitCode, stderr],
+      [1, 'doorward: cannot write to standard output (ENOSPC)\n'],
+    )
+  })
+
   it('writes no colour into a pipe', async () => {
     const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
     for (const env of [{}, { NO_COLOR: '1' }, { NO_COLOR: '' }])
@@ -158,9 +272,17 @@ describe('cli: streams', () => {
 const bigServer = async (): Promise<ContractServer> =>
   startContractServer(() => [200, { ...record('evt_1'), result: 'x'.repeat(3_000_000) }])
 
-const stream = (response: ServerResponse, records: readonly EventRecord[]): undefined => {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
+/** `era` is the first part of the ids. */
+const stream = (
+  response: ServerResponse,
+  records: readonly EventRecord[],
+  era?: number,
+): undefined => {
+  if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write(': hello\n\n')
   for (const [index, event] of records.entries())
-    response.write(`id: ${index}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`)
+    response.write(
+      `id: ${era === undefined ? '' : `${era}-`}${index}\nevent: event\ndata: ${JSON.stringify(event)}\n\n`,
+    )
   return undefined
 }

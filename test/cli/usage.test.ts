@@ -14,8 +14,8 @@ describe('cli: usage', () => {
     })
   })
 
-  it('shows help on standard output when asked, and without arguments', async () => {
-    for (const args of [['--help'], ['help'], []]) {
+  it('shows help on standard output when asked', async () => {
+    for (const args of [['--help'], ['help']]) {
       const { code, stdout, stderr } = await run(args)
       assert.equal(code, 0)
       assert.match(stdout, /Usage: doorward/)
@@ -39,12 +39,15 @@ describe('cli: usage', () => {
 
   it('keeps help within 80 columns', async () => {
     const ofLogins = ['login', 'list', 'logout', 'token', 'exec', 'git-credential']
-    const ofWebhooks = ['list', 'send', 'explain', 'learn']
+    const ofWebhooks = ['list', 'add', 'send', 'explain', 'learn']
     for (const name of [
       '',
       ...ofLogins.map((word) => `oauth ${word}`),
       ...ofWebhooks.map((word) => `webhook ${word}`),
+      'agent',
+      'agent add',
       'events',
+      'completion',
       'events open',
       'events retry',
       'daemon',
@@ -67,6 +70,12 @@ describe('cli: usage', () => {
     ['an unknown command, with the nearest', ['evnts'], /unknown command 'evnts'\nhint: .*events/],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
+    [
+      'an unknown subcommand of events with its argument',
+      ['events', 'shwo', 'evt_1'],
+      /events shwo'\nhint: .*"show"/,
+    ],
+    ['an unknown state', ['events', '--state', 'fialed'], /no state "fialed"\nhint: .*"failed"/],
     ['an unknown option, with the nearest', ['events', '--folow'], /'--folow'\nhint: .*--follow/],
     ['a group without a command', ['daemon'], /a command is missing/],
     [
@@ -85,9 +94,9 @@ describe('cli: usage', () => {
       /cannot be used with/,
     ],
     [
-      'a doctor who is not told what to check',
-      ['doctor'],
-      /checks one thing so far\nhint: .*--privacy/,
+      'a webhook for a doctor who looks at everything',
+      ['doctor', '/a'],
+      /for the privacy check only\nhint: .*--privacy \/a/,
     ],
   ]
   for (const [what, args, message] of wrong)

@@ -5,7 +5,7 @@ import type { EventDetail, EventRecord, WebhookSummary } from '../../shared/api.
 import { packageFolder } from '../../shared/version.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { run } from './support/cli.ts'
+import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from './support/cli.ts'
 
 const secret = 'it-is-a-secret-of-the-test'
 const webhooks = `webhooks:
@@ -28,6 +28,9 @@ const webhooks = `webhooks:
     agent: echo
     prompt_template: x
     secret_env: UNSET_SECRET
+  - path: /hangs
+    agent: hang
+    prompt_template: x
   - path: /off
     agent: echo
     prompt_template: x
@@ -36,7 +39,10 @@ const webhooks = `webhooks:
 const agents = `agents:
   echo: { kind: echo }
   fail: { kind: command, command: ["${process.execPath}", -e, "console.error('no luck'); process.exit(3)"] }
+  hang: { kind: command, command: ["${process.execPath}", -e, "setInterval(() => {}, 1000)"] }
 `
+
+const gateway = 'oauth: { callback_port: 0 }\nqueue: { drain_timeout: 1s }\n'
 
 describe('cli: webhook', () => {
   let daemon: RunningDaemon
@@ -44,7 +50,7 @@ describe('cli: webhook', () => {
     run(args, { home: daemon.home, ...(stdin === undefined ? {} : { stdin }) })
 
   before(async () => {
-    daemon = await startDaemon({ webhooks, agents, env: `HOOK_SECRET=${secret}\n` })
+    daemon = await startDaemon({ webhooks, agents, gateway, env: `HOOK_SECRET=${secret}\n` })
   })
   after(async () => {
     await daemon.stop()
@@ -63,7 +69,7 @@ describe('cli: webhook', () => {
     const json = JSON.parse((await cli(['webhook', 'list', '--json'])).stdout) as {
       webhooks: WebhookSummary[]
     }
-    assert.equal(json.webhooks.length, 5)
+    assert.equal(json.webhooks.length, 6)
   })
 
   it('sends a real GitHub payload, signed, and never shows the secret', async () => {
@@ -103,6 +109,22 @@ describe('cli: webhook', () => {
     assert.equal(code, 0, stderr)
     assert.equal(stdout, 'hello there\n')
     assert.match(stderr, /^evt_\w+ accepted$/m)
+  })
+
+  it('shows on a terminal what is waited for, and lets go of it by Ctrl-C', async function () {
+    if (!hasTerminal()) return this.skip()
+    const file = join(await temporaryFolder(), 'payload.json')
+    await writeFile(file, '{}')
+    const child = startOnTerminal(`webhook send /hangs '${file}' --wait`, { home: daemon.home })
+    const ended = resultOf(child)
+    const [, id = ''] =
+      /(evt_\w+) accepted/.exec(await untilSaid(child, 'stdout', /running hang \(0:0\d\)/)) ?? []
+    child.stdin?.write('\u0003')
+    const { code, stdout } = await ended
+    assert.equal(code, 130)
+    assert.match(stdout, new RegExp(`what becomes of it:\\s+doorward events show ${id}`))
+    const { state } = await daemon.client.get<EventRecord>(`/events/${id}`)
+    assert.equal(state, 'running')
   })
 
   it('says where it ended with --wait when the agent fails', async () => {
@@ -241,7 +263,7 @@ describe('cli: webhook', () => {
     const { code, stdout } = await cli(['status'])
     assert.equal(code, 0)
     assert.match(stdout, /^doorward .* at http:\/\/127\.0\.0\.1:\d+, up for /)
-    for (const title of ['Accounts', 'Webhooks', 'Recent events'])
+    for (const title of ['Logins', 'Webhooks', 'Problems'])
       assert.match(stdout, new RegExp(`^${title}$`, 'm'))
     assert.match(stdout, /UNSET_SECRET is unset/)
     assert.equal(

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -827,6 +828,14 @@ describe('a configuration', () => {
       '/agents.yaml:1:1 cannot be read: it is a folder',
       '/webhooks.yaml:1:1 there is no such file (doorward init writes a sample)',
     ])
+  })
+
+  it('is refused when a file is a pipe, and nobody is waited for', async () => {
+    if (process.platform === 'win32') return
+    const home = await temporaryHome()
+    await rm(join(home.config, 'agents.yaml'))
+    execFileSync('mkfifo', [join(home.config, 'agents.yaml')])
+    assert.deepEqual(await problemsOn(home), ['/agents.yaml:1:1 cannot be read: it is a pipe'])
   })
 
   it('names the files as they are, and the next step', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { plainJson, plainLine, plainLines } from '../../shared/plain-text.ts'
+import { plainButColours, plainJson, plainLine, plainLines } from '../../shared/plain-text.ts'
 
 describe('plainLines', () => {
   const table: readonly [string, string, string][] = [
@@ -38,6 +38,18 @@ describe('plainLines', () => {
 describe('plainLine', () => {
   it('folds white space onto one line', () => {
     assert.equal(plainLine(' a\n\n b\t\u001b[31mc \r\n'), 'a b c')
+  })
+})
+
+describe('plainButColours', () => {
+  it('leaves colours, and of everything else what plainLines leaves', () => {
+    const red = '\u001b[31mred\u001b[39m'
+    assert.equal(
+      plainButColours(`${red} \u001b[2J\u001b]0;x\u0007\u009b2J\u202e${red}\n`),
+      `${red} 2J${red}\n`,
+    )
+    const nested = plainButColours('\u001b\u001b[31m[2J\u001b[\u001b[0m2J')
+    assert.equal(nested.replaceAll(/\u001b\[\d+m/g, ''), '[2J2J')
   })
 })
 

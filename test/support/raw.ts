@@ -12,6 +12,15 @@ export const sendRaw = async (url: string, bytes: string | Buffer): Promise<stri
   return text
 }
 
+/** The same for a request with `Connection: close`: what takes its time is answered too. */
+export const sendOpen = async (url: string, bytes: string | Buffer): Promise<string> => {
+  const socket = await openRaw(url, bytes)
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  await new Promise((resolve) => socket.once('close', resolve))
+  return text
+}
+
 /** An open connection on which this was sent. */
 export const openRaw = async (url: string, bytes: string | Buffer): Promise<Socket> => {
   const { hostname, port } = new URL(url)

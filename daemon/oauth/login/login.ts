@@ -111,6 +111,7 @@ export const createLogins = (parts: Parts): Logins => {
     const answer = readCallback(parameters, {
       issuer: isIssuerKnown ? server.issuer : undefined,
       issuerRequired: server.authorization_response_iss_parameter_supported === true,
+      authorizationEndpoint: server.authorization_endpoint,
     })
     pending.consume(attempt)
     if (answer.kind === 'error')

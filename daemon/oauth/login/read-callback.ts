@@ -7,6 +7,8 @@ export type ExpectedCallback = {
   readonly issuer: string | undefined
   /** True where the provider's metadata promises an `iss` with every answer. */
   readonly issuerRequired: boolean
+  /** Where the browser was sent to log in. */
+  readonly authorizationEndpoint: string | undefined
 }
 
 /** The `state` of a callback, for finding its login. Throws `callback-invalid` unless there is exactly one. */
@@ -45,13 +47,28 @@ export const readPasted = (text: string, redirectUri: string): URLSearchParams =
   })
 }
 
-const checkIssuer = (iss: string | null, { issuer, issuerRequired }: ExpectedCallback): void => {
-  if (issuer === undefined) return
+const checkIssuer = (iss: string | null, expected: ExpectedCallback): void => {
+  const { issuer, issuerRequired, authorizationEndpoint } = expected
+  if (issuer === undefined) return checkOrigin(iss, authorizationEndpoint)
   if (iss === null && issuerRequired)
     throw new DoorwardError('issuer-mismatch', 'the answer does not say which provider it is from')
   if (iss !== null && iss !== issuer)
     throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider')
 }
+
+/**
+ * A provider of which no issuer is known may have sent the browser on to another one, to be given its
+ * code by us (RFC 9207 section 2.4: an `iss` that was not announced is rather refused).
+ */
+const checkOrigin = (iss: string | null, authorizationEndpoint = ''): void => {
+  if (iss === null || originOf(iss) === originOf(authorizationEndpoint)) return
+  throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider', {
+    hint: 'if it is the right one, set its issuer in gateway.yaml',
+  })
+}
+
+const originOf = (text: string): string | undefined =>
+  URL.canParse(text) ? new URL(text).origin : undefined
 
 const invalid = (why: string): DoorwardError =>
   new DoorwardError('callback-invalid', `this is not the answer a login waits for: ${why}`, {

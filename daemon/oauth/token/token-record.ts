@@ -106,6 +106,7 @@ export const summaryOf = (
   scopes: record.scopes,
   ...missingIn(record, implied),
   expiresAt: record.expiresAt,
+  ...(record.refreshExpiresAt !== undefined && { loginExpiresAt: record.refreshExpiresAt }),
   refreshable: record.refreshToken !== undefined && !record.ended,
   obtainedAt: record.obtainedAt,
 })

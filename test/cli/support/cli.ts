@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { connect } from '../../../shared/client.ts'
 import type { Home } from '../../../shared/home.ts'
 import { cleanEnvironment, cliMain } from '../../support/daemon.ts'
@@ -67,19 +68,50 @@ export const resultOf = async (child: ChildProcess): Promise<CliResult> => {
   return { code: child.exitCode, stdout, stderr }
 }
 
-/** Waits until a stream of a started command has said this, and gives all that it said so far. */
+/** What a stream has said since it was first waited for, and how much of that was waited for already. */
+type Said = { text: string; passed: number; looks: Set<() => void> }
+
+const saidBy = new WeakMap<object, Said>()
+
+const listenTo = (stream: Readable): Said => {
+  const known = saidBy.get(stream)
+  if (known) return known
+  const said: Said = { text: '', passed: 0, looks: new Set() }
+  saidBy.set(stream, said)
+  stream.setEncoding('utf8').on('data', (text: string) => {
+    said.text += text
+    for (const look of said.looks) look()
+  })
+  return said
+}
+
+/**
+ * Waits until a stream of a started command has said this, after what was waited for before, and gives all
+ * that it said since then.
+ */
 export const untilSaid = async (
   child: ChildProcess,
   from: 'stdout' | 'stderr',
   pattern: RegExp,
 ): Promise<string> =>
   new Promise((resolve, reject) => {
-    let said = ''
-    child[from]?.setEncoding('utf8').on('data', (text: string) => {
-      said += text
-      if (pattern.test(said)) resolve(said)
-    })
-    child.once('close', () => reject(new Error(`it ended and said only: ${said}`)))
+    const stream = child[from]
+    if (!stream) throw new Error(`its ${from} is not piped`)
+    const said = listenTo(stream)
+    const start = said.passed
+    const look = () => {
+      const text = said.text.slice(start)
+      const match = pattern.exec(text)
+      if (!match) return
+      said.looks.delete(look)
+      said.passed = Math.max(said.passed, start + match.index + match[0].length)
+      resolve(text)
+    }
+    said.looks.add(look)
+    look()
+    child.once('close', () =>
+      reject(new Error(`it ended and said only: ${said.text.slice(start)}`)),
+    )
   })
 
 /** Ends a daemon that a command has started in the background, if one runs. */

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,11 +13,14 @@ export type Call = {
   readonly path: string
   readonly body: unknown
   readonly userAgent: string | undefined
+  readonly lastEventId: string | undefined
 }
 
 export type ContractServer = {
   readonly home: Home
   readonly calls: readonly Call[]
+  /** Waits for a call that fits, which may have come already. */
+  readonly called: (fits: (call: Call) => boolean) => Promise<Call>
   readonly close: () => Promise<void>
 }
 
@@ -36,6 +39,7 @@ const apiToken = 'a'.repeat(64)
 export const startContractServer = async (answer: Answer): Promise<ContractServer> => {
   const home = await temporaryHome()
   const calls: Call[] = []
+  const answered = new EventEmitter()
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
@@ -51,9 +55,11 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
       path: request.url ?? '',
       body: body === '' ? undefined : (JSON.parse(body) as unknown),
       userAgent: request.headers['user-agent'],
+      lastEventId: request.headers['last-event-id']?.toString(),
     }
     calls.push(call)
     const given = answer(call, response)
+    answered.emit('call')
     if (!given) return
     response.writeHead(given[0], { 'content-type': 'application/json' })
     response.end(given[1] === undefined ? '' : JSON.stringify(given[1]))
@@ -69,6 +75,15 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
   return {
     home,
     calls,
+    called: async (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          const found = calls.find(fits)
+          if (found) resolve(found)
+          else answered.once('call', look)
+        }
+        look()
+      }),
     close: async () => {
       server.closeAllConnections()
       server.close()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { localTime } from '../../../daemon/event-page/local-time.ts'
+import { localTime } from '../../../shared/local-time.ts'
 import { shownLine, shownText } from '../../../daemon/event-page/shown-text.ts'
 
 describe('text on the page of an event', () => {

@@ -53,4 +53,17 @@ describe('what a payload teaches', () => {
     assert.match(promptTemplate, /^action: \{\{event\.action\}\}$/m)
     assert.match(promptTemplate, /\{\{event\.pull_request\.title\}\}/)
   })
+
+  it('finds what tells events apart inside of what carries them, and not in a user', () => {
+    const filterOf = (payload: Parameters<typeof lessonOf>[1]) => lessonOf('/a', payload).filter
+    assert.deepEqual(
+      filterOf({ event: { user: { type: 'x' }, type: 'x', subtype: 'y' }, type: 'event_callback' }),
+      ['type', 'event.type', 'event.subtype'],
+    )
+    assert.deepEqual(filterOf({ object_kind: 'x', object_attributes: { state: 'opened' } }), [
+      'object_kind',
+      'object_attributes.state',
+    ])
+    assert.deepEqual(filterOf({ sender: { type: 'User' }, items: [{ type: 'x' }] }), [])
+  })
 })

@@ -56,6 +56,7 @@ describe('neutralise', () => {
     assert.equal(neutralise('a\u202eb\u2066c\u200f\u061cd\u2028e'), 'abcd\ne')
     assert.equal(neutralise('a\u001b[31m\u0000\u0085b\tc\r\nd\re'), 'a[31mb\tc\nd\ne')
     assert.equal(neutralise('a\ud800b\u2800\u3164\uffa0c'), 'abc')
+    assert.equal(neutralise('a\ufe0f❤\ufe0f\u115f\ufe0f\u{e0041}\ufe0fb\ufe0f'), 'a❤\ufe0fb')
   })
 
   for (const token of [

@@ -8,6 +8,7 @@ import {
   lastingNode,
   lastingPath,
 } from '../../../shared/login-items/surroundings.ts'
+import { cliProgram } from '../../../shared/version.ts'
 import { filesIn, temporaryFolder } from '../../support/temporary.ts'
 
 type Way = Partial<Pick<Surroundings, 'platform' | 'systemd'>>
@@ -22,9 +23,9 @@ const place = async (way: Way) => {
   const node = join(userHome, 'node')
   await symlink(process.execPath, node)
   const packageRoot = join(userHome, 'package')
-  for (const name of ['daemon', 'tray', 'cli']) {
-    await mkdir(join(packageRoot, 'dist', name), { recursive: true })
-    await writeFile(join(packageRoot, 'dist', name, 'main.js'), '')
+  for (const name of ['dist/daemon/main.js', 'dist/tray/main.js', cliProgram]) {
+    await mkdir(dirname(join(packageRoot, name)), { recursive: true })
+    await writeFile(join(packageRoot, name), '')
   }
   const surroundings: Surroundings = {
     platform: 'linux',

@@ -3,14 +3,15 @@ import { describe, it } from 'mocha'
 import { readCallback, readState } from '../../../../daemon/oauth/login/read-callback.ts'
 import { safeErrorCode } from '../../../../daemon/oauth/provider/shown-text.ts'
 
-const anyIssuer = { issuer: undefined, issuerRequired: false }
-const known = { issuer: 'https://id.example', issuerRequired: false }
-const promised = { issuer: 'https://id.example', issuerRequired: true }
+const authorizationEndpoint = 'https://id.example/authorize'
+const anyIssuer = { issuer: undefined, issuerRequired: false, authorizationEndpoint }
+const known = { issuer: 'https://id.example', issuerRequired: false, authorizationEndpoint }
+const promised = { issuer: 'https://id.example', issuerRequired: true, authorizationEndpoint }
 
 describe('read callback', () => {
   const good = [
     ['code=c', anyIssuer, { kind: 'code' }],
-    ['code=c&iss=https://whoever.example', anyIssuer, { kind: 'code' }],
+    ['code=c&iss=https://id.example/any', anyIssuer, { kind: 'code' }],
     ['code=c', known, { kind: 'code' }],
     ['code=c&iss=https://id.example', promised, { kind: 'code' }],
     ['error=access_denied&code=c', known, { kind: 'error', error: 'access_denied' }],
@@ -30,6 +31,9 @@ describe('read callback', () => {
     ['code=c&iss=', known, 'issuer-mismatch'],
     ['code=c', promised, 'issuer-mismatch'],
     ['error=access_denied&iss=https://evil.example', known, 'issuer-mismatch'],
+    ['code=c&iss=https://whoever.example', anyIssuer, 'issuer-mismatch'],
+    ['code=c&iss=', anyIssuer, 'issuer-mismatch'],
+    ['code=c&iss=null', anyIssuer, 'issuer-mismatch'],
   ] as const
   for (const [query, expected, code] of bad)
     it(`refuses "${query}"${expected.issuerRequired ? ' where iss is promised' : ''}`, () =>

@@ -197,4 +197,10 @@ describe('token file', () => {
     assert.equal(summaryOf(unrefreshable, now).status, 'needs-login')
     assert.equal(summaryOf({ ...unrefreshable, expiresAt: null }, now).status, 'ok')
   })
+
+  it('says until when a login can renew its token, where the provider has said so', () => {
+    const refreshExpiresAt = '2031-06-01T00:00:00.000Z'
+    assert.equal(summaryOf({ ...record, refreshExpiresAt }, 0).loginExpiresAt, refreshExpiresAt)
+    assert.equal('loginExpiresAt' in summaryOf(record, 0), false)
+  })
 })

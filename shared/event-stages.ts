@@ -1,4 +1,4 @@
-import type { EventDetail, EventState } from '../../shared/api.ts'
+import type { EventDetail, EventState } from './api.ts'
 
 /** One row of the picture of an event's way. */
 export type StageRow = {

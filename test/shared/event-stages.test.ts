@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { barsOf, stagesOf } from '../../../daemon/event-page/stages.ts'
-import type { EventDetail } from '../../../shared/api.ts'
+import { barsOf, stagesOf } from '../../shared/event-stages.ts'
+import type { EventDetail } from '../../shared/api.ts'
 
 const event = (changes: Partial<EventDetail>): EventDetail => ({
   id: 'evt_1',

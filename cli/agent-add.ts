@@ -1,0 +1,75 @@
+import { agentSchema } from '../shared/agent-schema.ts'
+import { missingProgram } from '../shared/detect-agents.ts'
+import { secretsOf } from '../shared/environment.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import { addEntry } from './add-entry.ts'
+import { agentEntry } from './agent-entry.ts'
+import type { Context } from './context.ts'
+import { reloadIfRunning } from './daemon-reload.ts'
+import { type AgentAddOptions, kindOf, newAgent } from './new-agent.ts'
+import { openConfig } from './open-config.ts'
+import { tableLines } from './table.ts'
+
+/**
+ * Adds an agent to `agents.yaml` and says what it still needs. Nothing is written when anything is wrong.
+ * Throws `usage`, `config-invalid`, `home-unusable`.
+ */
+export const addAgent = async (
+  context: Context,
+  [givenKind = '', givenName, ...more]: readonly string[],
+  options: AgentAddOptions,
+): Promise<void> => {
+  const { home, terminal } = context
+  if (more.length > 0)
+    throw new DoorwardError('usage', `what is ${more.join(' ')}?`, {
+      hint: 'put -- before flags of the agent program, or the words of a command',
+    })
+  const kind = kindOf(givenKind)
+  const name = givenName ?? kind
+  const entry = agentEntry(newAgent(kind, name, options))
+  if (options.print) {
+    terminal.print(entry.lines.join('\n'))
+    return
+  }
+  const open = await openConfig(home)
+  const file = open.file('agents')
+  const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
+  if (open.config.agents.has(name)) {
+    const { line } = file.problemAt(['agents', name], '')
+    throw new DoorwardError('usage', `an agent ${name} is there already, at ${file.path}:${line}`, {
+      hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
+    })
+  }
+  const expected = { ...agents, [name]: entry.value }
+  const added = addEntry(file.text, 'agents', { lines: entry.lines, expected })
+  open.check('agents', added.text)
+  await open.write('agents', added.text)
+  const daemonUrl = await reloadIfRunning(context)
+
+  const agent = agentSchema.parse(entry.value)
+  const missing = await missingProgram(agent, open.env)
+  const unset = [options.apiKeyEnv ?? []]
+    .flat()
+    .filter((variable) => secretsOf([variable], open.env).length === 0)
+  if (terminal.json) {
+    terminal.printJson({
+      name,
+      kind,
+      file: file.path,
+      line: added.line,
+      ...(missing && { missing }),
+      unset,
+      reloaded: daemonUrl !== undefined,
+    })
+    return
+  }
+  const rows = [
+    ['added', `${file.path}:${added.line}`],
+    ['agent', `${name} (${kind})`],
+  ]
+  for (const line of tableLines(rows)) terminal.print(line)
+  if (missing)
+    terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
+  for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
+  terminal.say(`next:\n  doorward webhook add github --agent ${name}`)
+}

@@ -1,0 +1,145 @@
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../shared/api.ts'
+import type { Client } from '../shared/client.ts'
+import type { Home } from '../shared/home.ts'
+import { eventStates, isFinished } from './event-line.ts'
+import { fromNow } from './show-time.ts'
+
+/** One thing that can stand there, with a word on it. */
+export type Candidate = { readonly value: string; readonly note?: string }
+
+/** Where values come from; both are asked only when they are needed. */
+export type Sources = {
+  readonly home: () => Home
+  /** The running daemon; throws where none runs. */
+  readonly client: () => Promise<Client>
+}
+
+/** What the shell itself completes. */
+export type Directive = 'files' | 'dirs' | 'commands'
+
+type Values = (sources: Sources, path: readonly string[]) => Promise<Candidate[]> | Candidate[]
+
+const named = (values: readonly string[]): Candidate[] => values.map((value) => ({ value }))
+
+/** The names of a map, or the paths of a list, under the only key of a configuration file. */
+const configured = async (home: Home, name: string, key: string): Promise<string[]> => {
+  const { readYaml } = await import('../shared/yaml-file.ts')
+  const file = join(home.config, `${name}.yaml`)
+  const { value } = readYaml(file, await readFile(file, 'utf8'))
+  const entries = (value as Record<string, unknown> | null)?.[key]
+  if (!Array.isArray(entries)) return Object.keys(entries ?? {})
+  return entries.flatMap((entry: { path?: unknown } | null) =>
+    typeof entry?.path === 'string' ? [entry.path] : [],
+  )
+}
+
+/** The daemon's answer, or what is on the disk where none runs. */
+const either = async (
+  fromDaemon: () => Promise<Candidate[]>,
+  fromFiles: () => Promise<string[]>,
+): Promise<Candidate[]> => {
+  try {
+    return await fromDaemon()
+  } catch {
+    return named(await fromFiles())
+  }
+}
+
+const webhooks: Values = async ({ home, client }) =>
+  either(
+    async () => {
+      const answer = await (await client()).get<{ webhooks: WebhookSummary[] }>('/webhooks')
+      return answer.webhooks.map(({ path, agent, enabled }) => ({
+        value: path,
+        note: enabled ? `agent ${agent}` : 'disabled',
+      }))
+    },
+    async () => configured(home(), 'webhooks', 'webhooks'),
+  )
+
+const builtIn = ['google', 'github', 'slack']
+
+/** For a login every provider, else those that somebody is logged in to. */
+const providers: Values = async ({ home, client }, path) =>
+  path.at(-1) === 'login'
+    ? either(
+        async () => {
+          const status = await (await client()).get<Status>('/status')
+          return status.providers.map(({ provider, status: state, account }) => ({
+            value: provider,
+            note: account ? `${state}, ${account.name}` : state,
+          }))
+        },
+        async () => [
+          ...new Set([...builtIn, ...(await configured(home(), 'gateway', 'providers'))]),
+        ],
+      ).catch(() => named(builtIn))
+    : either(
+        async () => {
+          const answer = await (await client()).get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+          return answer.tokens.map(({ provider, status, account }) => ({
+            value: provider,
+            note: account ? `${status}, ${account.name}` : status,
+          }))
+        },
+        async () =>
+          (await readdir(home().tokens)).flatMap((file) =>
+            file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
+          ),
+      )
+
+/** Nothing of a payload or an answer: only what it is, and when it came. */
+const events: Values = async ({ client }, path) => {
+  const answer = await (await client()).get<{ events: EventRecord[] }>('/events?limit=50')
+  const now = new Date()
+  return answer.events
+    .filter(({ state }) => path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped')
+    .map(({ id, state, webhook, kind, receivedAt }) => ({
+      value: id,
+      note: `${state}${isFinished(state) ? '' : '...'} ${webhook ?? kind} ${fromNow(receivedAt, now)}`,
+    }))
+}
+
+const samples: Values = async () => {
+  const { sampleNames } = await import('./samples.ts')
+  return named(await sampleNames())
+}
+
+/** By the name that an argument or the value of an option has in the help. */
+const values: Readonly<Record<string, Values | Directive>> = {
+  path: webhooks,
+  webhook: webhooks,
+  provider: providers,
+  state: () => named(eventStates),
+  agent: async ({ home }) => named(await configured(home(), 'agents', 'agents')),
+  sample: samples,
+  operation: () => named(['get', 'store', 'erase']),
+  file: 'files',
+  dir: 'dirs',
+}
+
+/** Where the name alone does not say it: by the whole command. */
+const special: Readonly<Record<string, Values | Directive>> = {
+  'events show id': events,
+  'events open id': events,
+  'events retry id': events,
+  'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
+  // A path that is there already is the one that cannot be added.
+  'webhook add path': () => [],
+  'webhook add preset': async () => {
+    const { webhookPresets } = await import('./webhook-presets.ts')
+    return Object.entries(webhookPresets).map(([value, { title }]) => ({ value, note: title }))
+  },
+  'agent add kind': async () => named((await import('./new-agent.ts')).agentKinds),
+  'help name': async () => {
+    const { helpTopics } = await import('./help-topics.ts')
+    return Object.entries(helpTopics).map(([value, note]) => ({ value, note }))
+  },
+  'config schema name': () => named(['webhooks', 'agents', 'gateway']),
+}
+
+/** What gives the values of an argument or an option of this name; undefined for a free text. */
+export const valuesOf = (path: readonly string[], name: string): Values | Directive | undefined =>
+  special[[...path, name].join(' ')] ?? (Object.hasOwn(values, name) ? values[name] : undefined)

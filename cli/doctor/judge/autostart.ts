@@ -1,0 +1,21 @@
+import type { Warning } from '../../../shared/config-warnings.ts'
+import { type Check, checksOf } from '../check.ts'
+
+const { ok, warning, error, skipped } = checksOf('autostart')
+
+export type AutostartFacts = {
+  readonly daemon: boolean
+  readonly tray: boolean
+  readonly problems: readonly Warning[]
+}
+
+/** Whether the daemon starts at login, and whether what was installed for that still works. */
+export const judgeAutostart = ({ daemon, tray, problems }: AutostartFacts): Check[] => {
+  if (problems.length > 0)
+    return problems.map(({ code, detail, hint }) =>
+      (code === 'login-item-program-missing' ? error : warning)('at login', detail, hint),
+    )
+  if (!daemon)
+    return [skipped('daemon', 'it does not start at login; to have it so: doorward daemon install')]
+  return [ok('daemon', 'it starts at login'), ...(tray ? [ok('tray', 'it starts at login')] : [])]
+}

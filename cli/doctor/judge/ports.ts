@@ -1,0 +1,83 @@
+import type { DaemonFile } from '../../../shared/api.ts'
+import { type Check, checksOf } from '../check.ts'
+import type { PortFacts } from '../look/ports.ts'
+
+const { ok, warning, error, skipped } = checksOf('ports')
+
+/** Whether the daemon and the logins have their ports; `daemon` is the one that answers, if any. */
+export const judgePorts = (
+  ports: readonly PortFacts[],
+  daemon: Pick<DaemonFile, 'pid' | 'url' | 'publicUrl'> | undefined,
+): Check[] => ports.map((port) => judgePort(port, daemon))
+
+const judgePort = (
+  facts: PortFacts,
+  daemon: Pick<DaemonFile, 'pid' | 'url'> | undefined,
+): Check => {
+  const { what, setting, port, is } = facts
+  const name = setting.startsWith('providers.') ? setting : what
+  const free = port < 65_535 ? port + 1 : port - 1
+  switch (is) {
+    case 'any':
+      return skipped(name, `${setting} is 0: any free port is taken`)
+    case 'free':
+      if (what === 'callback' || !daemon) return ok(name, `${port} is free`)
+      return warning(
+        name,
+        `the daemon does not listen on ${port}, as configured${what === 'main' ? `, but at ${daemon.url}` : ''}`,
+        'doorward daemon restart',
+      )
+    case 'held':
+      return judgeHeld(facts, name, daemon)
+    case 'forbidden':
+      return error(
+        name,
+        `this user may not listen on port ${port}`,
+        `choose one over 1023: ${setting} in gateway.yaml`,
+      )
+    case 'no-address':
+      return error(
+        name,
+        'this machine has no address as server.host names it',
+        'set server.host to 127.0.0.1: doorward config edit gateway',
+      )
+    case 'unknown':
+      return skipped(name, `the system does not say whether ${port} is free (try ${free})`)
+  }
+}
+
+const judgeHeld = (
+  { what, setting, port, holder, occupant }: PortFacts,
+  name: string,
+  daemon: Pick<DaemonFile, 'pid' | 'url'> | undefined,
+): Check => {
+  const isOurs =
+    daemon !== undefined &&
+    (holder?.pid === daemon.pid || (what === 'main' && new URL(daemon.url).port === String(port)))
+  if (isOurs)
+    return ok(
+      name,
+      what === 'callback'
+        ? `${port} is open: a login waits there`
+        : `${port} is held by the daemon`,
+    )
+  // A successor that takes over may be known by its port alone.
+  const who = holder
+    ? `${holder.name} (pid ${holder.pid})`
+    : occupant === 'other-doorward'
+      ? 'the daemon of another home'
+      : 'a program of another user, or one that the system does not name'
+  const isDefault = port === 18_789 && occupant !== 'other-doorward'
+  const free = port < 65_535 ? port + 1 : port - 1
+  if (what === 'callback')
+    return error(
+      name,
+      `${port} is held by ${who}: no login can come back there`,
+      `end that program, or set ${setting} in gateway.yaml and the redirect URI at the provider`,
+    )
+  return error(
+    name,
+    `${port} is held by ${who}${isDefault ? '; other gateways have this default too' : ''}`,
+    `end it, or choose another port: ${setting}: ${free} in gateway.yaml`,
+  )
+}

@@ -1,0 +1,78 @@
+import { type Check, checksOf } from '../check.ts'
+import type { DesktopFacts } from '../look/desktop.ts'
+
+const { ok, warning, error, skipped } = checksOf('tray')
+
+/** Whether the tray's program is whole, and whether this session can show its icon and its notes. */
+export const judgeTray = (facts: DesktopFacts): Check[] => {
+  const { pid } = facts
+  return [
+    programOf(facts),
+    pid === undefined
+      ? skipped('running', 'it does not run; start it with: doorward tray')
+      : ok('running', `pid ${pid}`),
+    ...(facts.platform === 'linux' ? sessionOf(facts) : []),
+  ]
+}
+
+const programOf = ({ program, platform, arch }: DesktopFacts): Check => {
+  switch (program) {
+    case 'good':
+      return ok('program', 'it is the one this version was made with')
+    case 'changed':
+      return error(
+        'program',
+        'it is not, byte for byte, the one this version was made with: it is not run',
+        'install doorward again',
+      )
+    case 'missing':
+      return error('program', 'it is not there', 'install doorward again, with its dependencies')
+    case 'none':
+      return skipped('program', `there is none for ${platform} ${arch}`)
+  }
+}
+
+const sessionOf = (facts: DesktopFacts): Check[] => {
+  const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
+  if (!hasDisplay && !hasBus)
+    return [skipped('session', 'this is no desktop session: there is nothing to show an icon on')]
+  return [
+    hasLibrary
+      ? ok('library', 'libappindicator3 is there')
+      : // Our own program needs no library, but a panel of the usual kind.
+        hasHost
+        ? ok('library', 'libappindicator3 is missing: our own program shows the icon')
+        : warning(
+            'library',
+            'libappindicator3.so.1 is missing, which the packaged program needs',
+            'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
+          ),
+    hostOf(facts),
+    notificationsOf(hasBus, hasNotifications),
+  ]
+}
+
+const noBus = 'there is no session bus to ask'
+const noAsker = 'no program here can ask the session bus (gdbus, dbus-send or busctl)'
+
+const hostOf = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
+  if (!hasBus || hasHost === undefined) return skipped('host', hasBus ? noAsker : noBus)
+  return hasHost
+    ? ok('host', 'a panel shows tray icons')
+    : warning(
+        'host',
+        `no panel of this session shows tray icons of the usual kind${hasDisplay ? '; whether one of the older kind is there was not checked' : ''}`,
+        'GNOME: install the extension AppIndicator and KStatusNotifierItem Support; Sway, i3: a bar with a tray',
+      )
+}
+
+const notificationsOf = (hasBus: boolean, has: boolean | undefined): Check => {
+  if (!hasBus || has === undefined) return skipped('notifications', hasBus ? noAsker : noBus)
+  return has
+    ? ok('notifications', 'a service shows them')
+    : warning(
+        'notifications',
+        'no service of this session shows notifications',
+        'install one, for example: sudo apt install dunst',
+      )
+}

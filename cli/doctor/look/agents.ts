@@ -1,0 +1,132 @@
+import { stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import { agentClis, isCliKind } from '../../../shared/agent-clis.ts'
+import { type Agent, isLoopbackUrl } from '../../../shared/config.ts'
+import { findProgram } from '../../../shared/detect-agents.ts'
+import { secretsOf } from '../../../shared/environment.ts'
+import type { Config } from '../../../shared/load-config.ts'
+import { canConnect } from './can-connect.ts'
+import { type VersionRun, runVersion } from './run-version.ts'
+
+export type AgentFacts = {
+  readonly name: string
+  readonly kind: Agent['kind']
+  /** The program that it runs, and where it was found. */
+  readonly program?: string
+  readonly path?: string
+  readonly install?: string
+  readonly run?: VersionRun
+  /** Its working folder as configured. */
+  readonly cwd?: { readonly path: string; readonly isFolder: boolean }
+  /** Variables of ours that it names and that are unset. */
+  readonly unset: readonly string[]
+  /** Providers whose tokens it gets. */
+  readonly providers: readonly string[]
+  /** Where it is asked: host and port, and whether something listens there, for this machine alone. */
+  readonly address?: { readonly host: string; readonly listens: boolean | undefined }
+}
+
+const versionMs = 3500
+
+/** The agents that enabled webhooks name, each with what it needs and what of that is there. */
+export const lookAtAgents = async (
+  { webhooks }: Config,
+  env: NodeJS.ProcessEnv,
+): Promise<AgentFacts[]> => {
+  const used = new Map(
+    webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
+  )
+  return Promise.all([...used].map(async ([name, agent]) => lookAtAgent(name, agent, env)))
+}
+
+const lookAtAgent = async (
+  name: string,
+  agent: Agent,
+  env: NodeJS.ProcessEnv,
+): Promise<AgentFacts> => {
+  const facts = { name, kind: agent.kind, unset: [], providers: [] }
+  if (agent.kind === 'echo') return facts
+  if (agent.kind === 'openai')
+    return {
+      ...facts,
+      unset: unsetOf(agent.api_key_env === undefined ? [] : [agent.api_key_env], env),
+      address: await addressOf(agent.base_url),
+    }
+  if (agent.kind === 'http') {
+    const named = namedIn(agent.headers ?? {}, 'env:')
+    return { ...facts, unset: unsetOf(named, env), address: await addressOf(agent.url) }
+  }
+  const cwd = agent.cwd === undefined ? undefined : expanded(agent.cwd)
+  const program =
+    agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
+  const path = await pathOf(program, cwd, agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'], env)
+  const isKnown = isCliKind(agent.kind)
+  return {
+    ...facts,
+    program,
+    unset: unsetOf(namedIn(agent.env ?? {}, 'env:'), env),
+    providers: [...new Set(namedIn(agent.env ?? {}, 'oauth:'))],
+    ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
+    ...(path !== undefined && { path }),
+    // A program that is not known may do anything, whatever it is asked.
+    ...(path !== undefined &&
+      isKnown && { run: await runVersion(path, environmentOf(agent.env ?? {}, env), versionMs) }),
+    ...(cwd !== undefined && { cwd: { path: cwd, isFolder: await isFolder(cwd) } }),
+  }
+}
+
+const namedIn = (values: Readonly<Record<string, string>>, prefix: string): string[] =>
+  Object.values(values)
+    .filter((value) => value.startsWith(prefix))
+    .map((value) => value.slice(prefix.length))
+
+const unsetOf = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
+  names.filter((name) => secretsOf([name], env).length === 0)
+
+const expanded = (path: string): string =>
+  path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
+
+const pathOf = async (
+  program: string,
+  cwd: string | undefined,
+  searchPath: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<string | undefined> => {
+  if (!/[\\/]/.test(program)) return findProgram(program, searchPath ?? '', env['PATHEXT'])
+  const path = isAbsolute(program) ? program : resolve(cwd ?? '', program)
+  const [folder, name] = [join(path, '..'), path.split(/[\\/]/).at(-1) ?? '']
+  return findProgram(name, folder, env['PATHEXT'])
+}
+
+const passed =
+  /^(PATH|Path|PATHEXT|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|SystemRoot|SystemDrive|USERPROFILE|APPDATA|LOCALAPPDATA|ComSpec|COMSPEC)$/
+
+/** Nothing that is a secret, and nothing that makes a program look for a newer one of itself. */
+const environmentOf = (
+  added: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
+): Record<string, string> =>
+  Object.fromEntries([
+    ...Object.entries(env).filter(
+      (entry): entry is [string, string] => passed.test(entry[0]) && entry[1] !== undefined,
+    ),
+    ...Object.entries(added).filter(([, value]) => !/^(env|oauth):/.test(value)),
+    ['NO_COLOR', '1'],
+    ['DISABLE_AUTOUPDATER', '1'],
+    ['NO_UPDATE_NOTIFIER', '1'],
+  ])
+
+const isFolder = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+
+/** What is on this machine can be asked without a network. */
+const addressOf = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
+  const { host, hostname, port, protocol } = new URL(url)
+  if (!isLoopbackUrl(url)) return { host, listens: undefined }
+  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+  return { host, listens: await canConnect(hostname.replaceAll(/^\[|\]$/g, ''), number, 1000) }
+}

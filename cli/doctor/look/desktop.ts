@@ -1,0 +1,174 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream, existsSync } from 'node:fs'
+import { readFile, readdir } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { findProgram } from '../../../shared/detect-agents.ts'
+import type { Home } from '../../../shared/home.ts'
+import { isAlive } from '../../../shared/process-state.ts'
+
+export type DesktopFacts = {
+  readonly platform: NodeJS.Platform
+  readonly arch: string
+  /** The packaged tray program: byte for byte what it must be, another, missing, or none for this system. */
+  readonly program: 'good' | 'changed' | 'missing' | 'none'
+  /** The process of the tray of this home, if it runs. */
+  readonly pid: number | undefined
+  /** Linux only from here on. */
+  readonly hasDisplay: boolean
+  readonly hasBus: boolean
+  /** Undefined where nothing can ask the session bus. */
+  readonly hasHost: boolean | undefined
+  readonly hasNotifications: boolean | undefined
+  readonly hasLibrary: boolean
+}
+
+/** The programs of systray2 2.1.4, as `tray/stage-program.ts` pins them. */
+export const packagedPrograms: Partial<Record<NodeJS.Platform, readonly [string, string]>> = {
+  linux: ['tray_linux_release', 'f61eee19036c0af93e2bb0e5b9fff0bd413469aff5ea1261b8fcfe9e2c027c04'],
+  darwin: [
+    'tray_darwin_release',
+    'b406fe6d13d1ba66f901a07267ecfcf1b615e9c8b3410287be576706bd737791',
+  ],
+  win32: [
+    'tray_windows_release.exe',
+    'ae61c63ece1392fc64abbfbd40de782f5b2a7b7d83e93f8b640a20395ae6e8a0',
+  ],
+}
+
+/** What the tray needs of this machine and this session. */
+export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
+  const address = busAddressOf(env)
+  const [program, pid, hasPanel, hasNotifications] = await Promise.all([
+    lookAtProgram(),
+    pidOfTray(home),
+    address === undefined ? undefined : hasHost(address, env),
+    address === undefined ? undefined : canStart('org.freedesktop.Notifications', address, env),
+  ])
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    program,
+    pid,
+    hasDisplay: Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY']),
+    hasBus: address !== undefined,
+    hasHost: hasPanel,
+    hasNotifications,
+    hasLibrary: process.platform !== 'linux' || (await hasLibrary()),
+  }
+}
+
+const lookAtProgram = async (): Promise<DesktopFacts['program']> => {
+  const [name, sha256] = packagedPrograms[process.platform] ?? []
+  if (name === undefined) return 'none'
+  try {
+    const systray = dirname(createRequire(import.meta.url).resolve('systray2'))
+    const hash = createHash('sha256')
+    await pipeline(createReadStream(join(systray, 'traybin', name)), hash)
+    return hash.digest('hex') === sha256 ? 'good' : 'changed'
+  } catch {
+    return 'missing'
+  }
+}
+
+const pidOfTray = async (home: Home): Promise<number | undefined> => {
+  const lock = await readFile(join(home.run, 'tray.lock'), 'utf8').catch(() => '')
+  const pid = Number.parseInt(lock, 10)
+  return pid > 0 && isAlive(pid) ? pid : undefined
+}
+
+/** Only a bus that is there already: asking for one by name alone may start one. */
+const busAddressOf = (env: NodeJS.ProcessEnv): string | undefined => {
+  if (process.platform !== 'linux') return undefined
+  if (env['DBUS_SESSION_BUS_ADDRESS']) return env['DBUS_SESSION_BUS_ADDRESS']
+  const socket = env['XDG_RUNTIME_DIR'] && join(env['XDG_RUNTIME_DIR'], 'bus')
+  return socket && existsSync(socket) ? `unix:path=${socket}` : undefined
+}
+
+const bus = { name: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus' }
+const watcher = { name: 'org.kde.StatusNotifierWatcher', path: '/StatusNotifierWatcher' }
+
+type Question = {
+  readonly of: typeof bus
+  readonly method: `${string}.${string}`
+  readonly words?: readonly string[]
+}
+
+/** The ways to ask on the bus, of which one is usually installed. */
+const askers: Readonly<Record<string, (question: Question) => string[]>> = {
+  gdbus: ({ of: { name, path }, method, words = [] }) => [
+    ...`call --session --timeout 1 -d ${name} -o ${path} -m ${method}`.split(' '),
+    ...words,
+  ],
+  'dbus-send': ({ of: { name, path }, method, words = [] }) => [
+    ...`--session --print-reply --reply-timeout=1000 --dest=${name} ${path} ${method}`.split(' '),
+    ...words.map((word) => `string:${word}`),
+  ],
+  busctl: ({ of: { name, path }, method, words = [] }) => {
+    const dot = method.lastIndexOf('.')
+    const member = `${method.slice(0, dot)} ${method.slice(dot + 1)}`
+    const call = `--user --timeout=1 call ${name} ${path} ${member}`.split(' ')
+    return words.length === 0 ? call : [...call, 's'.repeat(words.length), ...words]
+  },
+}
+
+const ask = async (
+  address: string,
+  env: NodeJS.ProcessEnv,
+  question: Question,
+): Promise<string | undefined> => {
+  for (const [name, argumentsOf] of Object.entries(askers)) {
+    const path = await findProgram(name, env['PATH'] ?? '', undefined)
+    if (path === undefined) continue
+    const options = {
+      timeout: 1500,
+      killSignal: 'SIGKILL',
+      env: { ...env, DBUS_SESSION_BUS_ADDRESS: address },
+    } as const
+    const answer = await new Promise<string | undefined>((resolve) => {
+      execFile(path, argumentsOf(question), options, (error, stdout) =>
+        resolve(error ? undefined : stdout),
+      )
+    })
+    if (answer !== undefined) return answer
+  }
+  return undefined
+}
+
+const hasOwner = async (name: string, address: string, env: NodeJS.ProcessEnv) => {
+  const question = { of: bus, method: 'org.freedesktop.DBus.NameHasOwner', words: [name] } as const
+  const answer = await ask(address, env, question)
+  return answer === undefined ? undefined : /\btrue\b/.test(answer)
+}
+
+/** A list of icons alone shows none: a panel has to have said that it does. */
+const hasHost = async (address: string, env: NodeJS.ProcessEnv) => {
+  const isThere = await hasOwner(watcher.name, address, env)
+  if (!isThere) return isThere
+  const answer = await ask(address, env, {
+    of: watcher,
+    method: 'org.freedesktop.DBus.Properties.Get',
+    words: [watcher.name, 'IsStatusNotifierHostRegistered'],
+  })
+  return answer === undefined ? undefined : /\btrue\b/.test(answer)
+}
+
+/** True as well for a service that the bus starts when it is needed. */
+const canStart = async (name: string, address: string, env: NodeJS.ProcessEnv) => {
+  const isOwned = await hasOwner(name, address, env)
+  if (isOwned !== false) return isOwned
+  const question = { of: bus, method: 'org.freedesktop.DBus.ListActivatableNames' } as const
+  return (await ask(address, env, question))?.includes(name)
+}
+
+/** The soname that the packaged program is linked with; Debian has it as a link, not in its cache. */
+const hasLibrary = async (): Promise<boolean> => {
+  const below = async (folder: string) =>
+    (await readdir(folder).catch(() => []))
+      .filter((name) => name.includes('-linux-gnu'))
+      .map((name) => join(folder, name))
+  const folders = ['/usr/lib64', '/usr/lib', '/lib64', '/lib', ...(await below('/usr/lib'))]
+  return folders.some((folder) => existsSync(join(folder, 'libappindicator3.so.1')))
+}

@@ -1,0 +1,49 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname, isAbsolute, join } from 'node:path'
+import { homedir } from 'node:os'
+import type { Home } from '../../../shared/home.ts'
+import type { Config } from '../../../shared/load-config.ts'
+import { isFixed } from '../../../shared/template.ts'
+
+export type FileTarget = {
+  /** As `deliver_to` has it. */
+  readonly text: string
+  /** The part of the path that is there and cannot be written to; undefined where all is well. */
+  readonly closed: string | undefined
+}
+
+/** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
+export const lookAtFileTargets = async (
+  { webhooks }: Config,
+  home: Home,
+): Promise<FileTarget[]> => {
+  const paths = new Map<string, string>()
+  for (const { enabled, targets } of webhooks)
+    for (const target of enabled ? targets : [])
+      if (target.kind === 'file') {
+        const { source } = target.path
+        // What an event chooses is only the last part, or more; its folder is looked at then.
+        const fixed = isFixed(target.path) ? source : dirname(source.split('{{')[0] + 'x')
+        const path = fixed.startsWith('~/') ? join(homedir(), fixed.slice(2)) : fixed
+        paths.set(target.text, isAbsolute(path) ? path : join(home.root, path))
+      }
+  return Promise.all(
+    [...paths].map(async ([text, path]) => ({ text, closed: await closedPart(path) })),
+  )
+}
+
+const closedPart = async (path: string): Promise<string | undefined> => {
+  for (let part = path; ; part = dirname(part)) {
+    const found = await stat(part).catch(() => undefined)
+    if (!found && dirname(part) !== part) continue
+    const mode = found?.isDirectory() ? constants.W_OK | constants.X_OK : constants.W_OK
+    // A file in the place of a folder takes no file either.
+    const isWrong = part !== path && !found?.isDirectory()
+    const isOpen = await access(part, mode).then(
+      () => true,
+      () => false,
+    )
+    return isOpen && !isWrong ? undefined : part
+  }
+}

@@ -1,0 +1,39 @@
+import type { SmtpServer } from '../../../shared/target-secrets.ts'
+import { reasonOf } from './ask.ts'
+
+const limitMs = 6000
+
+/**
+ * Says hello to a mail server, with TLS as a delivery would have it, and logs in where the URL has a
+ * login; names no address. Why it does not work, in words without the server's own, or undefined.
+ */
+export const askSmtp = async (server: SmtpServer): Promise<string | undefined> => {
+  const { host, port, isTls, isLoopback, login } = server
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport({
+    host,
+    port,
+    secure: isTls,
+    requireTLS: !isTls && !isLoopback,
+    tls: { rejectUnauthorized: !isLoopback },
+    name: 'localhost',
+    connectionTimeout: limitMs,
+    greetingTimeout: limitMs,
+    dnsTimeout: limitMs,
+    socketTimeout: limitMs,
+    logger: false,
+    ...(login && { auth: { user: login.user, pass: login.password } }),
+  })
+  try {
+    await transport.verify()
+    return undefined
+  } catch (error) {
+    const { code, responseCode } = (error ?? {}) as { code?: unknown; responseCode?: unknown }
+    if (code === 'EAUTH') return 'it refuses the login'
+    if (code === 'ETLS') return 'no TLS with it that can be trusted'
+    if (typeof responseCode === 'number') return `it answers ${responseCode}`
+    return code === 'ETIMEDOUT' || code === 'ECONNECTION' ? 'it cannot be reached' : reasonOf(error)
+  } finally {
+    transport.close()
+  }
+}

@@ -1,0 +1,79 @@
+import type { Command } from 'commander'
+import { DoorwardError } from '../shared/errors.ts'
+import { nearest } from '../shared/nearest.ts'
+import type { Context } from './context.ts'
+import { helpTopics, isHelpTopic, readHelpTopic, troubleEntries } from './help-topics.ts'
+import { renderMarkdown } from './render-markdown.ts'
+import { tableLines } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Lines that are longer are hard to read, however wide the terminal is. */
+const widest = 100
+
+/**
+ * Shows the help of a command (`events retry`), a page of the documents (`webhooks`), or the entry of an
+ * error code (`signature-invalid`). Throws `usage` with the nearest name for anything else.
+ */
+export const showHelp = async (
+  { terminal }: Context,
+  words: readonly string[],
+  program: Command,
+): Promise<void> => {
+  const command = commandAt(program, words)
+  if (command) {
+    command.outputHelp()
+    if (command === program) for (const line of topicLines()) terminal.print(line)
+    return
+  }
+  const [name = ''] = words
+  const text = words.length > 1 ? undefined : await pageOf(name)
+  if (text === undefined) throw await unknown(words, program)
+  if (terminal.json) terminal.printJson({ topic: name, text })
+  else for (const line of linesOf(text, terminal)) terminal.print(line)
+}
+
+const topicLines = (): string[] => [
+  '',
+  'Topics:',
+  ...tableLines(Object.entries(helpTopics)).map((line) => `  ${line}`),
+  '  and every error code, such as signature-invalid',
+]
+
+const commandAt = (program: Command, words: readonly string[]): Command | undefined => {
+  let command: Command | undefined = program
+  for (const word of words) command = command?.commands.find((known) => known.name() === word)
+  return command
+}
+
+const pageOf = async (name: string): Promise<string | undefined> =>
+  isHelpTopic(name) ? readHelpTopic(name) : (await troubleEntries()).get(name)
+
+const linesOf = (text: string, { columns, paint }: Terminal): string[] =>
+  renderMarkdown(text, {
+    width: Math.max(20, Math.min(widest, columns ?? 80)),
+    paint,
+    linked,
+  })
+
+/** A page of ours is named by its command; an address is shown unless it is the text itself. */
+const linked = (href: string, text: string): string => {
+  const [, topic = ''] = /^([a-z-]+)\.md(?:#.*)?$/.exec(href) ?? []
+  if (isHelpTopic(topic)) return `(doorward help ${topic})`
+  return /^https?:/.test(href) && href !== text ? `(${href})` : ''
+}
+
+const unknown = async (words: readonly string[], program: Command): Promise<DoorwardError> => {
+  const group = commandAt(program, words.slice(0, -1))
+  const inGroup = words.length > 1 && group !== undefined && group.commands.length > 0
+  const last = (inGroup ? words.at(-1) : words.join(' ')) ?? ''
+  const known = (inGroup ? group : program).commands
+    .map((command) => command.name())
+    .filter((name) => !name.startsWith('_'))
+  const names = inGroup
+    ? known
+    : [...known, ...Object.keys(helpTopics), ...(await troubleEntries()).keys()]
+  const what = inGroup ? `command "${last}" of ${group.name()}` : `command or topic "${last}"`
+  return new DoorwardError('usage', `there is no ${what}`, {
+    hint: nearest(last, names) ?? 'doorward help lists commands and topics',
+  })
+}

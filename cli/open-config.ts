@@ -1,0 +1,84 @@
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ConfigName } from '../shared/config.ts'
+import { readEnvironment } from '../shared/environment.ts'
+import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { makeHome } from '../shared/first-home.ts'
+import { type Home, systemReason } from '../shared/home.ts'
+import { type Config, ConfigError, checkConfig } from '../shared/load-config.ts'
+import { writeWhole } from '../shared/write-whole.ts'
+import { type YamlFile, readYaml } from '../shared/yaml-file.ts'
+
+/** The configuration of a home as it is now, to be added to. */
+export type OpenConfig = {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  /** The plain value and the text of a file. */
+  readonly file: (name: ConfigName) => YamlFile & { readonly path: string; readonly text: string }
+  /** Throws `usage` with what would be wrong with this text in place of a file. */
+  readonly check: (name: ConfigName, text: string) => void
+  /** Replaces a file, whole or not at all. Throws `home-unusable`. */
+  readonly write: (name: ConfigName, text: string) => Promise<void>
+}
+
+/**
+ * Reads the configuration to add to it. Throws `config-invalid` when it cannot be used as it is: nothing
+ * is added to what is broken.
+ */
+export const openConfig = async (home: Home): Promise<OpenConfig> => {
+  await makeHome(home)
+  const env = await readEnvironment(home)
+  const read = async (name: ConfigName) => {
+    const path = join(home.config, `${name}.yaml`)
+    const text = await readFile(path, 'utf8').catch((error: unknown) => {
+      throw unusable(`cannot read ${path}`, error)
+    })
+    return { ...readYaml(path, text), path, text }
+  }
+  const files = {
+    gateway: await read('gateway'),
+    agents: await read('agents'),
+    webhooks: await read('webhooks'),
+  }
+  const configWith = (changed: Partial<Record<ConfigName, YamlFile>>): Config => {
+    const { gateway, agents, webhooks } = { ...files, ...changed }
+    return checkConfig(gateway, agents, webhooks, env)
+  }
+  return {
+    config: configWith({}),
+    env,
+    file: (name) => files[name],
+    check: (name, text) => {
+      try {
+        configWith({ [name]: readYaml(files[name].path, text) })
+      } catch (error) {
+        throw error instanceof ConfigError ? ofEntry(error) : error
+      }
+    },
+    write: async (name, text) => {
+      const { path } = files[name]
+      try {
+        // The owner may have made the name a link, into a folder under version control for example.
+        const target = await realpath(path)
+        await writeWhole(target, text, (await stat(target)).mode & 0o777)
+      } catch (error) {
+        throw unusable(`cannot write ${path}`, error)
+      }
+    },
+  }
+}
+
+/** In the words of the entry: the place in a text that was never saved would tell nobody anything. */
+const ofEntry = ({ problems }: ConfigError): DoorwardError => {
+  const words = problems.map(
+    ({ key, reason }) => `${key.replace(/^\w+(\[\d+\]|\.[\w-]+|\["[^"]*"\])\.?/, '')}: ${reason}`,
+  )
+  return new DoorwardError('usage', words.join('\n'), { hint: problems[0]?.hint })
+}
+
+const unusable = (what: string, error: unknown): DoorwardError =>
+  new DoorwardError('home-unusable', `${what}: ${systemReason(error)}`, {
+    cause: error,
+    hint:
+      systemCode(error) === 'ENOENT' ? 'doorward init writes a sample' : 'make it writable for you',
+  })

@@ -1,0 +1,172 @@
+// Makes docs/configuration.md from the schemas of the configuration, so that the page has every key and
+// no other, and says of each what the program says:
+//   node scripts/write-configuration.mjs            writes it
+//   node scripts/write-configuration.mjs --print    writes it to standard output, for the test that compares
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { format, resolveConfig } from 'prettier'
+import { jsonSchemaOf } from '../dist/shared/config.js'
+
+const introduction = `# Configuration
+
+<!-- made by scripts/write-configuration.mjs from the schemas: change those -->
+
+Three files in \`config/\` of the home folder, which \`doorward config path\` prints. The first start writes a commented sample of each, and only what differs from a default has to stand there.
+
+\`\`\`sh
+doorward config edit webhooks     # or agents, gateway, env: opens $VISUAL or $EDITOR, and checks what you saved
+doorward config check             # every problem at once, as file:line:column
+doorward config schema webhooks   # the JSON Schema, for other tools
+\`\`\`
+
+The daemon takes a change as the file is saved. One that cannot be used leaves the old configuration in force, and \`doorward status\`, the log and the tray say so. Only \`server.host\`, \`server.port\` and \`server.public_port\` wait for \`doorward daemon restart\`.
+
+Durations are written \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`7d\`; sizes \`512kb\`, \`25mb\`, \`1gb\`; rates \`10/s\`, \`60/min\`, \`1000/h\`. Unknown keys are errors, with the nearest valid one.
+
+A secret never stands in these files, only the name of a variable. Its value stands in \`.env\` of the home (mode 0600, \`NAME=value\`) or in the environment of the daemon, which wins. \`DOORWARD_HOME\` names another home, \`DOORWARD_PORT\` another port.
+
+The first line of each file, \`# yaml-language-server: $schema=./schema/….json\`, lets editors with the YAML language server complete keys, explain them and mark mistakes as you type: VS Code with the extension YAML, Neovim, Helix, Emacs, Zed and others.
+`
+
+/** What a value has to be, in a word. */
+const valueOf = (schema) => {
+  if (schema.const !== undefined) return code(schema.const)
+  if (schema.enum) return schema.enum.map(code).join(', ')
+  if (schema.anyOf) {
+    const texts = [...new Set(schema.anyOf.map(valueOf))]
+    return texts.join(', or ')
+  }
+  if (Array.isArray(schema.type)) return 'text'
+  switch (schema.type) {
+    case 'boolean':
+      return '`true`, `false`'
+    case 'integer':
+      return `number${rangeOf(schema)}`
+    case 'array':
+      return `list of ${plural(valueOf(schema.items))}`
+    case 'object':
+      return 'map'
+    default:
+      return kindOfText(schema.pattern)
+  }
+}
+
+const rangeOf = ({ minimum = -Infinity, maximum = Infinity }) =>
+  minimum < 0 || maximum > 1e9 - 1
+    ? ''
+    : `, ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}`
+
+const kindOfText = (pattern = '') => {
+  if (pattern.includes('(ms|s|m|h|d)')) return 'duration'
+  if (pattern.includes('(b|kb|mb|gb)')) return 'size'
+  if (pattern.includes('(s|min|h)')) return 'rate'
+  if (pattern === '^[A-Za-z_][A-Za-z0-9_]*$') return 'name of a variable'
+  return 'text'
+}
+
+const plural = (text) =>
+  text.replace(/^name of a variable$/, 'names of variables').replace(/^text$/, 'texts')
+
+const code = (value) => (value === '' ? 'empty' : `\`${value}\``)
+
+/** `Larger bodies are refused. Default 25mb.` in its two parts; other words for a default stay words. */
+const meaningOf = ({ description = '', default: given }) => {
+  const [, meaning, words] = /^(.*?)(?:\s*Default:? (.+)\.)?$/s.exec(description)
+  const isPlain = given !== undefined && typeof given !== 'object'
+  return { meaning, byDefault: isPlain ? code(given) : (words ?? '') }
+}
+
+const escaped = (text) =>
+  text
+    .replaceAll('|', '\\|')
+    .replaceAll(/(\{\{.*?\}\}|[a-z]+:<[^ ]*>|[a-z_]+:NAME|<[a-z]+>[^ ,]*)/g, '`$1`')
+
+const isGroup = (schema) => schema.type === 'object' && schema.properties !== undefined
+
+const tableOf = ({ properties, required = [] }, without = []) => {
+  const rows = Object.entries(properties)
+    .filter(([name, schema]) => !without.includes(name) && !isGroup(schema))
+    .map(([name, schema]) => {
+      const { meaning, byDefault } = meaningOf(schema)
+      const last = required.includes(name) ? 'required' : escaped(byDefault)
+      return `| \`${name}\` | ${valueOf(schema)} | ${last} | ${escaped(meaning)} |`
+    })
+  return ['| key | value | default | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join(
+    '\n',
+  )
+}
+
+const webhooksPart = () => {
+  const { items } = jsonSchemaOf('webhooks').properties.webhooks
+  return `## webhooks.yaml
+
+\`webhooks:\` is a list; each entry is one webhook. \`doorward help webhooks\` explains them, \`doorward webhook add\` writes one.
+
+${tableOf(items)}`
+}
+
+const agentsPart = () => {
+  const kinds = jsonSchemaOf('agents').properties.agents.additionalProperties.oneOf
+  const [first, ...others] = kinds
+  const isCommon = ([name, schema]) =>
+    name !== 'kind' &&
+    others.every((kind) => JSON.stringify(kind.properties[name]) === JSON.stringify(schema))
+  const common = Object.fromEntries(Object.entries(first.properties).filter(isCommon))
+  const hidden = ['kind', ...Object.keys(common)]
+
+  const groups = new Map()
+  for (const kind of kinds) {
+    const table = tableOf(kind, hidden)
+    const known = groups.get(table) ?? []
+    groups.set(table, [...known, kind])
+  }
+  const parts = [...groups].map(([table, members]) => {
+    const names = members.map(({ properties }) => code(properties.kind.const)).join(', ')
+    const words =
+      members.length === 1
+        ? members[0].description
+        : 'Runs the program of that name, with no tools unless args grants them.'
+    const isEmpty = table.split('\n').length < 4
+    return `### kind: ${names}\n\n${escaped(words)}\n\n${isEmpty ? '' : table}`
+  })
+  return `## agents.yaml
+
+\`agents:\` is a map of a name of yours to one agent, which has a \`kind\`. \`doorward help agents\` explains them, \`doorward agent add\` writes one.
+
+Every kind takes:
+
+${tableOf({ properties: common })}
+${parts.join('\n')}`
+}
+
+const gatewayPart = () => {
+  const parts = []
+  const add = (path, schema) => {
+    const words = schema.description ? `${escaped(schema.description)}\n\n` : ''
+    if (isGroup(schema)) {
+      const table = tableOf(schema)
+      const hasKeys = table.split('\n').length > 3
+      if (hasKeys || words) parts.push(`### ${path}\n\n${words}${hasKeys ? table : ''}`)
+      for (const [name, inner] of Object.entries(schema.properties))
+        if (isGroup(inner) || inner.additionalProperties?.properties) add(`${path}.${name}`, inner)
+    } else if (schema.additionalProperties?.properties)
+      parts.push(`### ${path}.NAME\n\n${words}${tableOf(schema.additionalProperties)}`)
+    else throw new Error(`${path} is neither a group nor a map of entries`)
+  }
+  for (const [name, schema] of Object.entries(jsonSchemaOf('gateway').properties)) add(name, schema)
+  return `## gateway.yaml
+
+Everything has a default: the file may be empty. \`doorward help providers\` explains \`providers:\`, \`doorward help targets\` \`targets:\`.
+
+${parts.join('\n')}`
+}
+
+const target = new URL('../docs/configuration.md', import.meta.url)
+const style = await resolveConfig(fileURLToPath(target))
+const page = await format([introduction, webhooksPart(), agentsPart(), gatewayPart()].join('\n'), {
+  ...style,
+  parser: 'markdown',
+})
+
+if (process.argv.includes('--print')) process.stdout.write(page)
+else writeFileSync(target, page)

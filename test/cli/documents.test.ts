@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFile, readdir, stat } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type Tokens, lexer, walkTokens } from 'marked'
+import { webhookPresets } from '../../cli/webhook-presets.ts'
+import { cliKinds } from '../../shared/agent-clis.ts'
+import { fileSchemas } from '../../shared/config.ts'
+import { checkConfig } from '../../shared/load-config.ts'
+import { schemeNames } from '../../shared/signature-schemes.ts'
+import { sentKinds } from '../../shared/target-address.ts'
+import { packageFolder } from '../../shared/version.ts'
+import { readYaml } from '../../shared/yaml-file.ts'
+import { run } from './support/cli.ts'
+
+const execFiled = promisify(execFile)
+const docs = new URL('docs/', packageFolder)
+const read = async (name: string) => readFile(new URL(name, docs), 'utf8')
+const pages = async () => (await readdir(docs)).filter((name) => name.endsWith('.md')).toSorted()
+
+/** The blocks of code of a page that are in this language. */
+const blocksOf = (text: string, language: string): string[] =>
+  lexer(text).flatMap((top) => {
+    const found: string[] = []
+    void walkTokens([top], (token) => {
+      if (token.type === 'code' && token['lang'] === language)
+        found.push((token as Tokens.Code).text)
+    })
+    return found
+  })
+
+/** As a forge makes it of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+    .replaceAll(' ', '-')
+
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#{1,4} (.+)$/gm)].map(([, heading = '']) => anchorOf(heading))
+
+describe('the documents', () => {
+  it('explain every error code', async () => {
+    const source = await readFile(new URL('shared/errors.ts', packageFolder), 'utf8')
+    const [, union = ''] = /export type ErrorCode =([^]*?)\n\nexport/.exec(source) ?? []
+    const codes = [...union.matchAll(/\| '([a-z-]+)'/g)].map(([, code = '']) => code)
+    assert.ok(codes.length > 50)
+    const page = await read('troubleshooting.md')
+    const explained = [...page.matchAll(/^### `([a-z-]+)`\n\n\S/gm)].map(([, code]) => code)
+    assert.deepEqual(new Set(explained), new Set(codes))
+    assert.equal(explained.length, codes.length)
+  })
+
+  it('name every warning', async () => {
+    const page = await read('troubleshooting.md')
+    const folder = new URL('shared/', packageFolder)
+    const files = (await readdir(folder)).filter((name) => /warnings|detect-agents/.test(name))
+    const sources = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')))
+    const codes = sources.flatMap((source) =>
+      [...source.matchAll(/\bcode: (.*),$/gm)].flatMap(([, value = '']) =>
+        [...value.matchAll(/'([a-z-]+)'/g)].map(([, code = '']) => code),
+      ),
+    )
+    assert.ok(codes.length > 8)
+    assert.deepEqual(
+      codes.filter((code) => !page.includes(`\`${code}\``)),
+      [],
+    )
+  })
+
+  it('have every key of the configuration, as the schemas say', async () => {
+    const script = fileURLToPath(new URL('scripts/write-configuration.mjs', packageFolder))
+    const { stdout } = await execFiled(process.execPath, [script, '--print'])
+    assert.equal(
+      await read('configuration.md'),
+      stdout,
+      'run: node scripts/write-configuration.mjs',
+    )
+  })
+
+  it('name every scheme, kind of agent and kind of target', async () => {
+    const webhooks = await read('webhooks.md')
+    for (const name of schemeNames) assert.ok(webhooks.includes(`\`${name}\``), name)
+    const agents = await read('agents.md')
+    for (const name of [...cliKinds, 'echo', 'openai', 'http', 'command'])
+      assert.ok(agents.includes(`\`${name}\``), name)
+    const targets = await read('targets.md')
+    for (const kind of [...sentKinds, 'file', 'notify'])
+      assert.ok(targets.includes(`\`${kind}:`), kind)
+    for (const name of schemeNames) assert.ok(Object.hasOwn(webhookPresets, name), name)
+  })
+
+  it('link to what is there', async () => {
+    for (const name of await pages()) {
+      const text = await read(name)
+      for (const [, href = ''] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+        const [path = '', anchor] = href.split('#')
+        const target = new URL(path || name, docs)
+        assert.ok((await stat(target)).isFile(), `${name}: ${href}`)
+        if (anchor === undefined) continue
+        const anchors = anchorsOf(await readFile(target, 'utf8'))
+        assert.ok(anchors.includes(anchor), `${name}: ${href}`)
+      }
+    }
+  })
+
+  it('show only commands and options that exist', async () => {
+    const helps = new Map<string, Promise<string>>()
+    const helpOf = async (words: readonly string[]) => {
+      const key = words.join(' ')
+      const known = helps.get(key) ?? run(['help', ...words]).then(({ stdout }) => stdout)
+      helps.set(key, known)
+      return known
+    }
+    const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
+    for (const name of await pages()) {
+      const text = await read(name)
+      const inBlocks = blocksOf(text, 'sh').flatMap((block) => block.split('\n'))
+      const inText = [...text.matchAll(/`(doorward [^`]+)`/g)].map(([, command = '']) => command)
+      for (const line of [...inBlocks, ...inText]) {
+        const [, command = ''] = /\bdoorward ([a-z][^#|>)]*)/.exec(line) ?? []
+        if (command === '') continue
+        const [first = '', second = '', ...rest] = command.trim().split(/\s+/)
+        const isSub = groups.includes(first) && /^[a-z-]+$/.test(second) && !second.startsWith('-')
+        const help = await helpOf(isSub ? [first, second] : [first])
+        assert.match(help, /^Usage: doorward/, `${name}: ${line}`)
+        const own = [second, ...rest].join(' ').split(' -- ', 1)[0] ?? ''
+        for (const [option] of own.matchAll(/(?<=^|\s)--[a-z][a-z-]+/g))
+          assert.ok(help.includes(option), `${name}: ${line} (${option})`)
+        if (first === 'help' && second !== '' && !second.startsWith('<'))
+          assert.equal((await run(['help', second])).code, 0, `${name}: ${line}`)
+      }
+    }
+  })
+
+  it('show only configuration that can be used', async () => {
+    const empty = { webhooks: 'webhooks: []', agents: 'agents: {}', gateway: '{}' }
+    const agents = 'agents: { reviewer: { kind: echo }, echo: { kind: echo } }'
+    const sample = { path: '/x', agent: 'echo', prompt_template: 'x' }
+    const check = (where: string, files: Partial<typeof empty>) => {
+      const all = { ...empty, agents, ...files }
+      const file = (name: keyof typeof empty) => readYaml(`${where} (${name})`, all[name])
+      checkConfig(file('gateway'), file('agents'), file('webhooks'), {})
+    }
+    let count = 0
+    for (const name of await pages())
+      for (const block of blocksOf(await read(name), 'yaml')) {
+        const { value, problems } = readYaml(name, block)
+        assert.deepEqual(problems, [], block)
+        const keys = Object.keys(value as object)
+        count += 1
+        if (keys.includes('webhooks')) check(name, { webhooks: block })
+        else if (keys.includes('agents')) check(name, { agents: block })
+        else if (keys.every((key) => Object.hasOwn(fileSchemas.gateway.shape, key)))
+          check(name, { gateway: block })
+        else if (keys.join() === 'env')
+          check(name, {
+            agents: JSON.stringify({
+              agents: { a: { kind: 'claude', ...(value as object) } },
+            }),
+          })
+        else
+          check(name, {
+            webhooks: JSON.stringify({ webhooks: [{ ...sample, ...(value as object) }] }),
+          })
+      }
+    assert.ok(count > 15)
+  })
+})

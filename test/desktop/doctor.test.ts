@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
+import { examined } from '../support/doctor.ts'
+import { temporaryHome } from '../support/temporary.ts'
+import { startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { startTray } from '../support/tray.ts'
+
+describeOnLinux('doctor in a desktop session', () => {
+  let desktop: Desktop
+  afterEach(() => desktop.stop())
+
+  const look = async () => {
+    const { of } = await examined(await temporaryHome(), desktop.env)
+    return of('tray').map(({ name, status }) => `${name} ${status}`)
+  }
+
+  it('finds the panel and the service that shows notifications', async () => {
+    desktop = await startDesktop()
+    assert.deepEqual(await look(), [
+      'program ok',
+      'running skipped',
+      'library ok',
+      'host ok',
+      'notifications ok',
+    ])
+  })
+
+  it('says that there is neither', async () => {
+    desktop = await startDesktop({ panel: 'absent', notifications: false })
+    assert.deepEqual((await look()).slice(-2), ['host warning', 'notifications warning'])
+  })
+
+  it('takes a list of icons that nobody shows for no panel', async () => {
+    desktop = await startDesktop({ panel: 'watcher-only' })
+    assert.equal((await look()).at(-2), 'host warning')
+  })
+
+  it('finds the tray of this home', async () => {
+    desktop = await startDesktop()
+    const home = await temporaryHome()
+    await startFakeDaemon(home, statusWith())
+    const tray = startTray(home, desktop.env)
+    await desktop.iconProcess()
+    const { of } = await examined(home, desktop.env)
+    assert.match(of('tray', 'running')[0]?.detail ?? '', /^pid \d+$/)
+    await tray.stop()
+  })
+})

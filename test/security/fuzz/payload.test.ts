@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import * as fc from 'fast-check'
+import { expandPrompt, plainText } from '../../../daemon/webhook/expand.ts'
+import { holds as fits } from '../../../daemon/webhook/filter.ts'
+import { type Payload, parse } from '../../../daemon/webhook/parse.ts'
+import { valueAt } from '../../../daemon/webhook/value-at.ts'
+import { verify } from '../../../daemon/webhook/verify.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { parseTemplate } from '../../../shared/template.ts'
+import { bytesLike, corpus, holds, textOf } from '../../support/fuzz.ts'
+
+const contentTypes = [
+  undefined,
+  '',
+  'application/json',
+  'APPLICATION/JSON ; charset=utf-8',
+  'application/vnd.x+json',
+  'application/x-www-form-urlencoded',
+  'text/plain',
+  'multipart/form-data',
+  '+json',
+]
+
+const parsed = (
+  bytes: Buffer,
+  type: string | undefined,
+  encoding: string | undefined,
+  forms: boolean,
+): { readonly payload: Payload } | undefined => {
+  try {
+    const body = verify(bytes, {}, 'none', 0)
+    const headers = { 'content-type': type, 'content-encoding': encoding }
+    return { payload: parse(body, headers, forms) }
+  } catch (error) {
+    assert.ok(error instanceof DoorwardError, String(error))
+    assert.ok(['payload-not-json', 'media-type-unsupported'].includes(error.code), error.code)
+    return undefined
+  }
+}
+
+const inherited = (): string[] =>
+  [Object.prototype, Array.prototype, Function.prototype].flatMap((prototype) =>
+    Reflect.ownKeys(prototype).map(String),
+  )
+const before = inherited()
+
+describe('any body', () => {
+  holds(
+    'is a payload or an error of ours, and gives nothing to other objects',
+    3000,
+    fc.property(
+      bytesLike('payloads'),
+      fc.constantFrom(...contentTypes),
+      fc.constantFrom(undefined, 'identity', 'gzip', 'br', ' IDENTITY '),
+      fc.boolean(),
+      (bytes, type, encoding, forms) => {
+        const found = parsed(bytes, type, encoding, forms)
+        if (!found) return
+        if (type !== undefined && /json/i.test(type))
+          assert.deepEqual(found.payload, JSON.parse(new TextDecoder().decode(bytes)))
+        assert.equal(typeof plainText(found.payload), 'string')
+        for (const path of [['__proto__'], ['constructor', 'prototype'], ['a', '__proto__', '0']]) {
+          const value = valueAt(found.payload, path)
+          assert.ok(value !== Object.prototype && typeof value !== 'function')
+        }
+        assert.deepEqual(inherited(), before)
+      },
+    ),
+  )
+
+  holds(
+    'is compared by a filter as its words say, at any depth',
+    2000,
+    fc.property(
+      fc.array(fc.string({ minLength: 1, maxLength: 6 }).filter(isName), { maxLength: 5 }),
+      fc.jsonValue(),
+      fc.array(fc.string({ maxLength: 5 }), { maxLength: 4 }),
+      (path, value, others) => {
+        // As it comes out of JSON: `__proto__` is a name like any other there.
+        const payload = JSON.parse(
+          path.reduceRight(
+            (inner, name) => `{${JSON.stringify(name)}:${inner}}`,
+            JSON.stringify(value),
+          ),
+        ) as unknown
+        const isScalar = ['string', 'number', 'boolean'].includes(typeof value)
+        const seen = isScalar ? String(JSON.parse(JSON.stringify(value))) : 'null'
+        assert.equal(fits(payload, { text: '', path, expected: [...others, seen] }), isScalar)
+        assert.equal(
+          fits(payload, { text: '', path, expected: others }),
+          isScalar && others.includes(seen),
+        )
+        assert.equal(
+          fits(payload, { text: '', path: [...path, 'toString'], expected: others }),
+          false,
+        )
+        if (typeof value === 'string')
+          assert.equal(
+            fits(payload, { text: '', path: [...path, '0'], expected: seen.split('') }),
+            false,
+          )
+      },
+    ),
+  )
+
+  holds(
+    'is put into a prompt once, and never expanded again',
+    2000,
+    fc.property(
+      textOf(['{{event}}', '{{event.a}}', '{{', '}}', 'event.b', '$&', "$'", '\\', ...attacks()]),
+      textOf(['{{event.a}}', '{{event.b}}', '$1', ...attacks()]),
+      (a, b) => {
+        const template = parseTemplate('1 {{event.a}} 2 {{event.b}}{{event.a}} {{ event.c }}.')
+        const style = { eventText: 'plain', maxValueLength: undefined } as const
+        assert.equal(expandPrompt(template, { a, b }, style, ''), `1 ${a} 2 ${b}${a} .`)
+      },
+    ),
+  )
+})
+
+function isName(text: string): boolean {
+  return !text.includes('.')
+}
+
+function attacks(): string[] {
+  return corpus('attacks').map((bytes) => bytes.toString())
+}

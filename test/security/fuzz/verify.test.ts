@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import * as fc from 'fast-check'
+import type { SignatureForm } from '../../../shared/signature-schemes.ts'
+import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
+import { corpus, holds } from '../../support/fuzz.ts'
+import { type Headers, type Sender, senders } from '../../support/senders.ts'
+
+/** Bodies of the sender with any text in them, and bodies that are no JSON where none is asked for. */
+const bodyOf = (sender: Sender, nowMs: number): fc.Arbitrary<string> => {
+  const made = fc
+    .string({ unit: 'binary', maxLength: 60 })
+    .map((text) => JSON.stringify({ ...(JSON.parse(sender.bodyAt(nowMs)) as object), text }))
+  if (schemeNamed(sender.scheme).bodyTimestamp !== undefined) return made
+  const texts = corpus('payloads').map((bytes) => bytes.toString())
+  return fc.oneof(
+    made,
+    fc.constantFrom(...texts),
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
+  )
+}
+
+/** The form that counts for these headers. */
+const formOf = ({ scheme, secret }: Sender, headers: Headers): SignatureForm => {
+  const isToken = !secret.startsWith('whsec_')
+  const { forms } = schemeNamed(scheme)
+  const form = forms.find(
+    ({ header, check }) => headers[header] !== undefined && (check === 'mac' || isToken),
+  )
+  assert.ok(form)
+  return form
+}
+
+/** Every header with one bit of it changed, where the form looks at it. */
+const changedHeaders = (form: SignatureForm, headers: Headers): Headers[] =>
+  [form.header, form.timestampHeader, form.idHeader]
+    .filter((name) => name !== undefined)
+    .flatMap((name) => {
+      const value = headers[name] ?? ''
+      return value.split('').flatMap((_, place) =>
+        Array.from({ length: 8 }, (__, bit) => ({
+          ...headers,
+          [name]:
+            value.slice(0, place) +
+            String.fromCharCode(value.charCodeAt(place) ^ (1 << bit)) +
+            value.slice(place + 1),
+        })),
+      )
+    })
+
+const nowMs = Date.now()
+
+describe('a signature of any body', () => {
+  for (const sender of senders) {
+    const refusal = (headers: Headers, body: Buffer, secrets = [sender.secret]) =>
+      refusalOf(sender.scheme, secrets, distinct(headers), body, nowMs)
+
+    holds(
+      `by ${sender.name} is accepted, and refused after a change of any one bit`,
+      25,
+      fc.asyncProperty(bodyOf(sender, nowMs), async (text) => {
+        const headers = await sender.sign(text, nowMs)
+        const body = Buffer.from(text)
+        assert.equal(refusal(headers, body), undefined)
+        assert.equal(refusal(headers, body, [sender.otherSecret, sender.secret]), undefined)
+        assert.notEqual(refusal(headers, body, [sender.otherSecret]), undefined)
+        const form = formOf(sender, headers)
+        for (const changed of changedHeaders(form, headers))
+          assert.notEqual(refusal(changed, body), undefined, JSON.stringify(changed))
+        // A token says nothing of the body.
+        if (form.check === 'token') return
+        for (let bit = 0; bit < Math.min(body.length * 8, 800); bit += 1) {
+          const changed = Buffer.from(body)
+          changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+          assert.notEqual(refusal(headers, changed), undefined, `bit ${bit}`)
+        }
+        assert.notEqual(refusal(headers, Buffer.concat([body, Buffer.from(' ')])), undefined)
+        if (body.length > 0) assert.notEqual(refusal(headers, body.subarray(1)), undefined)
+      }),
+    )
+  }
+})

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import type { Login } from '../../shared/api.ts'
+import { approve, visit } from '../support/browser.ts'
+import {
+  type AuthorizationServer,
+  startAuthorizationServer,
+} from '../support/authorization-server.ts'
+import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
+import { type TargetServer, startTargetServer } from '../support/target-server.ts'
+
+/*
+ * A provider that means harm sends the browser on to an honest one, with the state of its own login: the
+ * honest one's code would then be brought to it by the client (RFC 9700 section 4.4).
+ */
+describe('a login at a provider that sends the browser on to another', () => {
+  let honest: AuthorizationServer
+  let attacker: TargetServer
+  let app: OAuthApp
+
+  before(async () => {
+    honest = await startAuthorizationServer()
+    attacker = await startTargetServer()
+    app = await startOAuthApp({
+      gateway: {
+        providers: {
+          honest: { issuer: honest.issuer, scopes: ['openid'], client_id: 'public' },
+          attacker: {
+            authorization_endpoint: `${attacker.origin}/authorize`,
+            token_endpoint: `${attacker.origin}/token`,
+            client_id: 'ours',
+          },
+        },
+      },
+    })
+  })
+  after(async () => {
+    await app.close()
+    attacker.close()
+    await honest.close()
+  })
+
+  const statusOf = async (id: string) => (await app.send<Login>('GET', `/oauth/logins/${id}`)).body
+
+  it('brings that one no code of the other', async () => {
+    const login = await app.start({ provider: 'attacker' })
+    const asked = new URL(login.authorizationUrl)
+    const address = new URL(`${honest.issuer}/auth`)
+    for (const [name, value] of asked.searchParams) address.searchParams.set(name, value)
+    address.searchParams.set('client_id', 'public')
+    address.searchParams.set('scope', 'openid')
+    const callback = await approve(address.href)
+    assert.match(callback, /[?&]code=/)
+    assert.match(callback, new RegExp(`state=${asked.searchParams.get('state')}`))
+
+    const page = await visit(callback)
+    assert.equal(page.status, 400)
+    assert.match(page.text, /comes from another provider/)
+    assert.deepEqual(attacker.requests, [])
+    assert.equal((await statusOf(login.loginId)).status, 'pending')
+    await app.send('DELETE', `/oauth/logins/${login.loginId}`)
+  })
+
+  it('is told from one that waits beside it by state, issuer and port', async () => {
+    const [mine, theirs] = [
+      await app.start({ provider: 'honest' }),
+      await app.start({ provider: 'attacker' }),
+    ]
+    const callback = new URL(await approve(mine.authorizationUrl))
+    const swapped = new URL(callback)
+    swapped.searchParams.set(
+      'state',
+      new URL(theirs.authorizationUrl).searchParams.get('state') ?? '',
+    )
+    assert.equal((await visit(swapped.href)).status, 400)
+    assert.deepEqual(attacker.requests, [])
+    assert.equal((await visit(callback.href)).status, 303)
+    assert.equal((await app.ended(mine.loginId)).status, 'authorized')
+    assert.equal((await statusOf(theirs.loginId)).status, 'pending')
+  })
+})
+
+describe('a login that a stranger has begun elsewhere', () => {
+  it('cannot be put under this one: neither its code nor its state is taken', async () => {
+    const server = await startAuthorizationServer()
+    const gateway = {
+      providers: { mine: { issuer: server.issuer, scopes: ['openid'], client_id: 'public' } },
+    }
+    const [victim, stranger] = [await startOAuthApp({ gateway }), await startOAuthApp({ gateway })]
+    try {
+      const ours = await victim.start({ provider: 'mine' })
+      const theirs = await stranger.start({ provider: 'mine' })
+      const callback = new URL(await approve(theirs.authorizationUrl))
+      const ourCallback = new URL(await approve(ours.authorizationUrl))
+
+      // As a page could have the browser load it: the stranger's whole answer at our port.
+      const injected = new URL(callback)
+      injected.port = ourCallback.port
+      assert.equal((await visit(injected.href)).status, 400)
+      // And by who knows our state, as a program of another user can: PKCE refuses the code.
+      injected.searchParams.set('state', ourCallback.searchParams.get('state') ?? '')
+      await visit(injected.href)
+      const ended = await victim.ended(ours.loginId)
+      assert.equal(ended.status, 'failed')
+      const { body } = await victim.send<{ tokens: unknown[] }>('GET', '/oauth/tokens')
+      assert.deepEqual(body.tokens, [])
+    } finally {
+      await victim.close()
+      await stranger.close()
+      await server.close()
+    }
+  })
+})
