@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
 import type { ByteBudget } from './byte-budget.ts'
 
@@ -84,6 +85,8 @@ export const createQueue = ({
   const runningOf = new Map<string, number>()
   const runningJobs = new Set<Job>()
   const stop = new AbortController()
+  // All that runs listens to it.
+  setMaxListeners(0, stop.signal)
   let waiting = 0
   let running = 0
   let draining = false
@@ -101,7 +104,13 @@ export const createQueue = ({
   }
   const startJobs = () => {
     isStarting = true
-    for (let job = nextJob(); job; job = nextJob()) start(job)
+    for (let job = nextJob(); job; job = nextJob()) {
+      start(job)
+      if (performance.now() < turnEndsAt) continue
+      // The start of a program takes milliseconds: what senders wait for comes in between.
+      schedulePump()
+      break
+    }
     isStarting = false
     if (waiting === 0 && runningJobs.size === 0) whenIdle?.()
   }

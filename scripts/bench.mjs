@@ -1,7 +1,7 @@
 // Builds, and runs the measurement named (default: main, the table of goals) with the arguments given:
 //   npm run bench                      # all of it, and writes bench/RESULTS.md
 //   npm run bench -- --short           # under a minute
-//   npm run bench -- tray              # another file of bench/
+//   npm run bench -- cli               # another file of bench/
 import { join } from 'node:path'
 import { root, run, setUp } from './setup.mjs'
 

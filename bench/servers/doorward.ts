@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Home, homeAt, prepareHome, readSecretFile } from '../../shared/home.ts'
-import { daemonMain } from '../../shared/spawn-daemon.ts'
+import { daemonMain, nodeOptions } from '../../shared/spawn-daemon.ts'
 import type { Delivery } from '../load/delivery.ts'
 import { type Server, freePort, startServer } from './server.ts'
 
@@ -63,7 +63,7 @@ export const startDoorward = async (options: DoorwardOptions): Promise<Doorward>
   const origin = `http://127.0.0.1:${port}`
   const server = await startServer({
     name: 'doorward',
-    argv: [process.execPath, ...profiling, daemonMain, '--home', home.root],
+    argv: [process.execPath, ...nodeOptions, ...profiling, daemonMain, '--home', home.root],
     url: `${origin}/webhook/github`,
     first,
   })

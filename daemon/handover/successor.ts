@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Server } from 'node:net'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
-import { daemonMain } from '../../shared/spawn-daemon.ts'
+import { daemonMain, nodeOptions } from '../../shared/spawn-daemon.ts'
 import type { Place } from '../listeners.ts'
 import { channelToNew } from './channel.ts'
 import type { FromNew, FromOld } from './messages.ts'
@@ -34,7 +34,8 @@ export type Successor = {
  * `restart-failed` when it cannot be started.
  */
 export const startSuccessor = async (home: Home, places: readonly Place[]): Promise<Successor> => {
-  const child = spawn(process.execPath, [daemonMain, '--home', home.root, '--take-over'], {
+  const args = [...nodeOptions, daemonMain, '--home', home.root, '--take-over']
+  const child = spawn(process.execPath, args, {
     cwd: home.root,
     detached: true,
     windowsHide: true,
