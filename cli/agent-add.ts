@@ -44,7 +44,7 @@ export const addAgent = async (
   const added = addEntry(file.text, 'agents', { lines: entry.lines, expected })
   open.check('agents', added.text)
   await open.write('agents', added.text)
-  const daemonUrl = await reloadIfRunning(context)
+  const taken = await reloadIfRunning(context)
 
   const agent = agentSchema.parse(entry.value)
   const missing = await missingProgram(agent, open.env)
@@ -59,7 +59,7 @@ export const addAgent = async (
       line: added.line,
       ...(missing && { missing }),
       unset,
-      reloaded: daemonUrl !== undefined,
+      reloaded: taken !== undefined,
     })
     return
   }
@@ -68,6 +68,7 @@ export const addAgent = async (
     ['agent', `${name} (${kind})`],
   ]
   for (const line of tableLines(rows)) terminal.print(line)
+  taken?.tell()
   if (missing)
     terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
   for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)

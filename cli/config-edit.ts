@@ -39,7 +39,7 @@ export const editConfiguration = async (
     before = now
     process.exitCode = exitDone
     if (await isConfigurationGood(context)) {
-      await reloadIfRunning(context)
+      ;(await reloadIfRunning(context))?.tell()
       return
     }
     if (!(await wantsToGoOn(context))) {

@@ -24,19 +24,23 @@ export const reloadDaemon = async (context: Context): Promise<void> => {
   }
 }
 
-/**
- * The same after an edit, if a daemon runs: says that it works with the new configuration, and gives its
- * address; undefined when none runs.
- */
-export const reloadIfRunning = async (context: Context): Promise<string | undefined> => {
+/** A daemon that works with the new configuration, and what says so, with what it warns of. */
+export type Taken = { readonly url: string; readonly tell: () => void }
+
+/** The same after an edit, if a daemon runs; undefined when none does. */
+export const reloadIfRunning = async (context: Context): Promise<Taken | undefined> => {
   const { terminal } = context
   const client = await findRunningDaemon(context)
   if (!client) return undefined
   try {
     const reloaded = await client.post<Reloaded>('/daemon/reload')
-    terminal.say('the daemon has taken it')
-    warnOf(reloaded, terminal)
-    return client.daemon.url
+    return {
+      url: client.daemon.url,
+      tell: () => {
+        terminal.say('the daemon has taken it')
+        warnOf(reloaded, terminal)
+      },
+    }
   } finally {
     client.close()
   }

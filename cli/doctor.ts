@@ -5,6 +5,7 @@ import { asTyped } from './as-typed.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
 import type { Examination } from './doctor/examine.ts'
+import { pause } from './interrupt.ts'
 import { wrapWords } from './wrap-words.ts'
 
 export type DoctorOptions = {
@@ -36,18 +37,25 @@ export const doctor = async (
   if (found.checks.some(({ status }) => status === 'error')) process.exitCode = exitFailed
   if (terminal.json) await printDocument(context, found, online)
   else await printPage(context, found)
-  process.stdout.write('', endNow)
+  await new Promise((resolve) => process.stdout.write('', resolve))
+  await endNow()
 }
 
 /**
  * Ends though something may still go on that took longer than its limit. Node itself waits at its exit for
- * a file system that never answers.
+ * a file system that never answers; one that does answer is given the time for it, for a process that is
+ * killed cannot tell by its exit code what it has found.
  */
-const endNow = (): void => {
-  if (process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq')))
-    process.kill(process.pid, 'SIGKILL')
+const endNow = async (): Promise<void> => {
+  for (const until = performance.now() + patienceMs; isReading(); await pause(20))
+    if (performance.now() > until) process.kill(process.pid, 'SIGKILL')
   process.exit()
 }
+
+const patienceMs = 1000
+
+const isReading = (): boolean =>
+  process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
 
 const printPage = async ({ terminal }: Context, { checks }: Examination): Promise<void> => {
   const { checkLines, summaryLine } = await import('./doctor/print-checks.ts')

@@ -90,7 +90,7 @@ const foundNow = async (context: Context): Promise<Client | undefined> => {
   try {
     return await findDaemon(context)
   } catch (error) {
-    if (isGone(error)) return undefined
+    if (isGone(error) || isNotYet(error)) return undefined
     throw error
   }
 }
@@ -100,6 +100,11 @@ const isGone = (error: unknown): boolean =>
   !(error instanceof DoorwardError) ||
   error.code === 'daemon-unreachable' ||
   error.code === 'stopping'
+
+/** Between two daemons another program may have the port, and one that has just begun may be slow. */
+const isNotYet = (error: unknown): boolean =>
+  error instanceof DoorwardError &&
+  (error.code === 'daemon-foreign' || error.code === 'daemon-silent')
 
 /**
  * Of a stream that nothing had come over there is no place to go on from, and a daemon that took the

@@ -51,11 +51,11 @@ export const addWebhook = async (
     throw error
   }
 
-  const daemonUrl = await reloadIfRunning(context)
+  const taken = await reloadIfRunning(context)
   const kept = secretsOf([webhook.secretEnv], open.env)[0]
   const report: Report = {
     path: webhook.path,
-    url: urlOf(webhook.path, open.config.gateway.server, daemonUrl),
+    url: urlOf(webhook.path, open.config.gateway.server, taken?.url),
     agent: webhook.agent,
     scheme: preset.scheme,
     secretEnv: webhook.secretEnv,
@@ -63,13 +63,14 @@ export const addWebhook = async (
     ...(options.showSecret && { secret: isNew ? secret : kept }),
     file: file.path,
     line: added.line,
-    reloaded: daemonUrl !== undefined,
+    reloaded: taken !== undefined,
   }
   if (terminal.json) {
     terminal.printJson(report)
     return
   }
   for (const line of reportLines(report, home.env)) terminal.print(line)
+  taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
   terminal.say(nextSteps(report, preset, home.env, isPublic))
 }

@@ -2,10 +2,11 @@ import type { Explain, Explanation } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
+import { type Field, printFields, printSection } from './print-fields.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { readTextInput } from './read-input.ts'
 import { readSample } from './samples.ts'
-import { type Cell, tableLines } from './table.ts'
+import type { Cell } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 export type ExplainOptions = { readonly sample?: string; readonly header?: readonly string[] }
@@ -65,27 +66,28 @@ const headersOf = (lines: readonly string[]): Record<string, string[]> => {
 
 const printExplanation = (explanation: Explanation, terminal: Terminal): void => {
   const { webhook, signature, filter, agent, targets } = explanation
-  const rows: Cell[][] = [
+  const fields: Field[] = [
     ['webhook', webhook],
     ['signature', signatureCell(signature, terminal)],
-    ...filter.map((condition, index) => [
+    ...filter.map((condition, index): Field => [
       index === 0 ? 'filter' : '',
       conditionCell(condition, terminal),
     ]),
-    ...(filter.length === 0 ? [['filter', 'none: every delivery matches']] : []),
+    ...optional(filter.length === 0, ['filter', 'none: every delivery matches']),
     ['outcome', outcomeOf(explanation)],
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
-    ...(agent.detail === undefined ? [] : [['', missingCell(agent.detail, terminal)]]),
-    ...targets.map(({ target, parts, detail }, index) => [
+    ...optional(agent.detail !== undefined, ['', missingCell(agent.detail ?? '', terminal)]),
+    ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
       `${target}: ${detail ?? partsText(parts)}`,
     ]),
-    ...(targets.length === 0 ? [['targets', 'none']] : []),
+    ...optional(targets.length === 0, ['targets', 'none']),
   ]
-  for (const line of tableLines(rows)) terminal.print(line)
-  terminal.print(`\n${terminal.paint('bold', 'prompt')}`)
-  terminal.print(markedPrompt(explanation, terminal).replace(/^/gm, '  ').trimEnd())
+  printFields(fields, terminal)
+  printSection('prompt', markedPrompt(explanation, terminal), terminal)
 }
+
+const optional = (isThere: boolean, field: Field): Field[] => (isThere ? [field] : [])
 
 const signatureWords = {
   valid: ['✓ valid', 'green'],

@@ -118,7 +118,11 @@ const challenge = async (
   url: string,
   apiToken: string | undefined,
   { agent, limitMs = 3000, signal }: ConnectOptions & { readonly agent: Agent | false },
-): Promise<{ readonly occupant: Occupant; readonly connection?: Socket }> => {
+): Promise<{
+  readonly occupant: Occupant
+  readonly connection?: Socket
+  readonly hungUp?: boolean
+}> => {
   const question = randomBytes(32).toString('hex')
   // Not a time without a byte: a stranger may send one now and then for ever.
   const limit = AbortSignal.timeout(limitMs)
@@ -147,8 +151,10 @@ const challenge = async (
     return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {
     if (signal?.aborted) throw error
-    const refused = error instanceof DoorwardError && systemCode(error.cause) === 'ECONNREFUSED'
-    return { occupant: refused ? 'nobody' : limit.aborted ? 'silent' : 'stranger' }
+    const code = error instanceof DoorwardError ? systemCode(error.cause) : undefined
+    if (code === 'ECONNREFUSED') return { occupant: 'nobody' }
+    const hungUp = code === 'ECONNRESET' || code === 'EPIPE'
+    return { occupant: limit.aborted ? 'silent' : 'stranger', hungUp }
   }
 }
 
@@ -160,13 +166,21 @@ const isHealth = (text: string): boolean => {
   }
 }
 
+const hangUps = 5
+const afterHangUpMs = 100
+
 /** A connection of this agent over which the daemon has proved that it is ours. */
 const prove = async (
   daemon: DaemonFile,
   apiToken: string,
   options: ConnectOptions & { readonly agent: Agent },
 ): Promise<Socket> => {
-  const { occupant, connection } = await challenge(daemon.url, apiToken, options)
+  let { occupant, connection, hungUp } = await challenge(daemon.url, apiToken, options)
+  // A daemon that ends hangs up on whoever comes then; a moment later nobody is there, or its successor.
+  for (let tries = 0; hungUp && tries < hangUps; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, afterHangUpMs))
+    ;({ occupant, connection, hungUp } = await challenge(daemon.url, apiToken, options))
+  }
   if (connection) return connection
   if (occupant === 'nobody' || occupant === 'ours')
     throw new DoorwardError('daemon-unreachable', `the daemon at ${daemon.url} does not answer`, {

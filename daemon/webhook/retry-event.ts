@@ -75,5 +75,5 @@ const notRetryable = (why: string, hint?: string) =>
 /** For an id that no event in memory has. */
 export const eventNotFound = () =>
   new DoorwardError('event-not-found', 'there is no such event in memory', {
-    hint: 'doorward events lists those there are; older ones and those before a restart are gone',
+    hint: 'doorward events lists those there are; older ones and those before a stop are gone',
   })

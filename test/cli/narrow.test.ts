@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import type { EventDetail } from '../../shared/api.ts'
 import { asciiJson, asciiText, takesUtf8 } from '../../cli/ascii.ts'
 import { eventLines } from '../../cli/event-line.ts'
+import { fitted } from '../../cli/help-layout.ts'
 import { createLiveBlock } from '../../cli/live-block.ts'
 import { nextStep } from '../../cli/next-step.ts'
+import { printFields } from '../../cli/print-fields.ts'
+import { createProgram } from '../../cli/program.ts'
+import type { Terminal } from '../../cli/terminal.ts'
 import { stageLines } from '../../cli/stage-lines.ts'
 import { wrapLine, wrapped } from '../../cli/wrap.ts'
 
@@ -27,6 +31,42 @@ const event: EventDetail = {
 }
 
 describe('cli: narrow terminals', () => {
+  it('shows help between words, its descriptions below where there is no room beside', () => {
+    const page = (columns: number) => {
+      let text = ''
+      createProgram(['oauth', 'login'], undefined)
+        .commands.find((command) => command.name() === 'oauth')
+        ?.commands.find((command) => command.name() === 'login')
+        ?.configureOutput({
+          getOutHelpWidth: () => columns,
+          writeOut: (written) => (text += fitted(written, columns)),
+        })
+        .outputHelp()
+      return text
+    }
+    for (const columns of [40, 60, 72]) {
+      const wide = page(columns)
+        .split('\n')
+        .filter((line) => line.length > columns && !line.startsWith('  doorward '))
+      assert.deepEqual(wide, [], `${columns}`)
+    }
+    assert.match(page(40), /^ {2}--no-browser\n {6}print the URL, open no browser$/m)
+    assert.match(page(80), /^ {2}--no-browser +print the URL, open no browser$/m)
+    assert.match(page(60), /without\none, the command says where to make it\./)
+  })
+
+  it('goes on with a value below where it began, in its colour, and leaves a pipe its one line', () => {
+    const shown = (columns: number | undefined) => {
+      const lines: string[] = []
+      const value = { text: 'one two three four', paint: (text: string) => `<${text}>` }
+      const terminal = { columns, print: (line: string) => void lines.push(line) } as Terminal
+      printFields([['signature', value]], terminal)
+      return lines
+    }
+    assert.deepEqual(shown(22), ['signature  <one two>', '           <three four>'])
+    assert.deepEqual(shown(undefined), ['signature  <one two three four>'])
+  })
+
   it('breaks lines between words, and never a URL or a command', () => {
     const cases: readonly (readonly [string, number, string])[] = [
       ['one two three', 8, 'one two\nthree'],

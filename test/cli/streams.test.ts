@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, createServer } from 'node:http'
 import { once } from 'node:events'
-import { open } from 'node:fs/promises'
+import { open, rm, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
@@ -103,6 +104,30 @@ describe('cli: streams', () => {
     assert.doesNotMatch(stdout, /before/)
     const lines = stdout.trimEnd().split('\n')
     assert.equal(new Set(lines).size, lines.length, stdout)
+  })
+
+  it('waits on while another program has the port of the daemon that has gone', async () => {
+    const { home, stop } = await startDaemon({ webhooks })
+    const child = start(['events', '--follow'], { home })
+    const ended = resultOf(child)
+    await untilSaid(child, 'stderr', /following/)
+    const gone = untilSaid(child, 'stderr', /the daemon has gone/)
+    await stop()
+    await gone
+    const stranger = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')
+    const asked = once(stranger, 'request')
+    await once(stranger, 'listening')
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
+    await writeFile(home.daemonJson, JSON.stringify({ pid: process.pid, url }))
+    await asked
+    stranger.close()
+    await rm(home.daemonJson)
+    const back = untilSaid(child, 'stderr', /the daemon is back/)
+    await run(['daemon', 'start'], { home })
+    await back
+    child.kill('SIGINT')
+    assert.equal((await ended).code, 130)
+    await stopStarted(home)
   })
 
   it('goes on after another daemon took over, without losing or repeating a change', async () => {

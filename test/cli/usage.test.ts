@@ -67,7 +67,11 @@ describe('cli: usage', () => {
   })
 
   const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
-    ['an unknown command, with the nearest', ['evnts'], /unknown command 'evnts'\nhint: .*events/],
+    [
+      'an unknown command, with the nearest',
+      ['evnts'],
+      /command 'evnts'\nhint: did you mean "events"\?/,
+    ],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
     [

@@ -67,6 +67,13 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(fresh.of('home')[0]?.hint, 'doorward init')
   })
 
+  it('ends with 0 where there is no home yet, and names what makes one', async () => {
+    const home = homeAt(join(await temporaryFolder(), 'none'))
+    const { code, stdout } = await run(['doctor'], { home })
+    assert.equal(code, 0, stdout)
+    assert.match(stdout, /there is no home at .* yet\n +→ doorward init/)
+  })
+
   it('names a .env that others can read, with the chmod that mends it', async () => {
     const home = await homeWith()
     await chmod(home.env, 0o644)

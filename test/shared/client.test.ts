@@ -172,6 +172,28 @@ describe('a client at a port that another program holds', () => {
     await refused(connect(await homeWith(await listening(relay))), 'daemon-foreign')
   })
 
+  it('asks again where it was hung up on, as by a daemon that ends and is followed by another', async () => {
+    let asked = 0
+    const server = createHttpServer((request, response) => {
+      asked += 1
+      if (asked === 1) {
+        request.socket.destroy()
+        return
+      }
+      prove(request, response)
+      response.end(health)
+    })
+    const client = await connect(await homeWith(await listening(server)))
+    client.close()
+    assert.equal(asked, 2)
+
+    const ends = createHttpServer((request) => {
+      ends.close()
+      request.socket.destroy()
+    })
+    await refused(connect(await homeWith(await listening(ends))), 'daemon-unreachable')
+  })
+
   it('sends another challenge each time', async () => {
     const { url, heard } = await standIn(http('200 OK', '', health))
     await whoAnswers(url, apiToken)

@@ -1,0 +1,37 @@
+import type { Command, CommanderError } from 'commander'
+import { DoorwardError } from '../shared/errors.ts'
+
+/** What the argument parser found wrong, as an error of ours; help and version are no errors. */
+export const usageError = (
+  error: CommanderError,
+  program: Command,
+  args: readonly string[],
+): DoorwardError | undefined => {
+  if (error.exitCode === 0) return undefined
+  if (error.code === 'commander.help') return new DoorwardError('usage', 'a command is missing')
+  const message = error.message.replace(/^error: /, '')
+  const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
+  return new DoorwardError('usage', message.split('\n')[0] ?? message, {
+    hint: suggestion ? inQuotes(suggestion) : `${commandAt(program, args)} --help`,
+  })
+}
+
+/** `doorward oauth login`: as far as the words that were typed name commands. */
+const commandAt = (program: Command, args: readonly string[]): string => {
+  let command = program
+  const names = [program.name()]
+  for (const word of args) {
+    const next = command.commands.find((known) => known.name() === word)
+    if (!next) continue
+    command = next
+    names.push(word)
+  }
+  return names.join(' ')
+}
+
+/** `Did you mean start?`, or `Did you mean one of start, stop?`, as the other errors say it. */
+const inQuotes = (suggestion: string): string =>
+  suggestion.replace(/^Did you mean (?:one of )?(.*)\?$/, (_, names: string) => {
+    const quoted = names.split(', ').map((name) => `"${name}"`)
+    return `did you mean ${quoted.join(' or ')}?`
+  })
