@@ -2,7 +2,7 @@
 // browser, a virtual display), those in test/agent-clis the agents that people have, those in
 // test/security/other-user another user: in CI they always run, and fail where something is missing; on a
 // machine without them they are left out here, and that is said.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
@@ -63,16 +63,55 @@ if (leaveOutOtherUser)
     `NOT RUN: test/security/other-user, ${countTests('security/other-user')} tests (no program can be run as another user here: on Linux, run as root or let sudo work without a password).`,
   )
 
-const args = [
-  mocha,
+const options = [
   ...(leaveOutOtherUser ? ['--ignore', 'dist/test/security/other-user/**'] : []),
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
   ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
   // Some tests are of one system only; on Linux in CI there is no reason to leave one out.
   ...(process.platform === 'linux' && process.env.CI ? ['--forbid-pending'] : []),
-  ...named,
-  // Files named after `npm test --` run alone.
-  ...(named.some((name) => name.endsWith('.js')) ? [] : ['dist/test/**/*.test.js']),
 ]
-const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
-process.exitCode = status ?? 1
+
+/** Files named after `npm test --` run alone. */
+const runNamed = () => {
+  const args = [mocha, ...options, ...named]
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
+  return status ?? 1
+}
+
+/** One run of mocha over some folders; resolves with its figures and what it printed, if that is kept. */
+const runPart = (folders, keep) =>
+  new Promise((resolve) => {
+    const files = folders.map((folder) => `dist/test/${folder}/**/*.test.js`)
+    const child = spawn(process.execPath, [mocha, ...options, ...named, ...files], {
+      cwd: root,
+      stdio: ['inherit', keep ? 'pipe' : 'inherit', keep ? 'pipe' : 'inherit', 'ipc'],
+    })
+    const text = []
+    child.stdout?.on('data', (chunk) => text.push(chunk))
+    child.stderr?.on('data', (chunk) => text.push(chunk))
+    // A run that ends without a word has failed.
+    let stats = { passes: 0, failures: 1, pending: 0 }
+    child.on('message', (figures) => (stats = figures))
+    child.on('close', (code) => resolve({ ...stats, code, text: Buffer.concat(text) }))
+  })
+
+/** All of it, in two runs beside each other: what waits for a desktop, and what does not. */
+const runAll = async () => {
+  const parts = [
+    ['cli', 'daemon', 'flows', 'shared', 'tray'],
+    ['agent-clis', 'desktop', 'faults', 'security'],
+  ]
+  const runs = await Promise.all(parts.map((folders, index) => runPart(folders, index > 0)))
+  for (const { text } of runs) process.stdout.write(text)
+  const sum = (of) => runs.reduce((total, run) => total + of(run), 0)
+  const [passes, failures, pending] = [
+    sum((run) => run.passes),
+    sum((run) => run.failures),
+    sum((run) => run.pending),
+  ]
+  const leftOut = pending > 0 ? `, ${pending} left out` : ''
+  process.stdout.write(`\n${passes} passed, ${failures} failed${leftOut}\n`)
+  return runs.find(({ code }) => code !== 0) ? 1 : 0
+}
+
+process.exitCode = named.some((name) => name.endsWith('.js')) ? runNamed() : await runAll()

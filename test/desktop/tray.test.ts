@@ -48,7 +48,12 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
   it('shows what the daemon says, and changes with it', async () => {
     const daemon = await startFakeDaemon(home, statusWith({ events: [answer('a', 'run_done')] }))
     start()
-    const rows = await untilStatus('Ready')
+    // The rows of a menu change one after the other.
+    const rows = await desktop.untilMenu(
+      (all) =>
+        all[0]?.label.startsWith('Ready') === true &&
+        all.some(({ label }) => label === 'Restart daemon'),
+    )
     assert.deepEqual(labelsOf(rows), [
       'Ready · 0 webhooks · 127.0.0.1:18789',
       'Accounts',

@@ -239,7 +239,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
   /** Reads again after every piece of news until it is as wanted. Throws at the limit with what is there. */
   const until = async <Value>(
     read: () => Promise<Value | undefined>,
-    limitMs = 10_000,
+    limitMs = 15_000,
   ): Promise<Value> => {
     const limit = AbortSignal.timeout(limitMs)
     for (;;) {
