@@ -114,6 +114,11 @@ describe('doctor: system', () => {
   for (const [title, facts, skewMs, status] of clocks)
     it(`judges a clock ${title}`, () =>
       assert.equal(judgeClock({ ...nothing, ...facts }, now, skewMs).status, status))
+
+  it('tells nobody to ask others who has done so', () => {
+    assert.match(judgeClock(nothing, now, undefined).detail, /--online finds out/)
+    assert.doesNotMatch(judgeClock(nothing, now, undefined, true).detail, /--online/)
+  })
 })
 
 describe('doctor: tunnel', () => {
