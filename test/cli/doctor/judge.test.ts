@@ -187,6 +187,14 @@ describe('doctor: tray', () => {
     assert.equal(statusOf({ ...good, hasHost: undefined }, 'host'), 'skipped')
     assert.equal(statusOf({ ...good, hasLibrary: false }, 'library'), 'ok')
     assert.equal(statusOf({ ...good, hasLibrary: false, hasHost: false }, 'library'), 'warning')
-    assert.equal(statusOf({ ...good, hasDisplay: false, hasBus: false }, 'session'), 'skipped')
+    const noDisplay = { ...good, hasDisplay: false, hasHost: false }
+    assert.equal(statusOf({ ...noDisplay, hasBus: false }, 'session'), 'skipped')
+    assert.deepEqual(
+      judgeTray({ ...noDisplay, hasNotifications: false, hasLibrary: false })
+        .map(({ name, status }) => `${name} ${status}`)
+        .slice(2),
+      ['session skipped'],
+    )
+    assert.equal(statusOf({ ...good, hasDisplay: false }, 'host'), 'ok')
   })
 })
