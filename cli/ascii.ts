@@ -16,6 +16,7 @@ const marks: Readonly<Record<string, string>> = {
   '‘': "'",
   '’': "'",
 }
+const anyMark = new RegExp(`[${Object.keys(marks).join('')}]`, 'g')
 
 /**
  * True where a terminal takes UTF-8, by the first variable that says something (POSIX, 8.2). Where none
@@ -37,7 +38,7 @@ export const asciiText = (text: string): string =>
   /^[\u0000-\u007f]*$/.test(text)
     ? text
     : text
-        .replaceAll(/[✓✗●○·█▏…–—→“”‘’]/g, (mark) => marks[mark] ?? '?')
+        .replaceAll(anyMark, (mark) => marks[mark] ?? '?')
         .normalize('NFKD')
         .replaceAll(/\p{Mn}/gu, '')
         .replaceAll(/[^\u0000-\u007f]/gu, '?')

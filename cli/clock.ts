@@ -1,3 +1,5 @@
+import { twoDigits } from '../shared/two-digits.ts'
+
 /** Time that has passed, in milliseconds, as a stopwatch shows it: `0:12`, `1:02:03`. */
 export const clock = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000))
@@ -6,6 +8,7 @@ export const clock = (ms: number): string => {
     Math.floor(seconds / 60) % 60,
     seconds % 60,
   ]
-  const two = (number: number): string => String(number).padStart(2, '0')
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
+  return hours > 0
+    ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}`
+    : `${minutes}:${twoDigits(rest)}`
 }

@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { systemReason } from '../shared/home.ts'
 import { plainJson } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
@@ -32,7 +33,7 @@ const openLog = async (path: string): Promise<FileHandle | undefined> => {
     return await open(path, 'r')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
-    throw new DoorwardError('home-unusable', `cannot read ${path} (${systemCode(error)})`, {
+    throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
     })
   }

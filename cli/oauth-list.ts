@@ -51,7 +51,7 @@ const rowOf = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
       text: token.status,
       paint: (text) => terminal.paint(token.status === 'ok' ? 'green' : 'red', text),
     },
-    token.expiresAt ? fromNow(token.expiresAt, now) : 'never',
+    token.expiresAt ? fromNow(token.expiresAt, now) : token.status === 'ok' ? 'never' : '-',
     shortScopes(token.scopes).join(' '),
   ]
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
-import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { DoorwardError } from '../shared/errors.ts'
+import { systemReason } from '../shared/home.ts'
 
 /** The bytes of a file, or with `-` of standard input. Throws `usage` for one that cannot be read. */
 export const readInput = async (file: string): Promise<Buffer> => {
@@ -8,7 +9,9 @@ export const readInput = async (file: string): Promise<Buffer> => {
   try {
     return await readFile(file)
   } catch (error) {
-    throw new DoorwardError('usage', `cannot read ${file} (${systemCode(error)})`, { cause: error })
+    throw new DoorwardError('usage', `cannot read ${file}: ${systemReason(error)}`, {
+      cause: error,
+    })
   }
 }
 

@@ -1,4 +1,5 @@
 import type { TokenSummary } from '../shared/api.ts'
+import { twoDigits } from '../shared/two-digits.ts'
 
 type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'loginExpiresAt'>
 
@@ -33,9 +34,7 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const day = (iso: string, now: Date): string => {
   const date = new Date(iso)
   if (date.toDateString() === now.toDateString())
-    return [date.getHours(), date.getMinutes()]
-      .map((part) => String(part).padStart(2, '0'))
-      .join(':')
+    return [date.getHours(), date.getMinutes()].map(twoDigits).join(':')
   const text = `${date.getDate()} ${months[date.getMonth()]}`
   return date.getFullYear() === now.getFullYear() ? text : `${text} ${date.getFullYear()}`
 }

@@ -1,16 +1,15 @@
 import { duration } from '../shared/duration.ts'
+import { twoDigits } from '../shared/two-digits.ts'
 
 /** A moment in local time: `12:04:05` on the same day as `now`, else `11-20 12:04`. */
 export const moment = (iso: string, now: Date): string => {
   const time = new Date(iso)
   if (Number.isNaN(time.getTime())) return '?'
-  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two)
+  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(twoDigits)
   if (time.toDateString() === now.toDateString()) return clock.join(':')
-  const day = `${two(time.getMonth() + 1)}-${two(time.getDate())} ${clock.slice(0, 2).join(':')}`
+  const day = `${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())} ${clock.slice(0, 2).join(':')}`
   return time.getFullYear() === now.getFullYear() ? day : `${time.getFullYear()}-${day}`
 }
-
-const two = (number: number): string => String(number).padStart(2, '0')
 
 /** How far away a moment is: `in 3h 2m`, `2m 10s ago`. */
 export const fromNow = (iso: string, now: Date): string => {

@@ -19,7 +19,7 @@ export const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warnin
       {
         code: 'agent-key-unset',
         detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; it cannot be asked`,
-        hint: `set ${unset.join(', ')} in .env of the home folder`,
+        hint: `set ${unset.join(', ')} in .env: doorward config edit env`,
       },
     ]
   })

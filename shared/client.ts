@@ -4,7 +4,7 @@ import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { DaemonFile, ProblemDocument } from './api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from './errors.ts'
-import { type Home, readSecretFile } from './home.ts'
+import { type Home, readSecretFile, systemReason } from './home.ts'
 import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
 import type { Impostor } from './not-our-daemon.ts'
 import { isAlive } from './process-state.ts'
@@ -86,7 +86,7 @@ export const readDaemonFile = async (home: Home): Promise<DaemonFile | undefined
     if (error instanceof SyntaxError || systemCode(error) === 'ENOENT') return undefined
     throw new DoorwardError(
       'home-unusable',
-      `cannot read ${home.daemonJson} (${systemCode(error)})`,
+      `cannot read ${home.daemonJson}: ${systemReason(error)}`,
       {
         cause: error,
       },

@@ -51,7 +51,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: `set ${unset.join(', ')} in .env of the home folder`,
+          hint: `set ${unset.join(', ')} in .env: doorward config edit env`,
         },
       ]
     })

@@ -174,6 +174,7 @@ export const systemReason = (error: unknown): string => {
     EEXIST: 'a file of that name is in the way',
     EISDIR: 'it is a folder',
     ELOOP: 'the link leads back to itself',
+    ENOENT: 'there is no such file',
   }
   return (code === undefined ? undefined : words[code]) ?? code ?? 'unknown reason'
 }

@@ -78,7 +78,7 @@ const chosen = <Entry>(
   Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
 
 const variableWarning = ({ name, target, what, isGood }: Needed, env: NodeJS.ProcessEnv) => {
-  const hint = `set ${name} in .env of the home folder`
+  const hint = `set ${name} in .env: doorward config edit env`
   const [value] = secretsOf([name], env)
   if (value === undefined)
     return [

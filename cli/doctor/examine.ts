@@ -82,7 +82,8 @@ export const examine = async (patient: Patient): Promise<Examination> => {
     group('system', async () => {
       const { file, isAlive } = await daemon
       const clock = await lookAtClock(home, isAlive ? file : undefined, now)
-      return [...judgeSystem(await lookAtSystem()), judgeClock(clock, now, (await outside)?.skewMs)]
+      const skewMs = (await outside)?.skewMs
+      return [...judgeSystem(await lookAtSystem()), judgeClock(clock, now, skewMs, online)]
     }),
     group('home', async () => judgeHome(await lookAtHome(home))),
     group('configuration', async () =>

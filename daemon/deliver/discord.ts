@@ -62,6 +62,6 @@ const urlOf = (entries: TargetSettings['discord'], name: string, env: NodeJS.Pro
   throw new DeliveryFailed(
     'refused',
     `${entry.url_env} ${text === undefined ? 'is unset' : 'does not hold the URL of a webhook of Discord'}`,
-    { hint: `set ${entry.url_env} in .env of the home folder` },
+    { hint: `set ${entry.url_env} in .env: doorward config edit env` },
   )
 }

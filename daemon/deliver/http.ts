@@ -94,7 +94,7 @@ const headersOf = (
       throw new DeliveryFailed(
         'refused',
         `${variable}, the value of the header ${name}, is unset or no header value`,
-        { hint: `set ${variable} in .env of the home folder` },
+        { hint: `set ${variable} in .env: doorward config edit env` },
       )
     }),
   )

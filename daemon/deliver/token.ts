@@ -53,7 +53,7 @@ const withFixedToken = async <Value>(
     throw new DeliveryFailed(
       'refused',
       `${target} has no token: ${tokenEnv ?? `targets.${target}.token_env`} is unset`,
-      { hint: 'set it in .env of the home folder' },
+      { hint: 'set it in .env: doorward config edit env' },
     )
   // Anything else is no value of a header, and no part of a path.
   const isToken = /^[\x21-\x7e]+$/.test(token.trim())
@@ -63,7 +63,7 @@ const withFixedToken = async <Value>(
   } catch (error) {
     if (!(error instanceof TokenRefused)) throw error
     throw new DeliveryFailed('refused', `${target} refused the token in ${tokenEnv}`, {
-      hint: `put a valid one into ${tokenEnv} in .env of the home folder`,
+      hint: `put a valid one into ${tokenEnv} in .env: doorward config edit env`,
     })
   }
 }

@@ -210,7 +210,7 @@ describe('cli: oauth', () => {
     const json = await run(['oauth', 'list', '--json'], { home: server.home })
     await server.close()
     assert.equal(text.code, 0)
-    assert.match(text.stdout, /^github +octocat +needs-login +never +repo user$/m)
+    assert.match(text.stdout, /^github +octocat +needs-login +- +repo user$/m)
     assert.match(text.stderr, /hint: doorward oauth login github/)
     assert.deepEqual(JSON.parse(json.stdout), { tokens })
   })

@@ -91,6 +91,11 @@ describe('cli: usage', () => {
     ['a limit that is no number', ['events', '--limit', 'ten'], /from 1 to 999999/],
     ['an option without its value', ['status', '--home'], /argument missing/],
     ['a home without a name', ['init', '--home', ''], /--home names no folder/],
+    [
+      'a file that is not there',
+      ['webhook', 'learn', '/a', '--from', '/none'],
+      /cannot read \/none: there is no such file/,
+    ],
     ['an unknown configuration file', ['config', 'schema', 'webhook'], /one of webhooks, agents/],
     [
       'two sources of one secret',

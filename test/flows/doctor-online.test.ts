@@ -129,6 +129,21 @@ webhooks:
     assert.doesNotMatch(found.stdout, /canary|jane/)
   })
 
+  it('warns of a server that lists no models, and names what is asked of it', async () => {
+    const nobody = await startTargetServer(json(404, {}))
+    const home = await temporaryHome({
+      agents: `agents: { model: { kind: openai, base_url: "${nobody.origin}", model: m } }\n`,
+      webhooks: 'webhooks: [{ path: /a, agent: model, prompt_template: x }]\n',
+    })
+    const { code, of } = await examined(home, {}, '--online')
+    nobody.close()
+    const model = of('agents', 'model').at(-1)
+    assert.equal(code, 0)
+    assert.equal(model?.status, 'warning')
+    assert.match(model?.detail ?? '', /answers 404 .*\(\/models\)/)
+    assert.match(model?.hint ?? '', /base_url.*\/v1/)
+  })
+
   it('cannot ask by a login while the daemon does not run, and says so', async () => {
     const { root } = daemon.home
     const copy = await temporaryHome()

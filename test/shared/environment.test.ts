@@ -117,17 +117,17 @@ describe('secrets', () => {
       {
         code: 'secret-unset',
         detail: 'webhook /unset: UNSET is unset or empty; its deliveries are answered 503',
-        hint: 'set UNSET in .env of the home folder',
+        hint: 'set UNSET in .env: doorward config edit env',
       },
       {
         code: 'secret-unset',
         detail: 'webhook /both: UNSET, SPACE are unset or empty; its deliveries are answered 503',
-        hint: 'set UNSET, SPACE in .env of the home folder',
+        hint: 'set UNSET, SPACE in .env: doorward config edit env',
       },
       {
         code: 'secret-partly-unset',
         detail: 'webhook /partly: UNSET is unset or empty',
-        hint: 'set UNSET in .env of the home folder',
+        hint: 'set UNSET in .env: doorward config edit env',
       },
     ])
   })

@@ -28,7 +28,7 @@ const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Ch
       (key ? error : warning)(
         name,
         `${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${key ? ': it cannot be asked' : ': it runs without'}`,
-        `set ${unset.join(', ')} in .env of the home folder`,
+        `set ${unset.join(', ')} in .env: doorward config edit env`,
       ),
     )
   if (cwd && !cwd.isFolder)

@@ -43,7 +43,7 @@ export const judgeLogins = (
             warning(
               name,
               `${variable} is unset or empty: its logins go without a client secret`,
-              `set ${variable} in .env of the home folder`,
+              `set ${variable} in .env: doorward config edit env`,
             ),
           ]
         : [],

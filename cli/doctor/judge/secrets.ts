@@ -25,7 +25,7 @@ export const judgeSecrets = ({ config, env, ofFile, envProblem }: ConfigurationF
   ]
 }
 
-const setHint = (name: string) => `set ${name} in .env of the home folder`
+const setHint = (name: string) => `set ${name} in .env: doorward config edit env`
 
 const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv): Check[] => {
   const { path, secretNames } = webhook

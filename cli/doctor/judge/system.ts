@@ -37,12 +37,13 @@ const notableMs = 60_000
 
 /**
  * What can be said of the clock without asking another one: that it contradicts itself, or that the
- * system keeps it. `skewMs` is how far it is ahead of a server that was asked.
+ * system keeps it. `skewMs` is how far it is ahead of a server that was asked; `wasAsked` where none told.
  */
 export const judgeClock = (
   { newest, movedMs, isSynchronized }: ClockFacts,
   now: number,
   skewMs: number | undefined,
+  wasAsked = false,
 ): Check => {
   const mend = 'set the clock, on Linux by: sudo timedatectl set-ntp true'
   if (skewMs !== undefined && Math.abs(skewMs) > notableMs) {
@@ -69,6 +70,6 @@ export const judgeClock = (
   const said = isSynchronized === false ? 'the system does not keep it by the network' : undefined
   return skipped(
     'clock',
-    `${said ? `${said}; ` : ''}nothing here contradicts it; how exact it is, --online finds out`,
+    `${said ? `${said}; ` : ''}nothing here contradicts it; ${wasAsked ? 'no server that was asked told the time' : 'how exact it is, --online finds out'}`,
   )
 }

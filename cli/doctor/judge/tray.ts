@@ -34,7 +34,8 @@ const programOf = ({ program, platform, arch }: DesktopFacts): Check => {
 
 const sessionOf = (facts: DesktopFacts): Check[] => {
   const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
-  if (!hasDisplay && !hasBus)
+  // A server has a session bus too, once somebody logs in over ssh; it wants no panel.
+  if (!hasDisplay && !hasHost)
     return [skipped('session', 'this is no desktop session: there is nothing to show an icon on')]
   return [
     hasLibrary

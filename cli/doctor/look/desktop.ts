@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { findProgram } from '../../../shared/detect-agents.ts'
 import type { Home } from '../../../shared/home.ts'
 import { isAlive } from '../../../shared/process-state.ts'
+import { systrayPrograms } from '../../../shared/systray-programs.ts'
 
 export type DesktopFacts = {
   readonly platform: NodeJS.Platform
@@ -23,19 +24,6 @@ export type DesktopFacts = {
   readonly hasHost: boolean | undefined
   readonly hasNotifications: boolean | undefined
   readonly hasLibrary: boolean
-}
-
-/** The programs of systray2 2.1.4, as `tray/stage-program.ts` pins them. */
-export const packagedPrograms: Partial<Record<NodeJS.Platform, readonly [string, string]>> = {
-  linux: ['tray_linux_release', 'f61eee19036c0af93e2bb0e5b9fff0bd413469aff5ea1261b8fcfe9e2c027c04'],
-  darwin: [
-    'tray_darwin_release',
-    'b406fe6d13d1ba66f901a07267ecfcf1b615e9c8b3410287be576706bd737791',
-  ],
-  win32: [
-    'tray_windows_release.exe',
-    'ae61c63ece1392fc64abbfbd40de782f5b2a7b7d83e93f8b640a20395ae6e8a0',
-  ],
 }
 
 /** What the tray needs of this machine and this session. */
@@ -61,7 +49,7 @@ export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise
 }
 
 const lookAtProgram = async (): Promise<DesktopFacts['program']> => {
-  const [name, sha256] = packagedPrograms[process.platform] ?? []
+  const [name, sha256] = systrayPrograms[process.platform] ?? []
   if (name === undefined) return 'none'
   try {
     const systray = dirname(createRequire(import.meta.url).resolve('systray2'))

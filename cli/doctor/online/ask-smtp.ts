@@ -1,3 +1,4 @@
+import { smtpOptions } from '../../../shared/smtp-options.ts'
 import type { SmtpServer } from '../../../shared/target-secrets.ts'
 import { reasonOf } from './ask.ts'
 
@@ -8,20 +9,10 @@ const limitMs = 6000
  * login; names no address. Why it does not work, in words without the server's own, or undefined.
  */
 export const askSmtp = async (server: SmtpServer): Promise<string | undefined> => {
-  const { host, port, isTls, isLoopback, login } = server
+  const { login } = server
   const { createTransport } = await import('nodemailer')
   const transport = createTransport({
-    host,
-    port,
-    secure: isTls,
-    requireTLS: !isTls && !isLoopback,
-    tls: { rejectUnauthorized: !isLoopback },
-    name: 'localhost',
-    connectionTimeout: limitMs,
-    greetingTimeout: limitMs,
-    dnsTimeout: limitMs,
-    socketTimeout: limitMs,
-    logger: false,
+    ...smtpOptions(server, { connectMs: limitMs, silentMs: limitMs }),
     ...(login && { auth: { user: login.user, pass: login.password } }),
   })
   try {

@@ -69,7 +69,16 @@ export const reachAgents = async (
                 : `put a valid key into ${agent.api_key_env} in .env`,
             ),
           ]
-        return [agents.ok(name, `${url.host} answers ${asked.status}`)]
+        // All these servers list their models; one that cannot is no reason to be red.
+        if (asked.status >= 400)
+          return [
+            agents.warning(
+              name,
+              `${url.host} answers ${asked.status} where its models are listed (${url.pathname})`,
+              'check base_url: it ends where /chat/completions begins, mostly with /v1',
+            ),
+          ]
+        return [agents.ok(name, `${url.host} answers`)]
       }
       if (agent.kind === 'http') {
         const url = new URL(agent.url)

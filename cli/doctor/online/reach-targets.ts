@@ -102,7 +102,7 @@ const judged = (
 const mendOf = (variable: string | undefined, provider: string): string =>
   variable === undefined
     ? `doorward oauth login ${provider}`
-    : `put a valid token into ${variable} in .env of the home folder`
+    : `put a valid token into ${variable} in .env: doorward config edit env`
 
 /** https://docs.slack.dev/reference/methods/auth.test */
 const reachSlack = async (parts: Parts): Promise<Reached[]> => {

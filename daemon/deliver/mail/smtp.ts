@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { smtpOptions } from '../../../shared/smtp-options.ts'
 import type { SmtpServer } from '../../../shared/target-secrets.ts'
 import { DeliveryFailed } from '../delivery-failed.ts'
 import type { Attempt } from '../sender.ts'
@@ -16,24 +17,13 @@ const email = 'email'
  */
 export const sendBySmtp = async (
   mail: Mail,
-  { host, port, isTls, isLoopback, login }: SmtpServer,
+  server: SmtpServer,
   { signal, timeoutMs }: Attempt,
 ): Promise<void> => {
+  const { login } = server
   const connection = new SMTPConnection({
-    host,
-    port,
-    secure: isTls,
-    requireTLS: !isTls && !isLoopback,
-    // A server on this machine has a certificate of its own making, and nobody stands between.
-    tls: { rejectUnauthorized: !isLoopback },
-    // Else the name of this machine would be told.
-    name: 'localhost',
-    connectionTimeout: connectMs,
-    greetingTimeout: connectMs,
-    dnsTimeout: connectMs,
-    socketTimeout: timeoutMs,
+    ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
     socketCloseTimeout: 1000,
-    logger: false,
   })
   const progress: Progress = { isSending: false }
   const stop = () => connection.close()

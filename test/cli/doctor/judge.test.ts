@@ -114,6 +114,11 @@ describe('doctor: system', () => {
   for (const [title, facts, skewMs, status] of clocks)
     it(`judges a clock ${title}`, () =>
       assert.equal(judgeClock({ ...nothing, ...facts }, now, skewMs).status, status))
+
+  it('tells nobody to ask others who has done so', () => {
+    assert.match(judgeClock(nothing, now, undefined).detail, /--online finds out/)
+    assert.doesNotMatch(judgeClock(nothing, now, undefined, true).detail, /--online/)
+  })
 })
 
 describe('doctor: tunnel', () => {
@@ -182,6 +187,14 @@ describe('doctor: tray', () => {
     assert.equal(statusOf({ ...good, hasHost: undefined }, 'host'), 'skipped')
     assert.equal(statusOf({ ...good, hasLibrary: false }, 'library'), 'ok')
     assert.equal(statusOf({ ...good, hasLibrary: false, hasHost: false }, 'library'), 'warning')
-    assert.equal(statusOf({ ...good, hasDisplay: false, hasBus: false }, 'session'), 'skipped')
+    const noDisplay = { ...good, hasDisplay: false, hasHost: false }
+    assert.equal(statusOf({ ...noDisplay, hasBus: false }, 'session'), 'skipped')
+    assert.deepEqual(
+      judgeTray({ ...noDisplay, hasNotifications: false, hasLibrary: false })
+        .map(({ name, status }) => `${name} ${status}`)
+        .slice(2),
+      ['session skipped'],
+    )
+    assert.equal(statusOf({ ...good, hasDisplay: false }, 'host'), 'ok')
   })
 })
