@@ -3,17 +3,20 @@ import { DoorwardError } from '../shared/errors.ts'
 import type { Log } from './log.ts'
 import { problemMediaType, problemOf } from './problem.ts'
 
-/** Answers with JSON, in one write. */
+const jsonMediaType = 'application/json; charset=utf-8'
+
+/** Answers with JSON, in one write; `headers` come on top of those that say what it is. */
 export const answerJson = (
   response: ServerResponse,
   status: number,
   body: object,
-  mediaType = 'application/json; charset=utf-8',
+  headers: Readonly<Record<string, string>> = {},
 ): void => {
   const text = JSON.stringify(body)
   response.writeHead(status, {
-    'Content-Type': mediaType,
+    'Content-Type': jsonMediaType,
     'Content-Length': Buffer.byteLength(text),
+    ...headers,
   })
   response.end(text)
 }
@@ -26,7 +29,8 @@ export const answerProblem = (
 ): void => {
   const problem = problemOf(error)
   if (problem.code === 'internal') logInternal(log, path, error)
-  if (!response.destroyed) answerJson(response, problem.status, problem, problemMediaType)
+  if (!response.destroyed)
+    answerJson(response, problem.status, problem, { 'Content-Type': problemMediaType })
 }
 
 /** The header that goes with a 401 (RFC 9110 section 11.6.1). */

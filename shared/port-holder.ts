@@ -72,7 +72,8 @@ const nameOf = async (pid: string): Promise<string> => {
   const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
   if (!interpreters.has(comm) && !comm.startsWith('python')) return plainLine(comm) || 'unknown'
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
-  const [program = comm, script = ''] = argv
+  // An option with its value in it stands before the script of a daemon of ours.
+  const [program = comm, script = ''] = argv.filter((word) => !/^--[\w-]+=/.test(word))
   const isScript = /^[^-]/.test(script) && /\.\w{1,4}$|\//.test(script)
   return plainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))
 }

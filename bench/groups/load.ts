@@ -19,7 +19,7 @@ type Target = { readonly column: Column; readonly server: Server; readonly url: 
 
 const cases: readonly (readonly [size: Size, callers: number, isInShort: boolean])[] = [
   ['24 KB', 16, true],
-  ['24 KB', 64, true],
+  ['24 KB', 64, false],
   ['1 KB', 64, true],
   ['1 MB', 64, true],
 ]
@@ -36,7 +36,8 @@ export const measureLoads = async (
   note: Note,
 ): Promise<void> => {
   const targets = targetsOf(standing, isShort)
-  for (const [size, callers] of cases) {
+  for (const [size, callers, isInShort] of cases) {
+    if (isShort && !isInShort) continue
     const delivery = await deliveryOf(size)
     const row = `posts of ${size}, ${callers} callers`
     // Another one first each round: what runs next to us on the machine then hits all alike.
@@ -58,7 +59,7 @@ export const measureLoads = async (
 
 const targetsOf = ({ bare, koa, adnanh, doorward }: Standing, isShort: boolean): Target[] => [
   { column: 'bare', server: bare, url: bare.url },
-  { column: 'koa', server: koa, url: koa.url },
+  ...(isShort ? [] : [{ column: 'koa' as const, server: koa, url: koa.url }]),
   ...(adnanh && !isShort ? adnanhTargets(adnanh) : []),
   { column: 'filtered', server: doorward, url: `${doorward.origin}/webhook/filtered` },
   { column: 'doorward', server: doorward, url: doorward.url },
@@ -87,6 +88,8 @@ const measureOne = async (
   await untilIdle(server.pid)
   const used = (await processorMs(server.pid)) - before
   const good = load.answers['202'] ?? 0
+  // Nothing was answered in time: nothing to say of each.
+  if (load.requests === 0) return note({ row, measure: 'answers/s', column, value: 0 })
   note({ row, measure: 'answers/s', column, value: good / load.seconds })
   note({ row, measure: 'p99 ms', column, value: load.p99 })
   note({ row, measure: 'CPU µs each', column, value: (used * 1000) / load.requests })

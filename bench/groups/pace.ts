@@ -30,7 +30,7 @@ export const measurePaces = async (
   const delivery = await deliveryOf('24 KB')
   const targets: readonly (readonly [Column, string | undefined])[] = [
     ['bare', bare.url],
-    ['koa', koa.url],
+    ['koa', isShort ? undefined : koa.url],
     // It runs a program for each post, and answers before that ends.
     ['adnanh, runs', isShort ? undefined : adnanh?.url],
     ['doorward', doorward.url],

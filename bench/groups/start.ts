@@ -26,7 +26,7 @@ export const measureStarts = async (
   note: Note,
 ): Promise<void> => {
   const first = await deliveryOf('1 KB')
-  for (const name of ['bare', 'koa'] as const)
+  for (const name of isShort ? (['bare'] as const) : (['bare', 'koa'] as const))
     await liveThrough(name, await startPeer(name, first), note, isShort)
   if (hasAdnanh && !isShort) {
     const server = await startAdnanh(folder, ['sleep', '0.2'], first)

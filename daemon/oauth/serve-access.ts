@@ -18,15 +18,18 @@ export const serveAccess = (guard: Guard, access: Tokens['access'], log: Log): S
     response: ServerResponse,
     { provider, query }: { readonly provider: string; readonly query: string },
   ): Promise<void> => {
+    let isLetIn = false
     try {
       guard(request)
-      response.setHeader('Cache-Control', 'no-store')
-      response.setHeader('X-Content-Type-Options', 'nosniff')
+      isLetIn = true
       const given = query === '' ? null : new URLSearchParams(query).getAll('min_validity')
       const minValidity = given?.length ? minValidityMs(given) : undefined
       const asker = askerOf(request.headers['user-agent'])
-      answerJson(response, 200, await access(provider, { minValidityMs: minValidity, asker }))
+      const token = await access(provider, { minValidityMs: minValidity, asker })
+      answerJson(response, 200, token, neverStored)
     } catch (error) {
+      if (isLetIn)
+        for (const [name, value] of Object.entries(neverStored)) response.setHeader(name, value)
       sayHowToAsk(response, error)
       answerProblem(response, error, { log, path: `/oauth/tokens/${provider}/access` })
     }
@@ -39,6 +42,8 @@ export const serveAccess = (guard: Guard, access: Tokens['access'], log: Log): S
     return true
   }
 }
+
+const neverStored = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
 
 const accessPath = /^\/oauth\/tokens\/([^/?%]+)\/access(?:\?(.*))?$/
 

@@ -20,7 +20,8 @@ describe('who holds a port', () => {
   it('is named with its pid and program', async () => {
     const script = join(await temporaryFolder(), 'gateway.cjs')
     await writeFile(script, program)
-    const child = spawn(process.execPath, [script], {
+    // As a daemon of ours is started, with an option before its script.
+    const child = spawn(process.execPath, ['--max-semi-space-size=2', script], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     const [port] = (await once(child, 'message')) as [number]
