@@ -102,7 +102,7 @@ const placeNotes = (around: Surroundings): Note[] => {
     notes.push({
       code: 'passing-place',
       detail: `doorward runs from ${around.packageRoot}, ${place}: at login it must still be there`,
-      hint: 'npm install -g doorward, then doorward daemon install',
+      hint: 'install it to stay (npm pack, then npm install -g with the file), then: doorward daemon install',
     })
   if (around.uid === 0 && around.env['SUDO_USER'])
     notes.push({
