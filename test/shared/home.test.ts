@@ -123,7 +123,7 @@ describe('the home', () => {
       await refused(
         prepareHome(homeAt(join(folder, name))),
         'home-unusable',
-        /^cannot use the folder .*: (a file of that name is in the way|ENOENT)$/,
+        /^cannot use the folder .*: (a file of that name is in the way|there is no such file)$/,
       )
     await refused(
       prepareHome(homeAt(join(folder, 'file', 'below'))),
