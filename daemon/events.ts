@@ -89,7 +89,7 @@ export const isFinal = (state: EventState): boolean => finalStates.has(state)
 export const newEventId = (): string => `evt_${randomHex(9)}`
 
 const maxDetailCharacters = 32 * 1024 * 1024
-const maxChanges = 2000
+const maxChanges = 1000
 
 /**
  * Keeps the newest `keep` events of each sort, and every event that is not finished. Prompts and
@@ -177,16 +177,20 @@ export const createEventStore = (initialKeep: number): EventStore => {
 
   return {
     add: (receivedAt, fields, id = newEventId()) => {
+      const { kind = 'webhook', webhook = null, agent = null, attempts = 0 } = fields
+      const { durations = {}, targets = [] } = fields
+      const receivedAtText = receivedAt.toISOString()
+      // What is copied comes first: V8 takes the other order the long way.
       const record: EventRecord = {
-        kind: 'webhook',
-        webhook: null,
-        agent: null,
-        attempts: 0,
-        durations: {},
-        targets: [],
         ...fields,
+        kind,
+        webhook,
+        agent,
+        attempts,
+        durations,
+        targets,
         id,
-        receivedAt: receivedAt.toISOString(),
+        receivedAt: receivedAtText,
       }
       const stored = insert(record)
       if (isFinal(record.state)) finish(stored)
@@ -268,8 +272,10 @@ export const createEventStore = (initialKeep: number): EventStore => {
 
 const changed = (record: EventRecord, changes: EventChanges): EventRecord => {
   const next = { ...record, ...changes }
-  for (const key of Object.keys(changes) as (keyof EventRecord)[])
-    if (next[key] === undefined) delete next[key]
+  for (const key in changes) {
+    const name = key as keyof EventRecord
+    if (next[name] === undefined) delete next[name]
+  }
   return next
 }
 

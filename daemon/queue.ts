@@ -139,9 +139,11 @@ export const createQueue = ({
   const start = (job: Job) => {
     const jobs = waitingOf.get(job.agentName) ?? []
     jobs.shift()
-    // Back to the end of the row of agents, so that a busy one cannot starve the others.
-    waitingOf.delete(job.agentName)
-    if (jobs.length > 0) waitingOf.set(job.agentName, jobs)
+    if (waitingOf.size > 1) {
+      // Back to the end of the row of agents, so that a busy one cannot starve the others.
+      waitingOf.delete(job.agentName)
+      if (jobs.length > 0) waitingOf.set(job.agentName, jobs)
+    }
     waiting -= 1
     running += 1
     runningJobs.add(job)
@@ -175,6 +177,10 @@ export const createQueue = ({
       whenIdle?.()
     }, lastWaitMs)
   }
+  /** An agent that is alone keeps its row, which is costly to make anew for each job. */
+  const forgetEmptyRows = () => {
+    for (const [agentName, jobs] of waitingOf) if (jobs.length === 0) waitingOf.delete(agentName)
+  }
   const dropWaiting = () => {
     for (const job of [...waitingOf.values()].flat()) {
       budget.giveBack(job.bytes)
@@ -200,7 +206,10 @@ export const createQueue = ({
         })
       const jobs = waitingOf.get(job.agentName)
       if (jobs) jobs.push(job)
-      else waitingOf.set(job.agentName, [job])
+      else {
+        forgetEmptyRows()
+        waitingOf.set(job.agentName, [job])
+      }
       waiting += 1
       schedulePump()
     },

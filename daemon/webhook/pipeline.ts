@@ -19,8 +19,10 @@ import { parse } from './parse.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { SignatureHeaders } from './read-signature.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
-import { receive } from './receive.ts'
+import { type ReceivedBody, receive } from './receive.ts'
 import type { RefusalLog } from './refusal-log.ts'
+import type { AcceptedEvent, RunEvent } from './run-event.ts'
+import { headersNamed } from './scheme-headers.ts'
 import { type VerifiedBody, verify } from './verify.ts'
 
 /*
@@ -54,9 +56,21 @@ export type Accepted = {
   readonly text?: string
 }
 
+/** A delivery, and what is known of it so far. */
+type Incoming = {
+  readonly request: IncomingMessage
+  readonly webhook: ReadyWebhook
+  readonly given: SignatureHeaders
+  readonly receivedAt: Date
+  stage: Stage
+  size: number
+  deliveryId: DeliveryId | undefined
+  signed: boolean | undefined
+}
+
 /**
  * Takes one delivery as far as the queue, all the way under the configuration it came under. Throws
- * what refuses it, after noting it as an event.
+ * what refuses it, after noting it as an event. All that follows the body happens in one turn.
  */
 export const acceptDelivery = async (
   request: IncomingMessage,
@@ -64,106 +78,143 @@ export const acceptDelivery = async (
   { maxBodyBytes, runEvent }: Setup,
   parts: PipelineParts,
 ): Promise<Accepted> => {
-  const { budget, events, deliveries, rateLimits, learners, examine, isOwnComment, refusals } =
-    parts
-  const receivedAt = new Date()
-  const now = receivedAt.getTime()
-  const { headers, headersDistinct } = request
-  const { scheme } = webhook
-  let deliveryId: DeliveryId | undefined
-  let signed: boolean | undefined
-  let stage: Stage = 'receive'
-  // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
-  let size = Math.min(Number(headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER)
-  const known = () => ({
-    webhook: webhook.path,
-    agent: webhook.agentName,
-    size,
-    ...(deliveryId === undefined ? {} : { deliveryId: deliveryId.id }),
-    ...(signed === undefined ? {} : { signed }),
-  })
-
-  const countRate = () => {
-    if (webhook.rateLimit) rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+  const incoming: Incoming = {
+    request,
+    webhook,
+    given: headersNamed(request.rawHeaders, webhook.headerNames),
+    receivedAt: new Date(),
+    stage: 'receive',
+    // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
+    size: Math.min(Number(request.headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER),
+    deliveryId: undefined,
+    signed: undefined,
   }
-  const usualText = wantsEmptyAnswer(scheme, headers['content-type']) ? '' : undefined
-  const answer = (id: string, status: Status, text = usualText): Accepted =>
-    text === undefined ? { id, status } : { id, status, text }
-  const pass = (status: Status, detail: string, text?: string): Accepted => {
-    const state = status === 'duplicate' ? 'duplicate' : 'filtered'
-    return answer(events.add(receivedAt, { ...known(), state, detail }).id, status, text)
-  }
-
   try {
-    const body = await receive(request, { maxBodyBytes, budget })
+    const body = await receive(request, { maxBodyBytes, budget: parts.budget })
     try {
-      size = body.bytes.length
-      stage = 'verify'
-      const verified = verifyOrExamine(body.bytes, headersDistinct, webhook, now, examine)
-      const isSigned = webhook.verifier !== 'none'
-      const isTimeInBody = isSigned && scheme.bodyTimestamp !== undefined
-      if (!isTimeInBody) countRate()
-      stage = 'parse'
-      const payload = parse(verified, headers, scheme.name === 'slack')
-      if (isTimeInBody) {
-        stage = 'verify'
-        checkBodyTimestamp(payload, scheme, now)
-        // Not before: old deliveries that somebody sends again must not use up what the sender may send.
-        countRate()
-      }
-      signed = isSigned
-      const { signedId } = verified
-      deliveryId = deliveryIdOf(scheme, headersDistinct, { payload, signedId, isSigned })
-      stage = 'filter'
-      const handshake = handshakeOf(scheme, headersDistinct, payload)
-      if (handshake) return pass(handshake.status, handshake.detail, handshake.text)
-      if (isOwnComment(payload)) return pass('filtered', ownCommentDetail)
-      learners.show(webhook.path, payload)
-      const mismatch = firstMismatch(payload, webhook.filter)
-      // The path is the owner's own word; the value, which is the sender's, is not shown.
-      if (mismatch) return pass('filtered', `the filter on ${mismatch.text} does not match`)
-      const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes)
-      const first = delivery && deliveries.eventOf(delivery, performance.now())
-      if (first !== undefined) return pass('duplicate', `the same delivery as ${first}`)
-      stage = 'expand'
-      const { values } = webhook
-      const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
-      const targets = expandTargets(webhook.targets, payload)
-      stage = 'queue'
-      // The prompt takes the place of the body, so the body's bytes are free for it.
-      body.release()
-      const event = { webhook, receivedAt, known: known(), prompt, targets, delivery }
-      return answer(runEvent.accept(event), 'accepted')
+      return take(incoming, body, runEvent, parts)
     } finally {
       body.release()
     }
   } catch (error) {
-    // Of a body that is not verified this is no more than what somebody says.
-    deliveryId ??= deliveryIdOf(scheme, headersDistinct)
-    const refused = error instanceof DoorwardError ? error : undefined
-    const detail = refused?.localDetail ?? refused?.message
-    const why = {
-      state: 'rejected' as const,
-      stage,
-      code: refused?.code ?? 'internal',
-      ...(detail === undefined ? {} : { detail }),
-    }
-    const { id } = events.add(receivedAt, { ...known(), ...why })
-    refusals.note({ event: id, webhook: webhook.path, ...why })
+    noteRefusal(incoming, error, parts)
     throw error
   }
 }
 
+const take = (
+  incoming: Incoming,
+  body: ReceivedBody,
+  runEvent: RunEvent,
+  parts: PipelineParts,
+): Accepted => {
+  const { webhook, given, receivedAt, request } = incoming
+  const { scheme } = webhook
+  const now = receivedAt.getTime()
+  incoming.size = body.bytes.length
+  incoming.stage = 'verify'
+  const verified = verifyOrExamine(body.bytes, incoming, parts.examine)
+  const isSigned = webhook.verifier !== 'none'
+  const isTimeInBody = isSigned && scheme.bodyTimestamp !== undefined
+  if (!isTimeInBody) countRate(webhook, parts)
+  incoming.stage = 'parse'
+  const payload = parse(verified, request.headers, scheme.name === 'slack')
+  if (isTimeInBody) {
+    incoming.stage = 'verify'
+    checkBodyTimestamp(payload, scheme, now)
+    // Not before: old deliveries that somebody sends again must not use up what the sender may send.
+    countRate(webhook, parts)
+  }
+  incoming.signed = isSigned
+  const { signedId } = verified
+  incoming.deliveryId = deliveryIdOf(scheme, given, { payload, signedId, isSigned })
+  incoming.stage = 'filter'
+  const handshake = handshakeOf(scheme, given, payload)
+  if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
+  if (parts.isOwnComment(payload)) return pass(incoming, 'filtered', ownCommentDetail, parts)
+  parts.learners.show(webhook.path, payload)
+  const mismatch = firstMismatch(payload, webhook.filter)
+  if (mismatch) {
+    // The path is the owner's own word; the value, which is the sender's, is not shown.
+    return pass(incoming, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
+  }
+  const { deliveryId } = incoming
+  const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes)
+  const first = delivery && parts.deliveries.eventOf(delivery, performance.now())
+  if (first !== undefined)
+    return pass(incoming, 'duplicate', `the same delivery as ${first}`, parts)
+  incoming.stage = 'expand'
+  const { values } = webhook
+  const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
+  const targets = expandTargets(webhook.targets, payload)
+  incoming.stage = 'queue'
+  // The prompt takes the place of the body, so the body's bytes are free for it.
+  body.release()
+  const event = { webhook, receivedAt, known: knownOf(incoming), prompt, targets, delivery }
+  return answered(incoming, runEvent.accept(event), 'accepted')
+}
+
+const countRate = ({ path, rateLimit }: ReadyWebhook, { rateLimits }: PipelineParts): void => {
+  if (rateLimit) rateLimits.count(path, rateLimit, performance.now())
+}
+
+const knownOf = ({ webhook, size, deliveryId, signed }: Incoming): AcceptedEvent['known'] => ({
+  webhook: webhook.path,
+  agent: webhook.agentName,
+  size,
+  ...(deliveryId === undefined ? undefined : { deliveryId: deliveryId.id }),
+  ...(signed === undefined ? undefined : { signed }),
+})
+
+/** A delivery that wakes no agent. */
+const pass = (
+  incoming: Incoming,
+  status: Status,
+  detail: string,
+  { events }: PipelineParts,
+  text?: string,
+): Accepted => {
+  const state = status === 'duplicate' ? 'duplicate' : 'filtered'
+  const { id } = events.add(incoming.receivedAt, { ...knownOf(incoming), state, detail })
+  return answered(incoming, id, status, text)
+}
+
+const answered = (
+  { webhook, request }: Incoming,
+  id: string,
+  status: Status,
+  text = wantsEmptyAnswer(webhook.scheme, request.headers['content-type']) ? '' : undefined,
+): Accepted => (text === undefined ? { id, status } : { id, status, text })
+
+const noteRefusal = (
+  incoming: Incoming,
+  error: unknown,
+  { events, refusals }: PipelineParts,
+): void => {
+  const { webhook, given, stage } = incoming
+  // Of a body that is not verified this is no more than what somebody says.
+  incoming.deliveryId ??= deliveryIdOf(webhook.scheme, given)
+  const refused = error instanceof DoorwardError ? error : undefined
+  const detail = refused?.localDetail ?? refused?.message
+  const why = {
+    state: 'rejected' as const,
+    stage,
+    code: refused?.code ?? 'internal',
+    ...(detail === undefined ? {} : { detail }),
+  }
+  const { id } = events.add(incoming.receivedAt, { ...knownOf(incoming), ...why })
+  refusals.note({ event: id, webhook: webhook.path, ...why })
+}
+
 const verifyOrExamine = (
   bytes: Buffer,
-  headers: SignatureHeaders,
-  webhook: ReadyWebhook,
-  now: number,
+  { given, request, webhook, receivedAt }: Incoming,
   examine: Examine,
 ): VerifiedBody => {
+  const now = receivedAt.getTime()
   try {
-    return verify(bytes, headers, webhook.verifier, now)
+    return verify(bytes, given, webhook.verifier, now)
   } catch (error) {
-    throw examine(error, bytes, headers, webhook, now)
+    throw examine(error, bytes, request.headersDistinct, webhook, now)
   }
 }

@@ -1,11 +1,14 @@
 import { secretsOf } from '../../shared/environment.ts'
 import type { Config } from '../../shared/load-config.ts'
 import type { Webhook } from '../../shared/webhook-definition.ts'
+import { headerNamesOf } from './scheme-headers.ts'
 import { type Verifier, prepareVerifier } from './verifier.ts'
 
 /** A definition with its secrets as keys: all that a request needs, prepared once. */
 export type ReadyWebhook = Webhook & {
   readonly verifier: Verifier
+  /** The headers of a request that are looked at. */
+  readonly headerNames: readonly string[]
   /** The secrets of this home as they are written, for finding out why a signature does not fit. */
   readonly secrets: () => KnownSecrets
 }
@@ -28,6 +31,7 @@ export const webhooksByPath = (
         const ready: ReadyWebhook = {
           ...webhook,
           verifier: verifierOf(webhook, env),
+          headerNames: headerNamesOf(webhook.scheme),
           secrets: () => knownSecrets(webhook, config, env),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)

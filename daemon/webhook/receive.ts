@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
-import { createByteCollector } from '../byte-collector.ts'
+import { type ByteCollector, createByteCollector } from '../byte-collector.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
 const defaultBodyTimeoutMs = 15_000
@@ -31,8 +31,8 @@ export const receive = async (
   const declared = Number(request.headers['content-length'])
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
 
-  const body = createByteCollector()
   let whole: Buffer | undefined
+  let pieces: ByteCollector | undefined
   let counted = 0
   const release = () => {
     budget.giveBack(counted)
@@ -55,18 +55,20 @@ export const receive = async (
         counted += chunk.length
         // Most bodies come in one piece: it is not held beyond this turn, so that it need not be copied.
         if (chunk.length === declared) whole = chunk
-        else body.add(chunk)
+        else (pieces ??= createByteCollector()).add(chunk)
       })
-      request.once('end', () => end())
-      request.once('error', () => end(aborted))
-      request.once('close', () => end(aborted))
+      // Whatever comes after the first of these changes nothing.
+      request.on('end', () => end())
+      const abort = () => end(aborted)
+      request.on('error', abort)
+      request.on('close', abort)
     })
   } catch (error) {
     request.removeAllListeners('data')
     release()
     throw error
   }
-  return { bytes: whole ?? body.bytes(), release }
+  return { bytes: whole ?? pieces?.bytes() ?? Buffer.alloc(0), release }
 }
 
 const tooSlow = (limitMs: number) =>

@@ -83,15 +83,14 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         log.warn(details, 'event dropped')
       },
     })
-    if (delivery && deliveries.eventOf(delivery, queuedAt) === undefined)
-      deliveries.remember(delivery, id, queuedAt)
   }
 
   return {
     accept: (event) => {
-      const { receivedAt, known, prompt, targets } = event
+      const { receivedAt, known, prompt, targets, delivery } = event
       const id = newEventId()
       enqueue(id, event)
+      if (delivery) deliveries.remember(delivery, id, performance.now())
       // There was room. The job starts in a later turn, when the event is there.
       events.add(receivedAt, { ...known, state: 'accepted', ...waitingFor(targets) }, id)
       events.update(id, { state: 'queued' }, { prompt })
@@ -100,6 +99,10 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     },
     again: (id, event, answer) => {
       enqueue(id, event, answer)
+      const { delivery } = event
+      const now = performance.now()
+      if (delivery && deliveries.eventOf(delivery, now) === undefined)
+        deliveries.remember(delivery, id, now)
       kept.keep(id, event)
       const targets = waitingAgain(events.record(id)?.targets ?? [])
       const noReason = { stage: undefined, code: undefined, detail: undefined }

@@ -36,18 +36,9 @@ export type RunToEndParts = {
   readonly log: Log
 }
 
-type Durations = { queuedMs: number; agentMs?: number; deliverMs?: number }
+type Durations = EventRecord['durations']
 
 export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts): RunToEnd => {
-  const askAgent = async ({ id, event, signal, change }: Run, durations: Durations) => {
-    const { webhook, prompt } = event
-    const question = { prompt, webhook: webhook.path, eventId: id }
-    const asked = invoke(webhook.agentName, webhook.agent, question, signal)
-    const answer = await timed(durations, 'agentMs', asked)
-    change({ ...deliveringChange(answer), durations: { ...durations } }, answer.text)
-    return answer.text
-  }
-
   const bringToTargets = async (
     { id, event, signal, change }: Run,
     text: string,
@@ -67,28 +58,42 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
   }
 
   return async (run) => {
-    const { id, event, answer, queuedMs, change } = run
+    const { id, event, queuedMs, signal, change } = run
     const before = events.record(id)
     const attempts = (before?.attempts ?? 0) + 1
     const { targets: earlier } = before ?? waitingFor(event.targets)
-    const durations: Durations = { queuedMs }
-    let stage: Stage = 'agent'
+    let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
+    let durations: Durations = { queuedMs }
+    let start = performance.now()
+    const time = (): Durations => {
+      const now = performance.now()
+      const took = Math.round(now - start)
+      start = now
+      return stage === 'agent' ? { ...durations, agentMs: took } : { ...durations, deliverMs: took }
+    }
     try {
-      if (answer === undefined) change({ state: 'running', attempts, durations: { ...durations } })
-      else {
-        stage = 'deliver'
-        if (before?.durations.agentMs !== undefined) durations.agentMs = before.durations.agentMs
-        change({ state: 'delivering', attempts, durations: { ...durations } })
+      let text = run.answer
+      if (text === undefined) {
+        change({ state: 'running', attempts, durations })
+        const { webhook, prompt } = event
+        const question = { prompt, webhook: webhook.path, eventId: id }
+        const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
+        text = answer.text
+        durations = time()
+        change({ ...deliveringChange(answer), durations }, text)
+      } else {
+        const agentMs = before?.durations.agentMs
+        if (agentMs !== undefined) durations = { queuedMs, agentMs }
+        change({ state: 'delivering', attempts, durations })
       }
-      const text = answer ?? (await askAgent(run, durations))
       stage = 'deliver'
       run.agentIsDone()
-      const results = await timed(durations, 'deliverMs', bringToTargets(run, text, earlier))
-      return { ...deliveredEnd(results), durations: { ...durations } }
+      const results = earlier.length === 0 ? [] : await bringToTargets(run, text, earlier)
+      return { ...deliveredEnd(results), durations: time() }
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
-      return { ...failedEnd(stage, error), durations: { ...durations } }
+      return { ...failedEnd(stage, error), durations: time() }
     }
   }
 }
@@ -103,18 +108,4 @@ const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
   const known = error instanceof DoorwardError ? error : undefined
   const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
   return { state: 'failed', stage, code: known?.code ?? 'internal', detail }
-}
-
-/** Notes how long something took, also when it fails. */
-const timed = async <Value>(
-  durations: Durations,
-  name: keyof Durations,
-  work: Promise<Value>,
-): Promise<Value> => {
-  const start = performance.now()
-  try {
-    return await work
-  } finally {
-    durations[name] = Math.round(performance.now() - start)
-  }
 }

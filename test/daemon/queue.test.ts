@@ -75,6 +75,17 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run a', 'run b', 'end b', 'run c'])
   })
 
+  it('gives an agent that had nothing to do no place before one that waits longer', async () => {
+    const { queue, log, job, end } = setUp({ concurrency: 1 })
+    queue.add(job('a1'))
+    await turn()
+    queue.add(job('b1', { agentName: 'b' }))
+    queue.add(job('a2'))
+    await end('a1')
+    await end('b1')
+    assert.deepEqual(log, ['run a1', 'end a1', 'run b1', 'end b1', 'run a2'])
+  })
+
   it('lets no busy agent starve another', async () => {
     const { queue, log, job, end } = setUp({ concurrency: 1 })
     for (const name of ['a1', 'a2', 'a3']) queue.add(job(name, { agentName: 'a' }))

@@ -1,0 +1,37 @@
+import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { SignatureHeaders } from './read-signature.ts'
+
+/** What a web page sends, and the handshake of GitHub, whatever the scheme. */
+const always = ['origin', 'sec-fetch-site', 'x-github-event']
+
+/** The headers that are looked at in a delivery of this scheme, in lower case. */
+export const headerNamesOf = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
+  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
+    [header, timestampHeader, idHeader].filter((name) => name !== undefined),
+  )
+  return [...new Set([...ofForms, ...deliveryId.headers, ...always])].map((name) =>
+    name.toLowerCase(),
+  )
+}
+
+/**
+ * Every value of these headers apart, as `headersDistinct` of node:http has those of all headers, which
+ * costs a delivery more than its verification.
+ */
+export const headersNamed = (
+  rawHeaders: readonly string[],
+  names: readonly string[],
+): SignatureHeaders => {
+  const found = Object.create(null) as Record<string, string[]>
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const given = rawHeaders[index] ?? ''
+    const value = rawHeaders[index + 1] ?? ''
+    for (const name of names) {
+      if (name.length !== given.length || name !== given.toLowerCase()) continue
+      const values = found[name]
+      if (values) values.push(value)
+      else found[name] = [value]
+    }
+  }
+  return found
+}

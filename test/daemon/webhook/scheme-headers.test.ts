@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { headerNamesOf, headersNamed } from '../../../daemon/webhook/scheme-headers.ts'
+import { schemeNames, schemeOf } from '../../../shared/signature-schemes.ts'
+
+describe('the headers that a scheme looks at', () => {
+  for (const name of schemeNames) {
+    it(`are those of ${name}: its signatures, its ids, and what a web page sends`, () => {
+      const scheme = schemeOf(name, { header: 'x-own', algorithm: 'sha256', prefix: '' })
+      const names = headerNamesOf(scheme)
+      for (const { header, timestampHeader, idHeader } of scheme.forms)
+        for (const wanted of [header, timestampHeader, idHeader])
+          if (wanted !== undefined) assert.ok(names.includes(wanted), wanted)
+      for (const wanted of [...scheme.deliveryId.headers, 'origin', 'sec-fetch-site'])
+        assert.ok(names.includes(wanted.toLowerCase()), wanted)
+      assert.equal(new Set(names).size, names.length)
+    })
+  }
+
+  it('are read as node:http reads each of them apart, however they are written', async () => {
+    const server = createServer((received, response) => {
+      const names = ['x-signature', 'x-id', 'x-missing', '__proto__', 'origin']
+      const found = headersNamed(received.rawHeaders, names)
+      const all = names.map((name) => [found[name], received.headersDistinct[name]])
+      response.end(JSON.stringify(all))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const headers = [
+      'X-SIGNATURE',
+      'a',
+      'x-Signature',
+      'b, c',
+      'X-Id',
+      '',
+      'X-Ix',
+      'no',
+      'Host',
+      'h',
+    ]
+    const asked = request({ host: '127.0.0.1', port, headers: [...headers, '__proto__', 'p'] })
+    asked.end()
+    const [answer] = (await once(asked, 'response')) as [AsyncIterable<Buffer>]
+    let text = ''
+    for await (const chunk of answer) text += String(chunk)
+    server.close()
+    const all = JSON.parse(text) as readonly [string[] | null, string[] | null][]
+    assert.deepEqual(
+      all.map(([ours]) => ours),
+      [['a', 'b, c'], [''], null, ['p'], null],
+    )
+    for (const [ours, theirs] of all) assert.deepEqual(ours, theirs)
+  })
+})
