@@ -147,6 +147,7 @@ export const createDaemon = ({
     )
   let oauth = makeOAuth([])
   const access: typeof oauth.access = async (...asked) => oauth.access(...asked)
+  const atOnce: typeof oauth.atOnce = (...asked) => oauth.atOnce(...asked)
   const memory: Memory = {
     events,
     counts,
@@ -327,7 +328,7 @@ export const createDaemon = ({
       apiToken,
       guard,
       log,
-      first: [serveWebhook, serveAccess(guard, access, log)],
+      first: [serveWebhook, serveAccess(guard, { atOnce, access }, log)],
       eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
       passOn: passOn(async (method) => {
         // While it is being decided, only what changes nothing is answered here.

@@ -56,7 +56,7 @@ export const refuseForeign = (request: IncomingMessage, port: number): void => {
 /** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
 export const isLoopbackPeer = (address: string | undefined): boolean => {
   if (address === undefined) return false
-  if (address === '::1') return true
+  if (address === '127.0.0.1' || address === '::1') return true
   const v4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
   return isIPv4(v4) && v4.startsWith('127.')
 }
@@ -68,6 +68,7 @@ export const isLoopbackPeer = (address: string | undefined): boolean => {
 export const isOurHost = (values: readonly string[] | undefined, port: number): boolean => {
   const [host] = values ?? []
   if (host === undefined || values?.length !== 1 || !host.endsWith(`:${port}`)) return false
+  if (host.startsWith('127.0.0.1:') && host === `127.0.0.1:${port}`) return true
   const name = host.slice(0, -`:${port}`.length).toLowerCase()
   return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'))
 }
@@ -92,8 +93,7 @@ export const isFromWebPage = (origin: string | undefined, fetchSite: string | un
 const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
   const [value, second] = values
   if (value === undefined || second !== undefined) return false
-  const match = /^Bearer ([\x21-\x7e]+)$/i.exec(value)
-  if (match?.[1] === undefined) return false
-  const given = Buffer.from(match[1])
+  if (!/^Bearer [\x21-\x7e]+$/i.test(value)) return false
+  const given = Buffer.from(value.slice('Bearer '.length), 'latin1')
   return given.length === apiToken.length && timingSafeEqual(given, apiToken)
 }

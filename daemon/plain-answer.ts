@@ -11,8 +11,15 @@ export const answerJson = (
   status: number,
   body: object,
   headers: Readonly<Record<string, string>> = {},
+): void => answerJsonText(response, status, JSON.stringify(body), headers)
+
+/** The same of what is JSON text already. */
+export const answerJsonText = (
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
 ): void => {
-  const text = JSON.stringify(body)
   response.writeHead(status, {
     'Content-Type': jsonMediaType,
     'Content-Length': Buffer.byteLength(text),

@@ -19,6 +19,8 @@ export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 export type OAuth = {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
+  /** A token that is in memory and good, in this turn. */
+  readonly atOnce: Tokens['atOnce']
   /** A token that works, for a part of the daemon itself. */
   readonly access: Tokens['access']
   readonly tokens: () => Promise<TokenSummary[]>
@@ -85,6 +87,7 @@ export const createOAuth = (
       access,
       tokens,
     ),
+    atOnce: broker.atOnce,
     access,
     tokens,
     providers: () => listProviders(dependencies),

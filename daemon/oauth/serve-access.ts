@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AccessToken } from '../../shared/api.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import type { Guard } from '../guard.ts'
 import type { Log } from '../log.ts'
-import { answerJson, answerProblem, sayHowToAsk } from '../plain-answer.ts'
+import { answerJsonText, answerProblem, sayHowToAsk } from '../plain-answer.ts'
 import type { ServeFirst } from '../serve-first.ts'
 import { minValidityMs } from './min-validity.ts'
 import { isProviderName } from './provider/providers.ts'
@@ -12,7 +13,21 @@ import type { Tokens } from './token/token.ts'
  * `GET /oauth/tokens/:provider/access` in front of the app: agents ask for it at every step they take.
  * The same guard, and the same answers as by the route, which has what this passes on.
  */
-export const serveAccess = (guard: Guard, access: Tokens['access'], log: Log): ServeFirst => {
+export const serveAccess = (
+  guard: Guard,
+  tokens: Pick<Tokens, 'atOnce' | 'access'>,
+  log: Log,
+): ServeFirst => {
+  /** As it was answered last; gone with its token. */
+  const texts = new WeakMap<AccessToken, string>()
+  const textOf = (token: AccessToken): string => {
+    const known = texts.get(token)
+    if (known !== undefined) return known
+    const text = JSON.stringify(token)
+    texts.set(token, text)
+    return text
+  }
+
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -24,9 +39,9 @@ export const serveAccess = (guard: Guard, access: Tokens['access'], log: Log): S
       isLetIn = true
       const given = query === '' ? null : new URLSearchParams(query).getAll('min_validity')
       const minValidity = given?.length ? minValidityMs(given) : undefined
-      const asker = askerOf(request.headers['user-agent'])
-      const token = await access(provider, { minValidityMs: minValidity, asker })
-      answerJson(response, 200, token, neverStored)
+      const asked = { minValidityMs: minValidity, asker: askerOf(request.headers['user-agent']) }
+      const token = tokens.atOnce(provider, asked) ?? (await tokens.access(provider, asked))
+      answerJsonText(response, 200, textOf(token), neverStored)
     } catch (error) {
       if (isLetIn)
         for (const [name, value] of Object.entries(neverStored)) response.setHeader(name, value)
@@ -47,8 +62,14 @@ const neverStored = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'no
 
 const accessPath = /^\/oauth\/tokens\/([^/?%]+)\/access(?:\?(.*))?$/
 
+let last = { userAgent: '', asker: '' }
+
 /** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
-export const askerOf = (userAgent: string | undefined): string =>
-  plainLine(userAgent ?? '')
-    .trim()
-    .slice(0, 100) || 'a program without a name'
+export const askerOf = (userAgent = ''): string => {
+  // Mostly the one that asked before.
+  if (userAgent !== last.userAgent || userAgent === '') {
+    const asker = plainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
+    last = { userAgent, asker }
+  }
+  return last.asker
+}

@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { type Stats, lstatSync } from 'node:fs'
 import type { Home } from '../../../shared/home.ts'
 import { readToken, tokenPath } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -8,14 +8,22 @@ import type { TokenRecord } from './token-record.ts'
  * that was changed, removed or opened to others by hand counts at once.
  */
 export const createTokenCache = (home: Home) => {
-  const known = new Map<string, { readonly stamp: string; readonly record: TokenRecord }>()
+  const known = new Map<string, { readonly stamp: Stamp; readonly record: TokenRecord }>()
+
+  const knownWith = (provider: string, stamp: Stamp | undefined): TokenRecord | undefined => {
+    const entry = known.get(provider)
+    return entry && stamp && isSame(entry.stamp, stamp) ? entry.record : undefined
+  }
 
   return {
+    /** The record in memory while the file is what it was; undefined says nothing. */
+    known: (provider: string): TokenRecord | undefined =>
+      known.has(provider) ? knownWith(provider, stampOf(tokenPath(home, provider))) : undefined,
     /** The record of a provider as `readToken` gives it, with what that throws. */
     get: async (provider: string): Promise<TokenRecord | undefined> => {
       const before = stampOf(tokenPath(home, provider))
-      const entry = known.get(provider)
-      if (entry && entry.stamp === before) return entry.record
+      const unchanged = knownWith(provider, before)
+      if (unchanged) return unchanged
       const record = await readToken(home, provider)
       known.delete(provider)
       // A file that was replaced while it was read is read again the next time.
@@ -27,13 +35,22 @@ export const createTokenCache = (home: Home) => {
 
 export type TokenCache = ReturnType<typeof createTokenCache>
 
+/** What changes with a file: every write of ours makes another one of it. */
+type Stamp = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs' | 'ctimeMs' | 'mode' | 'uid'>
+
+const isSame = (a: Stamp, b: Stamp): boolean =>
+  a.ino === b.ino &&
+  a.ctimeMs === b.ctimeMs &&
+  a.mtimeMs === b.mtimeMs &&
+  a.size === b.size &&
+  a.mode === b.mode &&
+  a.uid === b.uid &&
+  a.dev === b.dev
+
 /** Looked at in this turn: the way through the pool of threads costs ten times the look itself. */
-const stampOf = (path: string): string | undefined => {
+const stampOf = (path: string): Stamp | undefined => {
   try {
-    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    if (!stat) return undefined
-    const { dev, ino, size, mtimeNs, ctimeNs, mode, uid } = stat
-    return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs} ${mode} ${uid}`
+    return lstatSync(path, { throwIfNoEntry: false })
   } catch {
     return undefined
   }

@@ -30,6 +30,8 @@ export type TokenRequest = {
 }
 
 export type Tokens = {
+  /** The same token where it is in memory and good for long enough; else undefined, and nothing done. */
+  readonly atOnce: (provider: string, request: TokenRequest) => AccessToken | undefined
   /**
    * A token that works. Throws `not-logged-in`, `needs-login`, `provider-unavailable` or what else keeps
    * an expired one from being renewed.
@@ -86,6 +88,19 @@ export const createTokens = (
   const last = new Map<string, Ended>()
   let isClosed = false
 
+  const atOnce = (provider: string, request: TokenRequest): AccessToken | undefined => {
+    if (recovering.has(provider) || isUnsaved(provider)) return undefined
+    const stored = cache.known(provider)
+    if (!stored || !isFreshEnough(stored, request.minValidityMs, Date.now())) return undefined
+    return handOut(stored, provider, request)
+  }
+
+  const handOut = (record: TokenRecord, provider: string, request: TokenRequest): AccessToken => {
+    handOuts.note(provider, request.asker)
+    count?.('token-given', provider)
+    return accessTokenOf(record)
+  }
+
   const access = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
     // After a crash the stored token may be void: what the first try brings is waited for.
     if (recovering.has(provider)) await flights.get(provider)?.catch(() => undefined)
@@ -95,9 +110,7 @@ export const createTokens = (
       stored && isFreshEnough(stored, request.minValidityMs, Date.now())
         ? stored
         : await renewed(provider, stored)
-    handOuts.note(provider, request.asker)
-    count?.('token-given', provider)
-    return accessTokenOf(record)
+    return handOut(record, provider, request)
   }
 
   const countedAccess = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
@@ -257,6 +270,7 @@ export const createTokens = (
   }
 
   return {
+    atOnce,
     access: countedAccess,
     unsaved,
     allUnsaved: () => unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
@@ -316,10 +330,14 @@ const isFreshEnough = (
 const isPassing = (error: unknown): boolean =>
   error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
 
-const accessTokenOf = (record: TokenRecord): AccessToken => ({
-  provider: record.provider,
-  accessToken: record.accessToken,
-  tokenType: record.tokenType,
-  expiresAt: record.expiresAt,
-  scopes: record.scopes,
-})
+const accessTokens = new WeakMap<TokenRecord, AccessToken>()
+
+/** The same one each time, as long as the record lives. */
+const accessTokenOf = (record: TokenRecord): AccessToken => {
+  const known = accessTokens.get(record)
+  if (known) return known
+  const { provider, accessToken, tokenType, expiresAt, scopes } = record
+  const made = { provider, accessToken, tokenType, expiresAt, scopes }
+  accessTokens.set(record, made)
+  return made
+}
