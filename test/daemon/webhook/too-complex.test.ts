@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isTooComplex } from '../../../daemon/webhook/too-complex.ts'
 
-const padding = ' '.repeat(300_000)
+const padding = ' '.repeat(1_100_000)
 const large = (json: string): Buffer => Buffer.from(json + padding)
 
 describe('isTooComplex', () => {
