@@ -51,7 +51,7 @@ const mediaTypes = (json) => {
  * Makes each character one of ASCII: V8 keeps and scans such a file in half the memory. Without comments,
  * others stand in strings and patterns only, where their code means the same.
  */
-const ascii = {
+export const ascii = {
   name: 'ascii',
   generateBundle: (_, files) => {
     for (const file of Object.values(files))

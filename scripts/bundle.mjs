@@ -4,7 +4,7 @@
 // daemon see bundle-daemon.mjs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { daemonBundle } from './bundle-daemon.mjs'
+import { ascii, daemonBundle } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
 
 /** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
@@ -46,10 +46,11 @@ const commandsBundle = (root) => {
       platform: 'node',
       external,
       preserveEntrySignatures: false,
-      plugins: [withoutChildProcess],
+      plugins: [withoutChildProcess, ascii],
     },
     output: {
       format: 'cjs',
+      comments: false,
       entryFileNames: '[name].cjs',
       chunkFileNames: '[name].cjs',
       codeSplitting: {
