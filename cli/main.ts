@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { version } from '../shared/version.ts'
-import { endQuietlyWhenClosed } from './end-quietly.ts'
 import { endWithError } from './end-with-error.ts'
 import { printAtOnce } from './print-at-once.ts'
 import { type TokenWords, tokenWords } from './token-words.ts'
@@ -21,10 +20,10 @@ const main = async (args: readonly string[]): Promise<void> => {
 }
 
 const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
-  endQuietlyWhenClosed()
   try {
     const [context, token] = await Promise.all([import('./context.ts'), import('./oauth-token.ts')])
-    await token.printToken(context.createContext(options, 'oauth token'), [provider], {})
+    const once = { ...options, isOnce: true }
+    await token.printToken(context.createContext(once, 'oauth token'), [provider], {})
   } catch (error) {
     await endWithError(error, options.json ?? false)
   }

@@ -55,22 +55,27 @@ const commandsBundle = (root) => {
       chunkFileNames: '[name].cjs',
       codeSplitting: {
         includeDependenciesRecursively: false,
-        groups: [{ name: askingOnly(cli), debugName: 'ask-daemon', minSize: 0 }],
+        groups: [{ name: fileFor(cli), debugName: 'files of commands', minSize: 0 }],
       },
     },
   }
 }
 
-/** Puts what every question to the daemon needs into one file: all that `oauth token` loads. */
-const askingOnly = (cli) => {
+/**
+ * Which file a module goes into: what every command needs is one, and one what every question to the
+ * daemon needs. These two are all that `oauth token` loads besides the program.
+ */
+const fileFor = (cli) => {
   let wanted
   return (id, context) => {
     wanted ??= (() => {
-      const inMain = reachedFrom([cli('main')], context)
+      const always = reachedFrom([cli('main')], context)
       const asking = reachedFrom([cli('context'), cli('oauth-token')], context)
-      return new Set([...asking].filter((name) => !inMain.has(name)))
+      const files = new Map([...asking].map((name) => [name, 'ask-daemon']))
+      for (const name of always) files.set(name, name === cli('main') ? null : 'always')
+      return files
     })()
-    return wanted.has(id) ? 'ask-daemon' : null
+    return wanted.get(id) ?? null
   }
 }
 

@@ -15,20 +15,20 @@ const loadedBy = async (name: string): Promise<string[]> => {
  */
 describe('cli: a light start', () => {
   it('loads next to nothing for a version: neither parser, nor streams, nor network', async () => {
-    assert.deepEqual(await loadedBy('doorward'), ['./errors.cjs', 'node:fs', 'url'])
-    assert.deepEqual(await loadedBy('errors'), [])
+    assert.deepEqual(await loadedBy('doorward'), ['./always.cjs'])
+    assert.deepEqual(await loadedBy('always'), ['node:fs', 'url'])
   })
 
   it('loads little more for a token, without the libraries of other commands', async () => {
     assert.deepEqual((await loadedBy('ask-daemon')).toSorted(), [
-      './doorward.cjs',
-      './errors.cjs',
+      './always.cjs',
       './rolldown-runtime.cjs',
       'node:crypto',
       'node:fs',
       'node:http',
       'node:os',
       'node:path',
+      'node:tty',
       'node:util',
     ])
   })
