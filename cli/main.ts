@@ -10,23 +10,20 @@ import { type TokenWords, tokenWords } from './token-words.ts'
  */
 
 const main = async (args: readonly string[]): Promise<void> => {
-  if (args.length === 1 && args[0] === '--version') {
-    printAtOnce(`${version}\n`)
-    return
-  }
   const words = tokenWords(args)
-  if (words) await printToken(words)
-  else await (await import('./run-program.ts')).runProgram(args)
+  try {
+    if (words) await printToken(words)
+    else if (args.length === 1 && args[0] === '--version') printAtOnce(`${version}\n`)
+    else await (await import('./run-program.ts')).runProgram(args)
+  } catch (error) {
+    await endWithError(error, words?.options.json ?? false)
+  }
 }
 
 const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
-  try {
-    const [context, token] = await Promise.all([import('./context.ts'), import('./oauth-token.ts')])
-    const once = { ...options, isOnce: true }
-    await token.printToken(context.createContext(once, 'oauth token'), [provider], {})
-  } catch (error) {
-    await endWithError(error, options.json ?? false)
-  }
+  const [context, token] = await Promise.all([import('./context.ts'), import('./oauth-token.ts')])
+  const once = { ...options, isOnce: true }
+  await token.printToken(context.createContext(once, 'oauth token'), [provider], {})
 }
 
 void main(process.argv.slice(2))
