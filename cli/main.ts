@@ -1,50 +1,29 @@
 #!/usr/bin/env node
-import { type Command, CommanderError } from 'commander'
-import { endQuietlyWhenClosed } from './end-quietly.ts'
-import { exitCodeOf, exitInterrupted, exitUsage } from './exit-code.ts'
-import { createProgram } from './program.ts'
-import { run } from './run-action.ts'
-import { splitAtDashes } from './split-at-dashes.ts'
-import { usageError } from './usage-error.ts'
+import { version } from '../shared/version.ts'
+import { endWithError } from './end-with-error.ts'
+import { printAtOnce } from './print-at-once.ts'
+import { type TokenWords, tokenWords } from './token-words.ts'
 
-/** Runs the command that the arguments name, and ends with its exit code. */
+/*
+ * Runs the command that the arguments name, and ends with its exit code. Two are known without the
+ * parser of arguments, which takes longer than they do.
+ */
+
 const main = async (args: readonly string[]): Promise<void> => {
-  const { own, rest } = splitAtDashes(args)
-  const json = own.includes('--json')
-  const program = createProgram(own, rest)
+  const words = tokenWords(args)
   try {
-    if (rest === undefined && isAlone(program, own)) {
-      await run(async () => (await import('./welcome.ts')).welcome)(program)
-      return
-    }
-    if (rest === undefined && isExec(own)) {
-      const { missingDashes } = await import('./oauth-exec.ts')
-      throw missingDashes()
-    }
-    await program.parseAsync(args, { from: 'user' })
-  } catch (thrown) {
-    const error = thrown instanceof CommanderError ? usageError(thrown, program, own) : thrown
-    if (error === undefined) return
-    endQuietlyWhenClosed()
-    process.exitCode = thrown instanceof CommanderError ? exitUsage : exitCodeOf(error)
-    if (process.exitCode === exitInterrupted) return
-    const { reportError } = await import('./report-error.ts')
-    reportError(error, json)
+    if (words) await printToken(words)
+    else if (args.length === 1 && args[0] === '--version') printAtOnce(`${version}\n`)
+    else await (await import('./run-program.ts')).runProgram(args)
+  } catch (error) {
+    await endWithError(error, words?.options.json ?? false)
   }
 }
 
-/** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
-const isExec = (args: readonly string[]): boolean =>
-  / oauth exec /.test(` ${args.join(' ')} `) &&
-  !args.some((word) => /^(-h|--help)$/.test(word)) &&
-  args.find((word) => !word.startsWith('-')) !== 'help'
-
-/** `doorward` with no command, and with options at most that every command takes. */
-const isAlone = (program: Command, args: readonly string[]): boolean => {
-  const names = new Set(program.commands.map((command) => command.name()))
-  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
-  const { operands, unknown } = program.parseOptions([...args])
-  return operands.length === 0 && unknown.length === 0
+const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
+  const [context, token] = await Promise.all([import('./context.ts'), import('./oauth-token.ts')])
+  const once = { ...options, isOnce: true }
+  await token.printToken(context.createContext(once, 'oauth token'), [provider], {})
 }
 
 void main(process.argv.slice(2))

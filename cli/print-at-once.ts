@@ -1,14 +1,19 @@
 import { writeSync } from 'node:fs'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
+import { endQuietlyWhenClosed } from './end-quietly.ts'
 
 /** Without `process.stdout`, which takes a tenth of the time of so short a command. */
 export const printAtOnce = (text: string): void => {
+  let rest = Buffer.from(text)
   try {
-    writeSync(1, text)
+    // A pipe may take a part.
+    while (rest.length > 0) rest = rest.subarray(writeSync(1, rest))
   } catch (error) {
-    // A pipe may be full for now.
-    if (systemCode(error) === 'EAGAIN') process.stdout.write(text)
-    else if (systemCode(error) !== 'EPIPE')
+    // It may be full for now.
+    if (systemCode(error) === 'EAGAIN') {
+      endQuietlyWhenClosed()
+      process.stdout.write(rest)
+    } else if (systemCode(error) !== 'EPIPE')
       throw new DoorwardError('internal', `cannot write to standard output (${systemCode(error)})`)
   }
 }

@@ -1,7 +1,10 @@
+import { isatty } from 'node:tty'
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
 import { plainButColours, plainJson, plainLines } from '../shared/plain-text.ts'
 import { asciiJson, asciiText, takesUtf8 } from './ascii.ts'
+import { endQuietlyWhenClosed } from './end-quietly.ts'
+import { printAtOnce } from './print-at-once.ts'
 import { wrapped } from './wrap.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -40,53 +43,61 @@ export type TerminalOptions = {
   readonly json: boolean
   readonly quiet: boolean
   readonly color: boolean
+  /** The answer is one text, printed once. */
+  readonly isOnce?: boolean
 }
 
-/** The process's own terminal, under the global options and `NO_COLOR` (no-color.org). */
-export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal => {
-  const { stdout, stderr, env } = process
+/**
+ * The process's own terminal, under the global options and `NO_COLOR` (no-color.org). The streams are made
+ * when something is written: that takes a tenth of the time of a short command.
+ */
+export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOptions): Terminal => {
+  const { env } = process
+  const [isAnswerTty, isAsideTty] = [isatty(1), isatty(2)]
   const wantsColor = color && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
   const painter = (isTty: boolean) => (style: Style, text: string) =>
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
   const isAscii = !takesUtf8(env)
   // Whatever a command has overlooked: paths, names and numbers can come from outside too.
   const harmless = (isTty: boolean) => (wantsColor && isTty ? plainButColours : plainLines)
-  const [answer, aside] = [harmless(stdout.isTTY), harmless(stderr.isTTY)]
+  const [answer, aside] = [harmless(isAnswerTty), harmless(isAsideTty)]
   // What goes into a file or to another program stays as it is.
-  const shown = (text: string) => answer(isAscii && stdout.isTTY ? asciiText(text) : text)
-  const write = (text: string) => void stdout.write(`${text}\n`)
+  const shown = (text: string) => answer(isAscii && isAnswerTty ? asciiText(text) : text)
+  const write = (text: string) =>
+    isOnce ? printAtOnce(`${text}\n`) : void process.stdout.write(`${text}\n`)
   const writeJson = (text: string) =>
-    write(isAscii && stdout.isTTY ? asciiJson(plainJson(text)) : plainJson(text))
+    write(isAscii && isAnswerTty ? asciiJson(plainJson(text)) : plainJson(text))
   // A log of a build is a terminal at times, on which nobody looks at what moves.
   const canMove = env['TERM'] !== 'dumb' && !('CI' in env)
   return {
     json,
     get columns() {
       // A cut line ends with one column, which is three in ASCII.
-      return stdout.isTTY ? columnsOf(stdout) - (isAscii ? 2 : 0) : undefined
+      return isAnswerTty ? columnsOf(process.stdout) - (isAscii ? 2 : 0) : undefined
     },
     get rows() {
-      return stdout.rows || 24
+      return process.stdout.rows || 24
     },
-    isInteractive: stderr.isTTY && canMove && !json && !quiet,
-    isLive: stdout.isTTY && canMove && !json,
+    isInteractive: isAsideTty && canMove && !json && !quiet,
+    isLive: isAnswerTty && canMove && !json,
     isAscii,
     print: (text) => write(shown(text)),
     // Moves the cursor too; what it draws has been made harmless line by line.
-    draw: (text) => void stdout.write(isAscii ? asciiText(text) : text),
+    draw: (text) => void process.stdout.write(isAscii ? asciiText(text) : text),
     printJson: (value) => writeJson(JSON.stringify(value, null, 2)),
     printJsonLine: (value) => writeJson(JSON.stringify(value)),
     say: (text) => {
       if (!quiet && !json) writeError(aside(asTyped(text)))
     },
     warn: (text) => writeError(aside(text)),
-    paint: painter(stdout.isTTY),
-    paintError: painter(stderr.isTTY),
+    paint: painter(isAnswerTty),
+    paintError: painter(isAsideTty),
   }
 }
 
 /** Writes lines to standard error: on a terminal between words, and in what it can show. */
 export const writeError = (text: string): void => {
+  endQuietlyWhenClosed()
   const { stderr, env } = process
   const lines = stderr.isTTY ? wrapped(text, columnsOf(stderr)) : text
   stderr.write(`${stderr.isTTY && !takesUtf8(env) ? asciiText(lines) : lines}\n`)

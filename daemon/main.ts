@@ -79,4 +79,4 @@ const report = (error: unknown): void => {
   process.exitCode = known && unusable.has(known.code) ? 78 : 1
 }
 
-await run().catch(report)
+void run().catch(report)

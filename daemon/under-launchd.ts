@@ -64,5 +64,5 @@ else {
     giveUp()
     process.exitCode = 0
   })
-  await import('./main.ts')
+  void import('./main.ts')
 }

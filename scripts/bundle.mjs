@@ -1,8 +1,11 @@
-// Joins the command line into few files, dist/bin: what people run as `doorward`. Start-up is most of the
-// time of a command, and most of that is finding and compiling one module after the other; the loader of
-// CommonJS takes 4 ms less than that of ES modules. A command's file is still loaded only when it is used.
-import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+// Joins the command line and the daemon into few files, dist/bin. Start-up is most of the time of a
+// command, and most of that is finding and compiling one module after the other; the loader of CommonJS
+// takes 4 ms less than that of ES modules. A command's file is still loaded only when it is used; for the
+// daemon see bundle-daemon.mjs.
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ascii, daemonBundle } from './bundle-daemon.mjs'
+import { licensesOf } from './bundle-licenses.mjs'
 
 /** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
 const external = ['open', 'yocto-spinner']
@@ -20,44 +23,59 @@ const withoutChildProcess = {
   load: (id) => (id === '\0no-child-process' ? 'module.exports = {}' : undefined),
 }
 
-/** Bundles dist/cli of the repository at `root` into dist/bin/doorward.cjs and its parts. */
+/** Bundles dist/cli and dist/daemon of the repository at `root` into dist/bin. */
 export const bundle = async (root) => {
   const outFolder = join(root, 'dist', 'bin')
-  const cli = (name) => join(root, 'dist', 'cli', `${name}.js`)
   rmSync(outFolder, { recursive: true, force: true })
   const { rolldown } = await import('rolldown')
-  const build = await rolldown({
-    cwd: root,
-    input: { doorward: cli('main') },
-    platform: 'node',
-    external,
-    preserveEntrySignatures: false,
-    plugins: [withoutChildProcess],
-  })
-  const { output } = await build.write({
-    dir: outFolder,
-    format: 'cjs',
-    entryFileNames: '[name].cjs',
-    chunkFileNames: '[name].cjs',
-    codeSplitting: {
-      includeDependenciesRecursively: false,
-      groups: [{ name: askingOnly(cli), debugName: 'ask-daemon', minSize: 0 }],
-    },
-  })
-  await build.close()
-  writeFileSync(join(outFolder, 'LICENSES.txt'), licensesOf(output))
+  const chunks = []
+  for (const { input, output } of [commandsBundle(root), daemonBundle(root)]) {
+    const build = await rolldown(input)
+    chunks.push(...(await build.write({ dir: outFolder, ...output })).output)
+    await build.close()
+  }
+  writeFileSync(join(outFolder, 'LICENSES.txt'), licensesOf(chunks))
 }
 
-/** Puts what every question to the daemon needs into one file: all that `oauth token` loads. */
-const askingOnly = (cli) => {
+const commandsBundle = (root) => {
+  const cli = (name) => join(root, 'dist', 'cli', `${name}.js`)
+  return {
+    input: {
+      cwd: root,
+      input: { doorward: cli('main') },
+      platform: 'node',
+      external,
+      preserveEntrySignatures: false,
+      plugins: [withoutChildProcess, ascii],
+    },
+    output: {
+      format: 'cjs',
+      comments: false,
+      entryFileNames: '[name].cjs',
+      chunkFileNames: '[name].cjs',
+      codeSplitting: {
+        includeDependenciesRecursively: false,
+        groups: [{ name: fileFor(cli), debugName: 'files of commands', minSize: 0 }],
+      },
+    },
+  }
+}
+
+/**
+ * Which file a module goes into: what every command needs is one, and one what every question to the
+ * daemon needs. These two are all that `oauth token` loads besides the program.
+ */
+const fileFor = (cli) => {
   let wanted
   return (id, context) => {
     wanted ??= (() => {
-      const inMain = reachedFrom([cli('main')], context)
+      const always = reachedFrom([cli('main')], context)
       const asking = reachedFrom([cli('context'), cli('oauth-token')], context)
-      return new Set([...asking].filter((name) => !inMain.has(name)))
+      const files = new Map([...asking].map((name) => [name, 'ask-daemon']))
+      for (const name of always) files.set(name, name === cli('main') ? null : 'always')
+      return files
     })()
-    return wanted.has(id) ? 'ask-daemon' : null
+    return wanted.get(id) ?? null
   }
 }
 
@@ -70,31 +88,3 @@ const reachedFrom = (names, context, found = new Set()) => {
   }
   return found
 }
-
-/** The licences of the packages that are part of the bundle. */
-const licensesOf = (output) => {
-  const ids = output.flatMap(({ moduleIds = [] }) => moduleIds)
-  const folders = new Set(ids.map(packageOf).filter((folder) => folder !== undefined))
-  const packages = [...folders].map((folder) => {
-    const { name, version, license } = JSON.parse(
-      readFileSync(join(folder, 'package.json'), 'utf8'),
-    )
-    const file = readdirSync(folder).find((entry) => /^licen[cs]e(\.\w+)?$/i.test(entry))
-    if (!file) throw new Error(`${name} has no file with its licence`)
-    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
-  })
-  const texts = packages.toSorted((a, b) => a.localeCompare(b, 'en'))
-  return `doorward.cjs and the files beside it contain these packages.\n\n${texts.join(`\n${'-'.repeat(72)}\n\n`)}`
-}
-
-/** The folder of the package that a module belongs to; undefined for our own. */
-const packageOf = (id) => {
-  if (!/[\\/]node_modules[\\/]/.test(id)) return undefined
-  let folder = dirname(id)
-  // Some packages hold a package.json without a name beside their files of one kind.
-  while (!hasName(join(folder, 'package.json'))) folder = dirname(folder)
-  return folder
-}
-
-const hasName = (file) =>
-  existsSync(file) && typeof JSON.parse(readFileSync(file, 'utf8')).name === 'string'

@@ -59,8 +59,9 @@ const sourceHash = () => {
       .update('\0')
       .update(readFileSync(inRoot(path)))
       .update('\0')
-  for (const path of ['tsconfig.json', 'package.json', 'package-lock.json', 'scripts/bundle.mjs'])
-    add(path)
+  for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
+  for (const name of ['bundle', 'bundle-daemon', 'bundle-licenses'])
+    add(join('scripts', `${name}.mjs`))
   for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
     if (!existsSync(inRoot(folder))) continue
     const files = readdirSync(inRoot(folder), { recursive: true }).filter(
@@ -83,7 +84,7 @@ const build = async () => {
   // Not before now: the bundler is one of the packages that may have been missing.
   const { bundle } = await import('./bundle.mjs')
   await bundle(root)
-  for (const main of ['bin/doorward.cjs', 'daemon/main.js', 'tray/main.js'])
+  for (const main of ['bin/doorward.cjs', 'bin/doorward-daemon.cjs', 'tray/main.js'])
     chmodSync(inRoot('dist', ...main.split('/')), 0o755)
   writeFileSync(stamp, wanted)
 }

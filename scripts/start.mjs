@@ -32,7 +32,7 @@ const row = (word, text) => {
 }
 
 const startDaemon = async () => {
-  const child = spawn(process.execPath, [built('daemon', 'main.js')], {
+  const child = spawn(process.execPath, [built('bin', 'doorward-daemon.cjs')], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))

@@ -9,7 +9,7 @@ import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './id
 import type { Impostor } from './not-our-daemon.ts'
 import { isAlive } from './process-state.ts'
 import { openConnections } from './proven-connections.ts'
-import { type RequestOptions, readText, sendRequest } from './send-request.ts'
+import { type RequestOptions, TooLate, readText, sendRequest } from './send-request.ts'
 
 /** The daemon's local API, as tray and command line use it. `node:http`: a first `fetch` costs 90 ms. */
 export type Client = {
@@ -124,8 +124,6 @@ const challenge = async (
   readonly hungUp?: boolean
 }> => {
   const question = randomBytes(32).toString('hex')
-  // Not a time without a byte: a stranger may send one now and then for ever.
-  const limit = AbortSignal.timeout(limitMs)
   try {
     const response = await sendRequest(
       new URL('/health', url),
@@ -134,8 +132,10 @@ const challenge = async (
       { agent },
       {
         headers: { [challengeHeader]: question },
-        signal: signal ? AbortSignal.any([limit, signal]) : limit,
+        ...(signal === undefined ? {} : { signal }),
+        // Not a time without a byte: a stranger may send one now and then for ever.
         timeoutMs: 0,
+        wholeMs: limitMs,
       },
     )
     const connection = response.socket
@@ -151,10 +151,12 @@ const challenge = async (
     return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {
     if (signal?.aborted) throw error
-    const code = error instanceof DoorwardError ? systemCode(error.cause) : undefined
+    const cause = error instanceof DoorwardError ? error.cause : undefined
+    if (cause instanceof TooLate) return { occupant: 'silent', hungUp: false }
+    const code = systemCode(cause)
     if (code === 'ECONNREFUSED') return { occupant: 'nobody' }
     const hungUp = code === 'ECONNRESET' || code === 'EPIPE'
-    return { occupant: limit.aborted ? 'silent' : 'stranger', hungUp }
+    return { occupant: 'stranger', hungUp }
   }
 }
 

@@ -6,11 +6,16 @@ export type RequestOptions = {
   readonly headers?: Readonly<Record<string, string>>
   /** Default 30 s without a byte; long polls need more. */
   readonly timeoutMs?: number
+  /** To the end of the answer; default none. Whoever asked gets `TooLate` as the cause. */
+  readonly wholeMs?: number
   readonly signal?: AbortSignal
 }
 
 /** Where a request goes: with `over`, on this very connection of the agent and on no other. */
 export type Connections = { readonly agent: Agent | false; readonly over?: Socket | undefined }
+
+/** That an answer was not whole in its time. */
+export class TooLate extends Error {}
 
 /** That the connection a request was meant for has gone: nothing of the request was sent. */
 export class ConnectionGone extends Error {}
@@ -28,6 +33,7 @@ export const sendRequest = async (
 ): Promise<IncomingMessage> => {
   const payload = body === undefined ? undefined : JSON.stringify(body)
   return new Promise((resolve, reject) => {
+    let answer: IncomingMessage | undefined
     const request = httpRequest(
       url,
       {
@@ -45,8 +51,17 @@ export const sendRequest = async (
           ...options.headers,
         },
       },
-      resolve,
+      (response) => {
+        answer = response
+        resolve(response)
+      },
     )
+    // Not `AbortSignal.timeout`: to make that takes a short command up to a millisecond.
+    if (options.wholeMs !== undefined) {
+      const late = () => (answer ?? request).destroy(new TooLate('no whole answer in time'))
+      const timer = setTimeout(late, options.wholeMs)
+      request.once('close', () => clearTimeout(timer))
+    }
     request.setTimeout(options.timeoutMs ?? 30_000, () =>
       request.destroy(new Error('no answer in time')),
     )

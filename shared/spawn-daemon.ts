@@ -3,10 +3,10 @@ import { closeSync, fchmodSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Home } from './home.ts'
-import { packageFolder } from './version.ts'
+import { daemonProgram, packageFolder } from './version.ts'
 
-/** The daemon's program. */
-export const daemonMain = fileURLToPath(new URL('dist/daemon/main.js', packageFolder))
+/** Where the daemon's program lies. */
+export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 
 /**
  * What Node is told before the program (nodejs.org/api/cli.html, "--max-semi-space-size", in MB). A daemon

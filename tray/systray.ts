@@ -7,13 +7,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { escapeLabel } from './label.ts'
 import type { Row } from './menu.ts'
+import { hasMissedPanel } from './missed-panel.ts'
 import { trayErrorOf } from './tray-error.ts'
 import { withoutGl } from './without-gl.ts'
 
 /*
  * The one file that knows systray2, and all that has to be known about it: its binary comes without
- * the executable bit, `ready` never settles when the binary dies first, the tree is fixed at start,
- * check marks and `kill` are broken, and a write to a dead binary is an uncaught EPIPE.
+ * the executable bit, `ready` never settles when the binary dies first or is ready too soon, the tree
+ * is fixed at start, check marks and `kill` are broken, and a write to a dead binary is an uncaught EPIPE.
  */
 
 /** What systray2 shows; the title of a separator is its mark. */
@@ -64,7 +65,7 @@ export type Face = {
 export type Icon = {
   /** Shows this instead; the rows must have the shape they had at the start. */
   readonly show: (face: Face) => void
-  /** Resolves when the program has ended, with how. */
+  /** Resolves when the program has ended, with how; it is ended when it has missed the panel. */
   readonly ended: Promise<string>
   /** Takes the icon away; always ends, within 1.5 s and a kill. */
   readonly stop: () => Promise<void>
@@ -86,7 +87,7 @@ export const startSystray = async (
   const items = face.rows.map(itemOf)
   let { icon, tooltip } = face
   const systray = new SysTray({ menu: menuOf({ icon, tooltip }, items), copyDir })
-  const { child, ended } = await settled(systray)
+  const { child, ended, missedPanel } = await settled(systray)
 
   // Its own listener would throw on a line that is not JSON.
   systray._rl.removeAllListeners('line')
@@ -98,6 +99,15 @@ export const startSystray = async (
   })
 
   const isAlive = () => child.exitCode === null && child.signalCode === null
+  const stop = async (): Promise<void> => {
+    if (!isAlive()) return
+    ignoreFailure(systray.sendAction({ type: 'exit' }))
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs)
+    await ended
+    clearTimeout(timer)
+  }
+  // It would run for ever and show nothing; whoever keeps the icon starts it anew.
+  void missedPanel.then(stop)
   return {
     show: (next) => {
       if (!isAlive()) return
@@ -108,13 +118,7 @@ export const startSystray = async (
       ignoreFailure(systray.sendAction({ type: 'update-menu', menu: menuOf(next, []) }))
     },
     ended,
-    stop: async () => {
-      if (!isAlive()) return
-      ignoreFailure(systray.sendAction({ type: 'exit' }))
-      const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs)
-      await ended
-      clearTimeout(timer)
-    },
+    stop,
   }
 }
 
@@ -179,7 +183,7 @@ const ignoreFailure = (sent: Promise<unknown>): void => {
 /** Waits until the program is ready, has ended, could not be started, or took too long. */
 const settled = async (
   systray: Systray,
-): Promise<{ child: ChildProcess; ended: Promise<string> }> => {
+): Promise<{ child: ChildProcess; ended: Promise<string>; missedPanel: Promise<void> }> => {
   const failure: { error?: unknown } = {}
   const ready = systray.ready().catch((error: unknown) => {
     failure.error = error
@@ -190,9 +194,13 @@ const settled = async (
   })
   const child = systray.process
   if (!child) throw trayErrorOf('', systemCode(failure.error) ?? 'unknown reason')
+  holdUntilHeard(child, systray._rl)
   let stderr = ''
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString()).slice(-4000)
+  const missedPanel = new Promise<void>((resolve) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr = (stderr + chunk.toString()).slice(-4000)
+      if (hasMissedPanel(stderr)) resolve()
+    })
   })
   child.stdin?.on('error', () => undefined)
   const ended = endOf(child)
@@ -202,9 +210,19 @@ const settled = async (
   })
   const ending = await Promise.race([ready, ended, late])
   clearTimeout(timer)
-  if (failure.error === undefined && ending === undefined) return { child, ended }
+  if (failure.error === undefined && ending === undefined) return { child, ended, missedPanel }
   child.kill('SIGKILL')
   throw trayErrorOf(stderr, systemCode(failure.error) ?? ending ?? 'unknown reason')
+}
+
+/**
+ * Keeps back what the program says until systray2 listens: it reads the icon file first, and a program
+ * that says `ready` meanwhile would wait for its menu for ever.
+ */
+const holdUntilHeard = ({ stdout }: ChildProcess, lines: Interface): void => {
+  if (lines.listenerCount('line') > 0) return
+  stdout?.pause()
+  lines.once('newListener', () => stdout?.resume())
 }
 
 /** After `close`, so that all it wrote has been read. Never rejects. */

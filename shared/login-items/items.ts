@@ -8,7 +8,7 @@ import type { Marker } from './marker.ts'
 import { startupScript } from './startup-script.ts'
 import { type Surroundings, lastingPath } from './surroundings.ts'
 import { daemonUnit, failedUnit } from './systemd-unit.ts'
-import { cliProgram } from '../version.ts'
+import { cliProgram, daemonProgram, daemonUnderLaunchd } from '../version.ts'
 
 /** A file that makes something start at login. */
 export type LoginItem = {
@@ -84,7 +84,7 @@ export const daemonItems = (
   const folders = foldersOf(surroundings)
   const name = nameOfHome(home, surroundings)
   if (platform === 'linux' && systemd !== undefined) {
-    const run = command(home, surroundings, 'dist/daemon/main.js', ['--home', home.root])
+    const run = command(home, surroundings, daemonProgram, ['--home', home.root])
     const failedName = `${name}-failed`
     const unit = daemonUnit({
       ...run,
@@ -106,7 +106,7 @@ export const daemonItems = (
     ]
   }
   if (platform === 'darwin') {
-    const run = command(home, surroundings, 'dist/daemon/under-launchd.js', ['--home', home.root])
+    const run = command(home, surroundings, daemonUnderLaunchd, ['--home', home.root])
     const label = serviceName(home, surroundings)
     const text = launchAgent({
       ...run,

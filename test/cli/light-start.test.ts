@@ -14,18 +14,21 @@ const loadedBy = async (name: string): Promise<string[]> => {
  * test can, is measured by `npm run bench cli`.
  */
 describe('cli: a light start', () => {
-  it('loads one file for a version, and neither streams nor network', async () => {
-    assert.deepEqual(await loadedBy('doorward'), ['node:fs', 'url'])
+  it('loads next to nothing for a version: neither parser, nor streams, nor network', async () => {
+    assert.deepEqual(await loadedBy('doorward'), ['./always.cjs'])
+    assert.deepEqual(await loadedBy('always'), ['node:fs', 'url'])
   })
 
-  it('loads one more for a token, without the libraries of other commands', async () => {
+  it('loads little more for a token, without the libraries of other commands', async () => {
     assert.deepEqual((await loadedBy('ask-daemon')).toSorted(), [
-      './doorward.cjs',
+      './always.cjs',
+      './rolldown-runtime.cjs',
       'node:crypto',
       'node:fs',
       'node:http',
       'node:os',
       'node:path',
+      'node:tty',
       'node:util',
     ])
   })

@@ -65,8 +65,14 @@ describe('cli: where it runs', () => {
     if (process.platform !== 'linux') return this.skip()
     const server = await startEvents()
     const full = openSync('/dev/full', 'w')
-    for (const args of [['--version'], ['--help'], ['events']]) {
-      const child = spawn(process.execPath, [cliMain, ...args, '--home', server.home.root], {
+    const at = ['--home', server.home.root]
+    for (const args of [
+      ['--version'],
+      ['--version', ...at],
+      ['--help', ...at],
+      ['events', ...at],
+    ]) {
+      const child = spawn(process.execPath, [cliMain, ...args], {
         env: cleanEnvironment({}),
         stdio: ['ignore', full, 'pipe'],
       })

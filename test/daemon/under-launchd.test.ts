@@ -5,10 +5,11 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home.ts'
+import { daemonUnderLaunchd, packageFolder } from '../../shared/version.ts'
 import { cleanEnvironment } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 
-const entry = fileURLToPath(new URL('../../daemon/under-launchd.js', import.meta.url))
+const entry = fileURLToPath(new URL(daemonUnderLaunchd, packageFolder))
 
 /** A folder with an osascript that notes what it is asked to show. */
 const notingFolder = async (): Promise<string> => {

@@ -19,7 +19,7 @@ const nasty = `a "b" 'c' %h %% $HOME $$ \`id\` \\n é;&<x> --`
 const installedBelow = async (name: string): Promise<[Surroundings, ReturnType<typeof homeAt>]> => {
   const userHome = join(await temporaryFolder(), name)
   const packageRoot = join(userHome, 'package')
-  for (const folder of ['dist/daemon', 'dist/tray', 'dist/bin', 'assets/icons'])
+  for (const folder of ['dist/tray', 'dist/bin', 'assets/icons'])
     await mkdir(join(packageRoot, folder), { recursive: true })
   const node = join(userHome, 'node')
   await symlink(process.execPath, node)

@@ -94,7 +94,8 @@ describeOnPosix('the package', function () {
       'README.md',
       'dist/bin/doorward.cjs',
       'dist/bin/LICENSES.txt',
-      'dist/daemon/main.js',
+      'dist/bin/doorward-daemon.cjs',
+      'dist/bin/doorward-daemon-under-launchd.cjs',
       'dist/tray/main.js',
       'assets/callback/page.html',
       'assets/icons/idle.png',
@@ -105,7 +106,7 @@ describeOnPosix('the package', function () {
       assert.ok(files.includes(wanted), wanted)
     const others = files.filter(
       (path) =>
-        !/^(dist\/(bin|daemon|shared|tray)\/.*\.(js|cjs)|dist\/bin\/LICENSES\.txt|assets\/.*|config\/.*\.(yaml|json)|docs\/.*\.md|LICENSE|README\.md|package\.json)$/.test(
+        !/^(dist\/(bin|shared|tray)\/.*\.(js|cjs)|dist\/bin\/LICENSES\.txt|assets\/.*|config\/.*\.(yaml|json)|docs\/.*\.md|LICENSE|README\.md|package\.json)$/.test(
           path,
         ),
     )
@@ -120,7 +121,7 @@ describeOnPosix('the package', function () {
         ([, name = '']) => name,
       ),
     )
-    assert.ok(named.includes('dist/daemon/main.js'))
+    assert.ok(named.includes('dist/bin/doorward-daemon.cjs'))
     assert.deepEqual(
       named.filter((name) => !existsSync(join(inside, name))),
       [],
@@ -134,6 +135,7 @@ describeOnPosix('the package', function () {
     assert.match(text, /^commander [\d.]+ \(MIT\)$/m)
     assert.match(text, /Permission is hereby granted/)
     assert.match(text, /^yaml [\d.]+ \(ISC\)$/m)
+    assert.match(text, /^koa [\d.]+ \(MIT\)$/m)
   })
 
   it('runs by its link, and knows its version', async () => {

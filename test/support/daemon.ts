@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
-import { cliProgram, packageFolder } from '../../shared/version.ts'
+import { cliProgram, daemonProgram, packageFolder } from '../../shared/version.ts'
 import { type HomeFiles, temporaryHome } from './temporary.ts'
 
-/** The built program itself, run as users run it. */
+/** The built programs themselves, run as users run them. */
 export const cliMain = fileURLToPath(new URL(cliProgram, packageFolder))
-export const daemonMain = fileURLToPath(new URL('../../daemon/main.js', import.meta.url))
+export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 
 export type RunningDaemon = {
   readonly home: Home

@@ -1,16 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { Readable } from 'node:stream'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
 import { iconFile } from '../../tray/icon-file.ts'
 import { pixmapOf } from '../../tray/sni/pixmap.ts'
 import type { IconName } from '../../tray/icon-of.ts'
 import { cleanEnvironment } from './daemon.ts'
+import { startDisplay } from './display.ts'
 import { type NotificationService, type Shown, playNotifications } from './notification-service.ts'
-import { end, firstLine, startBus } from './session-bus.ts'
+import { end, startBus } from './session-bus.ts'
 import { temporaryFolder } from './temporary.ts'
 
 /*
@@ -152,13 +152,6 @@ const foldersIn = (folder: string): string[] =>
     .filter((name) => name.includes('-linux-gnu'))
     .map((name) => join(folder, name))
 
-const startDisplay = async (children: ChildProcess[]): Promise<string> => {
-  const args = '-displayfd 3 -screen 0 640x480x24 -nolisten tcp -noreset'.split(' ')
-  const child = spawn('Xvfb', args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] })
-  children.push(child)
-  return `:${await firstLine(child, child.stdio[3] as Readable, 'Xvfb')}`
-}
-
 type Item = { readonly sender: string; readonly path: string }
 type Layout = [number, Record<string, Variant>, Variant<Layout>[]]
 
@@ -252,7 +245,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
       } catch {
         const rows = await readMenu().catch(() => [])
         throw new Error(
-          `not seen in ${limitMs / 1000} s; the menu is ${JSON.stringify(labelsOf(rows))}, ${notifications.shown.length} notes came`,
+          `not seen in ${limitMs / 1000} s; ${items.length} icons were registered, the menu is ${JSON.stringify(labelsOf(rows))}, ${notifications.shown.length} notes came`,
         )
       }
     }

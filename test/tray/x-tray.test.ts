@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { displayOf, hasXTray } from '../../tray/x-tray.ts'
 import { describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { end, firstLine } from '../support/session-bus.ts'
+import { startDisplay } from '../support/display.ts'
+import { end } from '../support/session-bus.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { playXTray } from '../support/x-tray.ts'
 
@@ -49,22 +49,17 @@ describeOnLinux('a panel on the X server', () => {
     ]
     const path = join(await temporaryFolder(), 'authority')
     await writeFile(path, Buffer.concat(entry('', cookie)), { mode: 0o600 })
-    const args = [
-      ...'-displayfd 3 -screen 0 64x64x24 -nolisten tcp -noreset -auth'.split(' '),
-      path,
-    ]
-    const child: ChildProcess = spawn('Xvfb', args, {
-      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
-    })
+    const children: ChildProcess[] = []
     try {
-      const number = await firstLine(child, child.stdio[3] as Readable, 'Xvfb')
-      const env = { DISPLAY: `:${number}` }
+      const DISPLAY = await startDisplay(children, ['-auth', path])
+      const env = { DISPLAY }
+      const number = DISPLAY.slice(1)
       assert.equal(await hasXTray({ ...env, XAUTHORITY: '/nowhere' }), undefined)
       const file = [entry(`${number}7`, randomBytes(16)), entry(number, cookie)].flat()
       await writeFile(path, Buffer.concat([...file, Buffer.from([1])]))
       assert.equal(await hasXTray({ ...env, XAUTHORITY: path }), false)
     } finally {
-      await end(child)
+      await Promise.all(children.map(end))
     }
   })
 })

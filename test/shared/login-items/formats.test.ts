@@ -53,7 +53,7 @@ describe('login items: formats', () => {
         Label: 'local.doorward.daemon',
         ProgramArguments: [
           `/opt/${name}/node`,
-          `/opt/${name}/dist/daemon/under-launchd.js`,
+          `/opt/${name}/dist/bin/doorward-daemon-under-launchd.cjs`,
           '--home',
           home.root,
         ],

@@ -8,7 +8,7 @@ import {
   lastingNode,
   lastingPath,
 } from '../../../shared/login-items/surroundings.ts'
-import { cliProgram } from '../../../shared/version.ts'
+import { cliProgram, daemonProgram } from '../../../shared/version.ts'
 import { filesIn, temporaryFolder } from '../../support/temporary.ts'
 
 type Way = Partial<Pick<Surroundings, 'platform' | 'systemd'>>
@@ -23,7 +23,7 @@ const place = async (way: Way) => {
   const node = join(userHome, 'node')
   await symlink(process.execPath, node)
   const packageRoot = join(userHome, 'package')
-  for (const name of ['dist/daemon/main.js', 'dist/tray/main.js', cliProgram]) {
+  for (const name of [daemonProgram, 'dist/tray/main.js', cliProgram]) {
     await mkdir(dirname(join(packageRoot, name)), { recursive: true })
     await writeFile(join(packageRoot, name), '')
   }

@@ -1,0 +1,86 @@
+// Joins the daemon into few files, dist/bin/doorward-daemon*.cjs: to find and compile some three hundred
+// modules one after the other is most of the time of its start. All of it is loaded at the start, and
+// nothing from the disk later, so that an update can put other files there under a daemon that runs.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Files of their own: what it takes to compile one is memory that the process keeps, once and not in sum. */
+const parts = [
+  ['zod', ['zod']],
+  ['yaml', ['yaml']],
+  ['mail', ['nodemailer']],
+]
+
+const inPackage = (id, name) => id.replaceAll('\\', '/').includes(`/node_modules/${name}/`)
+const inPackages = (id) => /[\\/]node_modules[\\/]/.test(id) || id.startsWith('\0registry')
+
+const partOf = (id) =>
+  parts.find(([, names]) => names.some((name) => inPackage(id, name)))?.[0] ??
+  (inPackages(id) ? 'packages' : undefined)
+
+/** Other forms of a module of a package, which do the same for us with less. */
+const lighter = {
+  name: 'lighter-modules',
+  resolveId: (source, importer = '') => {
+    // It only asks whether a request is one of HTTP/2, which we do not speak.
+    if (source === 'node:http2' && inPackage(importer, 'better-sse')) return '\0no-http2'
+    // Its collectors and OpenTelemetry are for who measures with it; we write out what we have.
+    if (source === 'prom-client' && !inPackages(importer)) return '\0registry-of-prom-client'
+    return undefined
+  },
+  load: (id) => {
+    if (id === '\0no-http2')
+      return 'export class Http2ServerRequest {}\nexport class Http2ServerResponse {}\n'
+    if (id === '\0registry-of-prom-client')
+      return "import Registry from 'prom-client/lib/registry.js'\nexport { Registry }\n"
+    return /[\\/]mime-db[\\/]db\.json$/.test(id)
+      ? { code: mediaTypes(readFileSync(id, 'utf8')), moduleType: 'js' }
+      : undefined
+  },
+}
+
+/** All that mime-types reads of the list, as text: JSON is read several times faster than program. */
+const mediaTypes = (json) => {
+  const known = Object.entries(JSON.parse(json))
+    .filter(([, { extensions, charset }]) => extensions ?? charset)
+    .map(([name, { source, extensions, charset }]) => [name, { source, extensions, charset }])
+  return `module.exports = JSON.parse(${JSON.stringify(JSON.stringify(Object.fromEntries(known)))})`
+}
+
+/**
+ * Makes each character one of ASCII: V8 keeps and scans such a file in half the memory. Without comments,
+ * others stand in strings and patterns only, where their code means the same.
+ */
+export const ascii = {
+  name: 'ascii',
+  generateBundle: (_, files) => {
+    for (const file of Object.values(files))
+      if (file.type === 'chunk') file.code = file.code.replaceAll(/[\u0080-\uffff]/g, codeOf)
+  },
+}
+
+const codeOf = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** What rolldown has to know, and to write. */
+export const daemonBundle = (root) => ({
+  input: {
+    cwd: root,
+    input: {
+      'doorward-daemon': join(root, 'dist', 'daemon', 'main.js'),
+      'doorward-daemon-under-launchd': join(root, 'dist', 'daemon', 'under-launchd.js'),
+    },
+    platform: 'node',
+    preserveEntrySignatures: false,
+    plugins: [lighter, ascii],
+    checks: { eval: false },
+  },
+  output: {
+    format: 'cjs',
+    comments: false,
+    entryFileNames: '[name].cjs',
+    chunkFileNames: 'doorward-daemon-[name].cjs',
+    codeSplitting: {
+      groups: [{ name: (id) => partOf(id) ?? null, debugName: 'parts of the daemon', minSize: 0 }],
+    },
+  },
+})

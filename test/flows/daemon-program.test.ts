@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readFile, readdir, rm } from 'node:fs/promises'
+import { builtinModules } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { connect } from '../../shared/client.ts'
+import { daemonProgram, daemonUnderLaunchd, packageFolder } from '../../shared/version.ts'
+import { cleanEnvironment } from '../support/daemon.ts'
+import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+
+const root = fileURLToPath(packageFolder)
+const bin = join(root, 'dist', 'bin')
+
+const partsOfDaemon = async (): Promise<string[]> =>
+  (await readdir(bin)).filter((name) => name.startsWith('doorward-daemon'))
+
+/*
+ * The daemon is few files that hold all it needs: it starts in half the time, and whoever updates the
+ * package puts other files in the place of those of a daemon that runs.
+ */
+describe('flow: the program of the daemon', () => {
+  it('loads nothing but Node and its own files, all of them at its start', async () => {
+    for (const name of await partsOfDaemon()) {
+      const text = await readFile(join(bin, name), 'utf8')
+      const loaded = [...text.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, id = '']) => id)
+      const others = loaded.filter(
+        (id) => !/^(\.\/doorward-daemon|node:)/.test(id) && !builtinModules.includes(id),
+      )
+      assert.deepEqual(others, [], name)
+      if (daemonUnderLaunchd.endsWith(name)) continue
+      const atStart = [...text.matchAll(/^(?:(?:const|let|var) \w+ = )?require\("([^"]+)"\)/gm)]
+      const early = new Set(atStart.map(([, id]) => id))
+      const late = loaded.filter((id) => id.startsWith('./') && !early.has(id))
+      assert.deepEqual(late, [], name)
+      // One other character would double the memory that the text of the file takes.
+      assert.match(text, /^[\u0000-\u007f]*$/, name)
+    }
+  })
+
+  it('works on when its files have gone', async () => {
+    const folder = await temporaryFolder()
+    for (const name of ['assets', 'config', 'package.json'])
+      await cp(join(root, name), join(folder, name), { recursive: true })
+    await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
+    for (const name of await partsOfDaemon())
+      await cp(join(bin, name), join(folder, 'dist', 'bin', name))
+    const home = await temporaryHome()
+    const child = spawn(process.execPath, [join(folder, daemonProgram), '--home', home.root], {
+      env: cleanEnvironment({ DOORWARD_PORT: '0' }),
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    const ended = once(child, 'exit')
+    await once(child, 'message')
+    await rm(join(folder, 'dist'), { recursive: true })
+    const client = await connect(home)
+    const metrics = await client.open('/metrics')
+    assert.match(String(await metrics.toArray()), /^doorward_/m)
+    const stream = await client.open('/events/stream')
+    assert.match(String((await once(stream, 'data'))[0]), /^retry:/)
+    stream.destroy()
+    await assert.rejects(client.get('/oauth/tokens/github/access'), { code: 'not-logged-in' })
+    client.close()
+    child.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null])
+  })
+})
