@@ -16,6 +16,7 @@ import { linkRoutes } from './event-page/link-routes.ts'
 import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
 import { type EventStore, createEventStore } from './events.ts'
+import { createMemoryKeeper } from './give-back-memory.ts'
 import { createGuard } from './guard.ts'
 import { createHandOver } from './handover/hand-over.ts'
 import type { Memory } from './handover/memory.ts'
@@ -119,6 +120,7 @@ export const createDaemon = ({
   const stream = createEventStream(events)
   const counts = countEvents(events)
   const measures = createMeasures(events)
+  const memoryKeeper = createMemoryKeeper()
   const oauthCounts = createOAuthCounts()
   const budget = createByteBudget(limits.max_bytes)
   const elsewhere = createUnfinished(
@@ -319,7 +321,13 @@ export const createDaemon = ({
         isOwnComment,
         refusals,
       },
-      { log, answered: measures.answered },
+      {
+        log,
+        answered: (ms) => {
+          measures.answered(ms)
+          memoryKeeper.worked()
+        },
+      },
     )
     const guard = createGuard(apiToken, listeners.port)
     const links = createEventLinks()

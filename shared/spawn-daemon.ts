@@ -3,17 +3,11 @@ import { closeSync, fchmodSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Home } from './home.ts'
+import { nodeOptions } from './node-options.ts'
 import { daemonProgram, packageFolder } from './version.ts'
 
 /** Where the daemon's program lies. */
 export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
-
-/**
- * What Node is told before the program (nodejs.org/api/cli.html, "--max-semi-space-size", in MB). A daemon
- * holds what it was given: without a limit on the space of young objects a burst of deliveries leaves some
- * 40 MB more, and each start of an agent takes longer, as a fork copies the map of that memory.
- */
-export const nodeOptions: readonly string[] = ['--max-semi-space-size=2']
 
 /** Where a daemon in the background leaves what it writes to standard error, newest start only. */
 export const stderrOf = (home: Home): string => join(home.logs, 'daemon.stderr')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { posix, win32 } from 'node:path'
 import { DoorwardError } from '../errors.ts'
 import type { Home } from '../home.ts'
+import { nodeOptions } from '../node-options.ts'
 import { desktopEntry } from './desktop-entry.ts'
 import { launchAgent } from './launch-agent.ts'
 import type { Marker } from './marker.ts'
@@ -53,7 +54,13 @@ export const serviceName = (home: Home, surroundings: Surroundings): string =>
     : `${nameOfHome(home, surroundings)}.service`
 
 /** What to run, and the marker that says so. Throws `login-item-failed` for a name no format can hold. */
-const command = (home: Home, surroundings: Surroundings, program: string, more: string[]) => {
+const command = (
+  home: Home,
+  surroundings: Surroundings,
+  program: string,
+  more: readonly string[],
+  options: readonly string[] = [],
+) => {
   const { node, packageRoot, platform } = surroundings
   const path = (platform === 'win32' ? win32 : posix).join(packageRoot, ...program.split('/'))
   const marker: Marker = { node, program: path, home: home.root }
@@ -64,7 +71,10 @@ const command = (home: Home, surroundings: Surroundings, program: string, more: 
         'a folder of doorward has a control character in its name',
         { hint: 'rename it: a file that starts programs at login cannot hold it' },
       )
-  return { marker, argv: [node, path, ...more] as const satisfies [string, ...string[]] }
+  return {
+    marker,
+    argv: [node, ...options, path, ...more] as const satisfies [string, ...string[]],
+  }
 }
 
 const icon = ({ packageRoot }: Surroundings) =>
@@ -84,7 +94,7 @@ export const daemonItems = (
   const folders = foldersOf(surroundings)
   const name = nameOfHome(home, surroundings)
   if (platform === 'linux' && systemd !== undefined) {
-    const run = command(home, surroundings, daemonProgram, ['--home', home.root])
+    const run = command(home, surroundings, daemonProgram, ['--home', home.root], nodeOptions)
     const failedName = `${name}-failed`
     const unit = daemonUnit({
       ...run,
@@ -106,7 +116,7 @@ export const daemonItems = (
     ]
   }
   if (platform === 'darwin') {
-    const run = command(home, surroundings, daemonUnderLaunchd, ['--home', home.root])
+    const run = command(home, surroundings, daemonUnderLaunchd, ['--home', home.root], nodeOptions)
     const label = serviceName(home, surroundings)
     const text = launchAgent({
       ...run,

@@ -6,6 +6,7 @@ import { daemonItems, trayItem } from '../../../shared/login-items/items.ts'
 import { markerLine, readMarker } from '../../../shared/login-items/marker.ts'
 import { startupScript } from '../../../shared/login-items/startup-script.ts'
 import type { Surroundings } from '../../../shared/login-items/surroundings.ts'
+import { nodeOptions } from '../../../shared/node-options.ts'
 
 const names = [
   'plain',
@@ -53,6 +54,7 @@ describe('login items: formats', () => {
         Label: 'local.doorward.daemon',
         ProgramArguments: [
           `/opt/${name}/node`,
+          ...nodeOptions,
           `/opt/${name}/dist/bin/doorward-daemon-under-launchd.cjs`,
           '--home',
           home.root,
