@@ -157,7 +157,7 @@ describe('a restart of the daemon', function () {
     second.answer('answer 2')
     const third = await agent.next()
     assert.equal(third.prompt, '3')
-    assert.equal((await eventOf(now.client, two.id)).state, 'done')
+    await stream.next(({ id, state }) => id === two.id && state === 'done')
     assert.equal(await untilExit(old), '0')
     third.answer('answer 3')
     await stream.next(({ id, state }) => id === three.id && state === 'done')
