@@ -8,18 +8,28 @@ import { homeAt } from '../shared/home.ts'
 import { spawnDaemon } from '../shared/spawn-daemon.ts'
 import { cliProgram, packageFolder } from '../shared/version.ts'
 import { writeHomeWithTokens } from './home-with-token.ts'
+import { hasProgram } from './machine.ts'
+import { writeGhConfig } from './servers/gh-config.ts'
+import { startHangingProvider } from './servers/hanging-provider.ts'
+import { type OidcAgent, startOidcAgent } from './servers/oidc-agent.ts'
 
 /*
  * What a command costs: whole processes, from the start to the end, in turn, each beside the `node -e 0`
- * of its round. `gh` where it is installed, and `oidc-token` where OIDC_AGENT_ACCOUNT names an account
- * that oidc-agent has loaded. Node reads NODE_EXTRA_CA_CERTS at every start, which makes `node -e 0`
- * slower and all ratios smaller: where it is set, all is measured with it and without it.
+ * of its round; `gh` and `oidc-token` where they are installed. Node reads NODE_EXTRA_CA_CERTS at every
+ * start, which makes `node -e 0` slower and all ratios smaller: where it is set, all is measured with it
+ * and without it.
  */
 
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 40)
 const warmUps = 3
 
-type Command = { readonly what: string; readonly file: string; readonly args: readonly string[] }
+type Command = {
+  readonly what: string
+  readonly file: string
+  readonly args: readonly string[]
+  /** More than the environment that all get. */
+  readonly env?: NodeJS.ProcessEnv
+}
 
 const inPackage = (path: string): string => fileURLToPath(new URL(path, packageFolder))
 
@@ -29,14 +39,18 @@ const main = async (): Promise<void> => {
   const daemon = spawnDaemon(home)
   await once(daemon, 'message')
   daemon.disconnect()
+  const provider = await startHangingProvider()
+  const agent = await startOidcAgent(provider.origin)
   try {
+    const commands = [...commandsFor(home.root), ...(await othersFor(home.root, agent))]
     console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`)
     console.log(`${rounds} rounds in turn; ratios are medians of those of the rounds`)
     const { NODE_EXTRA_CA_CERTS: extra, ...without } = process.env
-    if (extra !== undefined)
-      compare('with NODE_EXTRA_CA_CERTS', commandsFor(home.root), process.env)
-    compare('without NODE_EXTRA_CA_CERTS', commandsFor(home.root), without)
+    if (extra !== undefined) compare('with NODE_EXTRA_CA_CERTS', commands, process.env)
+    compare('without NODE_EXTRA_CA_CERTS', commands, without)
   } finally {
+    await agent?.stop()
+    provider.close()
     daemon.kill('SIGTERM')
     await once(daemon, 'exit')
     await rm(home.root, { recursive: true, force: true })
@@ -51,12 +65,6 @@ const commandsFor = (home: string): Command[] => {
   })
   const cli = inPackage(cliProgram)
   const ask = ['--home', home, '--no-start']
-  const account = process.env['OIDC_AGENT_ACCOUNT']
-  const others: Command[] = [
-    { what: 'gh --version', file: 'gh', args: ['--version'] },
-    { what: 'gh auth token', file: 'gh', args: ['auth', 'token'] },
-    ...(account === undefined ? [] : [{ what: 'oidc-token', file: 'oidc-token', args: [account] }]),
-  ]
   return [
     node('node -e 0', '-e', '0'),
     node('commander alone, not bundled', inPackage('dist/bench/servers/hello.js'), '--version'),
@@ -64,17 +72,34 @@ const commandsFor = (home: string): Command[] => {
     node('doorward oauth token', cli, ...ask, 'oauth', 'token', 'cached'),
     node('doorward status', cli, ...ask, 'status'),
     node('doorward config check', cli, ...ask, 'config', 'check'),
-    // One that is not installed, or not logged in, is left out.
-    ...others.filter(({ file, args }) => spawnSync(file, args).status === 0),
+  ]
+}
+
+/** Those of other people, logged in; one that is not installed is left out. */
+const othersFor = async (folder: string, agent: OidcAgent | undefined): Promise<Command[]> => {
+  const gh = { file: 'gh', env: await writeGhConfig(folder) }
+  return [
+    ...((await hasProgram('gh'))
+      ? [
+          { what: 'gh --version', ...gh, args: ['--version'] },
+          { what: 'gh auth token', ...gh, args: ['auth', 'token'] },
+        ]
+      : []),
+    ...(agent
+      ? [{ what: 'oidc-token', file: 'oidc-token', args: ['cached'], env: agent.env }]
+      : []),
   ]
 }
 
 const compare = (title: string, commands: readonly Command[], env: NodeJS.ProcessEnv): void => {
   const times = commands.map((): number[] => [])
   for (let round = -warmUps; round < rounds; round += 1)
-    for (const [index, { what, file, args }] of commands.entries()) {
+    for (const [index, { what, file, args, env: more }] of commands.entries()) {
       const start = performance.now()
-      const { status } = spawnSync(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+      const { status } = spawnSync(file, args, {
+        env: { ...env, ...more },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
       if (status !== 0) throw new Error(`${what} ended with ${status}`)
       if (round >= 0) times[index]?.push(performance.now() - start)
     }

@@ -27,7 +27,8 @@ export const describeMachine = async (): Promise<string[]> => {
   const gigabytes = (totalmem() / 1e9).toFixed(0)
   return [
     `${cpus().length} × ${first?.model.trim() ?? 'unknown'}, ${gigabytes} GB, Linux ${release()}`,
-    `doorward ${version}, node ${process.version}, wrk ${await packageVersion('wrk')}, adnanh/webhook ${await packageVersion('webhook')}`,
+    `doorward ${version}, node ${process.version}, wrk ${await packageVersion('wrk')}`,
+    `adnanh/webhook ${await packageVersion('webhook')}, oidc-agent ${await packageVersion('oidc-agent-cli')}, gh ${await packageVersion('gh')}`,
     `servers on core ${serverCore}, load on core ${loadCore}`,
   ]
 }

@@ -7,12 +7,7 @@ import { type Standing, measureLoads, warmUp } from './groups/load.ts'
 import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
 import { measureStarts } from './groups/start.ts'
-import {
-  type HangingProvider,
-  logins,
-  measureTokens,
-  startHangingProvider,
-} from './groups/token.ts'
+import { logins, measureTokens } from './groups/token.ts'
 import { deliveryOf } from './load/delivery.ts'
 import { describeMachine, hasProgram, moveToLoadCore } from './machine.ts'
 import { type Options, groupNames, readOptions } from './options.ts'
@@ -21,6 +16,8 @@ import { rowsOf } from './report/rows.ts'
 import type { Note, Sample } from './report/sample.ts'
 import { asText, goalsTable, growthTable } from './report/table.ts'
 import { startDoorward } from './servers/doorward.ts'
+import { type HangingProvider, startHangingProvider } from './servers/hanging-provider.ts'
+import { startOidcAgent } from './servers/oidc-agent.ts'
 import { startAdnanh, startPeer } from './servers/peers.ts'
 
 /*
@@ -51,8 +48,10 @@ const main = async (): Promise<void> => {
     }
   } finally {
     provider.close()
-    const { bare, koa, adnanh, doorward } = standing
-    await Promise.all([bare, koa, adnanh, doorward].map(async (server) => server?.stop()))
+    const { bare, koa, adnanh, doorward, oidcAgent } = standing
+    await Promise.all(
+      [bare, koa, adnanh, doorward, oidcAgent].map(async (server) => server?.stop()),
+    )
     await rm(folder, { recursive: true, force: true })
   }
   await report(samples, growth, options)
@@ -65,6 +64,13 @@ const missingPrograms = async (): Promise<string | undefined> => {
   return undefined
 }
 
+/** Takes part where it is installed: its name, its program, its package. */
+const peers = [
+  ['adnanh/webhook', 'webhook', 'webhook'],
+  ['gh', 'gh', 'gh'],
+  ['oidc-agent', 'oidc-agent', 'oidc-agent-cli'],
+] as const
+
 const startAll = async (
   folder: string,
   { origin }: HangingProvider,
@@ -73,7 +79,9 @@ const startAll = async (
   const first = await deliveryOf('1 KB')
   const { gateway, tokens } = logins(origin)
   const isThere = await hasProgram('webhook')
-  if (!isThere) console.error('adnanh/webhook is left out: not installed (Debian: webhook)')
+  for (const [name, program, debian] of peers)
+    if (!(await hasProgram(program)))
+      console.error(`${name} is left out: not installed (Debian: ${debian})`)
   return {
     bare: await startPeer('bare', first),
     koa: await startPeer('koa', first),
@@ -86,6 +94,7 @@ const startAll = async (
       tokens,
       profile,
     }),
+    oidcAgent: await startOidcAgent(origin),
   }
 }
 
@@ -107,7 +116,7 @@ const measureRound = async (
   if (groups.includes('token')) await measureTokens(standing, { seconds, provider }, note)
   if (groups.includes('start'))
     await measureStarts(folder, { hasAdnanh: standing.adnanh !== undefined, isShort }, note)
-  if (groups.includes('process')) await measureProcesses(standing.doorward, note)
+  if (groups.includes('process')) await measureProcesses(standing, folder, note)
 }
 
 const report = async (

@@ -46,9 +46,19 @@ export const takeSocket = async (server: Server, socket: Socket, log: Log): Prom
   await listening
 }
 
-/** Too many open files refuse one connection; they must not end the daemon. */
-const goOn = (server: Server, log: Log): void =>
-  void server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
+/** Too many open files or connections refuse one connection; they must not end the daemon. */
+const goOn = (server: Server, log: Log): void => {
+  server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
+  let saidAt = Number.NEGATIVE_INFINITY
+  server.on('drop', () => {
+    if (performance.now() - saidAt < sayAgainMs) return
+    saidAt = performance.now()
+    log.warn({ connections: server.maxConnections }, 'too many connections, new ones are closed')
+  })
+}
+
+/** A flood must not fill the log. */
+const sayAgainMs = 60_000
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const [occupant, holder] = await Promise.all([

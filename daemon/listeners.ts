@@ -1,6 +1,7 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type AddressInfo, Server as Socket } from 'node:net'
 import type { Gateway } from '../shared/config.ts'
+import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
 import type { Log } from './log.ts'
 
@@ -78,6 +79,10 @@ export const createListeners = ({
   const main = listenerOn(port, 'app')
   const forWebhooks = publicPort === undefined ? undefined : listenerOn(publicPort, 'publicApp')
   const all = forWebhooks ? [main, forWebhooks] : [main]
+  const connections = ownConnectionLimit()
+  // Whoever comes to the one cannot use up the connections of the other.
+  if (connections !== undefined)
+    for (const { server } of all) server.maxConnections = Math.floor(connections / all.length)
   const at = (wanted: Place): Listener => {
     const found = all.find(({ place }) => place === wanted)
     if (!found) throw new Error(`nothing is to listen at ${wanted}`)

@@ -4,6 +4,7 @@ import { postAll } from '../load/wrk.ts'
 import { memoryOf, processorMs } from '../process-stat.ts'
 import type { Column, Note } from '../report/sample.ts'
 import type { Doorward } from '../servers/doorward.ts'
+import type { OidcAgent } from '../servers/oidc-agent.ts'
 import type { Server } from '../servers/server.ts'
 
 /* As many deliveries as each server takes: answers a second, times of an answer, processor time of each. */
@@ -13,6 +14,8 @@ export type Standing = {
   readonly koa: Server
   readonly adnanh: Server | undefined
   readonly doorward: Doorward
+  /** Tokens alone. */
+  readonly oidcAgent: OidcAgent | undefined
 }
 
 type Target = { readonly column: Column; readonly server: Server; readonly url: string }

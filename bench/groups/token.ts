@@ -1,19 +1,23 @@
-import { once } from 'node:events'
-import { Agent, createServer, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { execFile } from 'node:child_process'
+import { Agent, request as httpRequest } from 'node:http'
+import { promisify } from 'node:util'
 import { secret } from '../load/delivery.ts'
 import { getAll } from '../load/wrk.ts'
 import { processorMs } from '../process-stat.ts'
 import { median } from '../quantile.ts'
 import type { Note } from '../report/sample.ts'
+import type { Doorward } from '../servers/doorward.ts'
+import { type HangingProvider, hangMs } from '../servers/hanging-provider.ts'
+import type { OidcAgent } from '../servers/oidc-agent.ts'
 import type { Standing } from './load.ts'
 
 /* A cached token over HTTP, and the same while the refresh of another provider hangs. */
 
+const run = promisify(execFile)
 const wholeSecond = 1000
 
 export const measureTokens = async (
-  { bare, doorward }: Standing,
+  { bare, doorward, oidcAgent }: Standing,
   { seconds, provider }: { readonly seconds: number; readonly provider: HangingProvider },
   note: Note,
 ): Promise<void> => {
@@ -33,74 +37,78 @@ export const measureTokens = async (
       note({ row, measure: 'CPU µs each', column, value: (used * wholeSecond) / load.requests })
     }
   const row = 'cached token while another refresh hangs'
-  const value = await aboveIdle(doorward.origin, doorward.authorized, provider)
-  note({ row, measure: 'ms above an idle read', column: 'doorward', value })
+  const overHttp = viaHttp(doorward)
+  for (const [column, reader] of [
+    ['oidc-agent', oidcAgent && viaOidcToken(oidcAgent)],
+    ['doorward', overHttp],
+  ] as const) {
+    if (!reader) continue
+    const value = await aboveIdle(reader, provider)
+    note({ row, measure: 'ms above an idle read', column, value })
+  }
+  overHttp.end()
+}
+
+/** How a program asks for a token of each of the two logins. Each throws when it gets none. */
+type Reader = {
+  readonly cached: () => Promise<unknown>
+  /** With more time left than it has, so that it is refreshed. */
+  readonly hanging: () => Promise<unknown>
+}
+
+const moreThanLeft = '80000'
+
+const viaHttp = ({ origin, authorized }: Doorward): Reader & { readonly end: () => void } => {
+  const agent = new Agent({ keepAlive: true })
+  const tokens = `${origin}/oauth/tokens`
+  return {
+    cached: () => read(`${tokens}/cached/access`, authorized, agent),
+    hanging: () => read(`${tokens}/hanging/access?min_validity=${moreThanLeft}`, authorized, agent),
+    end: () => agent.destroy(),
+  }
+}
+
+/** A process for each, as people ask it: what starting it costs is in an idle read too. */
+const viaOidcToken = ({ env }: OidcAgent): Reader => ({
+  cached: () => run('oidc-token', ['cached'], { env }),
+  hanging: () => run('oidc-token', ['--time', moreThanLeft, 'hanging'], { env }),
+})
+
+const aboveIdle = async (
+  { cached, hanging }: Reader,
+  provider: HangingProvider,
+): Promise<number> => {
+  /** One after the other; no other begins after this time. */
+  const reads = async (until = Number.POSITIVE_INFINITY) => {
+    const times: number[] = []
+    while (times.length < 20 && performance.now() < until) {
+      const start = performance.now()
+      await cached()
+      times.push(performance.now() - start)
+    }
+    return median(times)
+  }
+  await reads()
+  const idle = await reads()
+  const asked = provider.untilAsked()
+  const refreshed = hanging().catch(() => undefined)
+  await asked
+  const busy = await reads(performance.now() + hangMs / 2)
+  await refreshed
+  return busy - idle
 }
 
 type Headers = Readonly<Record<string, string>>
 
-const aboveIdle = async (
-  origin: string,
-  headers: Headers,
-  provider: HangingProvider,
-): Promise<number> => {
-  const agent = new Agent({ keepAlive: true })
-  const cached = `${origin}/oauth/tokens/cached/access`
-  const reads = async (count: number) => {
-    const times: number[] = []
-    while (times.length < count) times.push(await read(cached, headers, agent))
-    return median(times)
-  }
-  await reads(20)
-  const idle = await reads(20)
-  const asked = provider.untilAsked()
-  const hanging = read(`${origin}/oauth/tokens/hanging/access?min_validity=80000`, headers, agent)
-  await asked
-  const busy = await reads(20)
-  await hanging.catch(() => undefined)
-  agent.destroy()
-  return busy - idle
-}
-
-const read = async (url: string, headers: Headers, agent: Agent): Promise<number> =>
+const read = async (url: string, headers: Headers, agent: Agent): Promise<void> =>
   new Promise((resolve, reject) => {
-    const start = performance.now()
     const asked = httpRequest(url, { agent, headers }, (response) => {
       if (response.statusCode !== 200) reject(new Error(`answered ${response.statusCode}`))
-      response.resume().once('end', () => resolve(performance.now() - start))
+      response.resume().once('end', resolve)
     })
     asked.once('error', reject)
     asked.end()
   })
-
-export type HangingProvider = {
-  readonly origin: string
-  /** Until the next request comes. */
-  readonly untilAsked: () => Promise<void>
-  readonly close: () => void
-}
-
-/** Its token endpoint takes 2 s for every answer, and then has none. */
-export const startHangingProvider = async (): Promise<HangingProvider> => {
-  let asked = (): void => undefined
-  const server = createServer((_, response) => {
-    asked()
-    setTimeout(() => response.writeHead(503).end(), 2000)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    untilAsked: () =>
-      new Promise<void>((resolve) => {
-        asked = resolve
-      }),
-    close: () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
-}
 
 /** Of two providers at the hanging one: a login with a day left, and one with half a day. */
 export const logins = (origin: string) => {

@@ -1,12 +1,21 @@
 /** Whose figure it is: a column of the table. */
 export type Column =
-  'bare' | 'koa' | 'adnanh, runs' | 'adnanh, runs nothing' | 'doorward' | 'filtered'
+  | 'bare'
+  | 'koa'
+  | 'adnanh, runs'
+  | 'adnanh, runs nothing'
+  | 'gh'
+  | 'oidc-agent'
+  | 'filtered'
+  | 'doorward'
 
 export const columns: readonly Column[] = [
   'bare',
   'koa',
   'adnanh, runs',
   'adnanh, runs nothing',
+  'gh',
+  'oidc-agent',
   'filtered',
   'doorward',
 ]

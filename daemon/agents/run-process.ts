@@ -61,7 +61,10 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   }
   const stopNow = () =>
     end('stopped', options.signal.reason === 'at-once' ? hurriedKillDelayMs : killDelayMs)
-  timers.push(setTimeout(() => end('timeout'), options.timeoutMs))
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+  // One look at what has happened first: while we were stopped or the machine slept, it may have ended.
+  const atTimeout = () => setImmediate(() => isRunning() && end('timeout'))
+  timers.push(setTimeout(atTimeout, options.timeoutMs))
   if (options.signal.aborted) stopNow()
   options.signal.addEventListener('abort', stopNow)
 

@@ -1,6 +1,7 @@
 import { memoryUsage, resourceUsage } from 'node:process'
 import type { TokenSummary, WebhookSummary } from '../../shared/api.ts'
 import { version } from '../../shared/version.ts'
+import type { OAuthCount } from '../oauth/dependencies.ts'
 import type { Distribution } from './distribution.ts'
 import { type Measures, quickBoundsMs, slowBoundsMs } from './measures.ts'
 import type { OAuthCounts } from './oauth-counts.ts'
@@ -94,29 +95,41 @@ const ofWebhooks = (webhooks: readonly WebhookSummary[]): Metric[] => [
 ]
 
 const ofTimes = ({ answer, queue, agents, deliver }: Measures): Metric[] => [
-  histogram('doorward_answer_duration_seconds', 'Head of a delivery to our answer', quickBoundsMs, [
-    [{}, answer],
-  ]),
-  histogram('doorward_queue_wait_duration_seconds', 'Accepted to its agent', slowBoundsMs, [
-    [{}, queue],
-  ]),
+  histogram(
+    'doorward_answer_duration_seconds',
+    'From the head of a delivery to our answer',
+    quickBoundsMs,
+    [[{}, answer]],
+  ),
+  histogram(
+    'doorward_queue_wait_duration_seconds',
+    'From its acceptance to the start of its agent',
+    slowBoundsMs,
+    [[{}, queue]],
+  ),
   histogram(
     'doorward_agent_duration_seconds',
-    'Runs of agents',
+    'How long agents ran',
     slowBoundsMs,
     [...agents].map(([agent, distribution]) => [{ agent }, distribution] as const),
   ),
-  histogram('doorward_delivery_duration_seconds', 'Answers to all their targets', slowBoundsMs, [
-    [{}, deliver],
-  ]),
+  histogram(
+    'doorward_delivery_duration_seconds',
+    'How long an answer took to all its targets',
+    slowBoundsMs,
+    [[{}, deliver]],
+  ),
 ]
 
 const ofTokens = ({ oauthCounts, tokens }: MetricParts): Metric[] => {
   const counted = oauthCounts.all()
-  const times = (what: string, result: string) =>
-    counted
-      .filter((entry) => entry.what === what)
-      .map(({ provider, times }) => [{ provider, result }, times] as const)
+  const providers = new Set([...tokens, ...counted].map(({ provider }) => provider))
+  // From 0 on: `increase()` does not see the first of a series that begins with 1.
+  const times = (what: OAuthCount, result: string) =>
+    [...providers].map((provider) => {
+      const of = counted.find((entry) => entry.what === what && entry.provider === provider)
+      return [{ provider, result }, of?.times ?? 0] as const
+    })
   return [
     counter('doorward_token_requests_total', 'Tokens asked for by programs of this machine', [
       ...times('token-given', 'given'),

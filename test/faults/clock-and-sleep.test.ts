@@ -112,7 +112,9 @@ describe('a daemon whose machine', function () {
     daemon.process.kill('SIGSTOP')
     // Senders wait, or give up; a sleeping machine would not even take their connection.
     const waiting = Array.from({ length: 20 }, (_, index) => post('/a', `asleep-${index}`))
-    const login = daemon.client.post<StartedLogin>('/oauth/start', { provider: 'ada' })
+    const start = () => daemon.client.post<StartedLogin>('/oauth/start', { provider: 'ada' })
+    // Programs of this machine sleep with it; here they do not, and give up after a while.
+    const login = start().catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, isLong ? 3 * 60_000 : 2500))
     daemon.process.kill('SIGCONT')
     await daemon.shiftClock(dayMs)
@@ -120,7 +122,7 @@ describe('a daemon whose machine', function () {
     for (const { id } of await Promise.all(waiting))
       assert.equal((await untilFinished(daemon, id)).state, 'done')
     assert.equal((await untilFinished(daemon, running.id)).state, 'done')
-    assert.equal((await login).provider, 'ada')
+    assert.equal(((await login) ?? (await start())).provider, 'ada')
     await checkWell(await renewedFrom(accessToken))
     assert.equal(kept.destroyed, false)
     kept.destroy()

@@ -1,86 +1,20 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, readlink, symlink } from 'node:fs/promises'
+import { readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../shared/api.ts'
-import { packageFolder, version } from '../../shared/version.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-
-type Result = { readonly code: number; readonly stdout: string; readonly stderr: string }
-
-const root = fileURLToPath(packageFolder)
-
-const run = async (
-  file: string,
-  args: readonly string[],
-  options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
-): Promise<Result> =>
-  new Promise((resolve) => {
-    const child = execFile(
-      file,
-      args,
-      { ...options, timeout: 110_000, maxBuffer: 10_000_000 },
-      (error, stdout, stderr) =>
-        resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
-    )
-    child.stdin?.end()
-  })
-
-/** npm as it is, with its cache and its settings: it ran just before, to install what the tests need. */
-const npm = async (args: readonly string[], cwd: string): Promise<string> => {
-  const script = process.env['npm_execpath']
-  const { code, stdout, stderr } = script?.endsWith('.js')
-    ? await run(process.execPath, [script, ...args], { cwd })
-    : await run('npm', args, { cwd })
-  assert.equal(code, 0, `npm ${args[0]}: ${stderr}`)
-  return stdout
-}
-
-/** Packs, and installs globally into an empty prefix with a name that is hard on scripts. */
-const install = async () => {
-  const folder = await temporaryFolder()
-  const packed = await npm(
-    ['pack', '--json', '--ignore-scripts', '--pack-destination', folder],
-    root,
-  )
-  const [{ filename, files }] = JSON.parse(packed) as [
-    { filename: string; files: { path: string }[] },
-  ]
-  const prefix = join(folder, "my prefix's é")
-  const options = ['--global', '--prefix', prefix, '--ignore-scripts', '--prefer-offline']
-  await npm(
-    ['install', ...options, '--no-audit', '--no-fund', join(folder, filename)],
-    // Not in the repository, whose node_modules must not be what makes it work.
-    folder,
-  )
-  // A machine with nothing but Node.
-  const bin = join(folder, 'bin')
-  const home = join(folder, 'home')
-  await mkdir(bin)
-  await mkdir(home)
-  await symlink(process.execPath, join(bin, 'node'))
-  const env = { PATH: bin, HOME: home, DOORWARD_PORT: '0' }
-  return {
-    prefix,
-    home,
-    inside: join(prefix, 'lib', 'node_modules', 'doorward'),
-    files: files.map(({ path }) => path),
-    doorward: async (...args: string[]) =>
-      run(join(prefix, 'bin', 'doorward'), args, { cwd: home, env }),
-  }
-}
+import { version } from '../../shared/version.ts'
+import { type InstalledPackage, installPackage } from '../support/installed-package.ts'
 
 // A global prefix looks otherwise there, and PATH alone starts no program of ours.
 const describeOnPosix = process.platform === 'win32' ? describe.skip : describe
 
 describeOnPosix('the package', function () {
   this.timeout(120_000)
-  let installed: Awaited<ReturnType<typeof install>>
+  let installed: InstalledPackage
 
   before(async () => {
-    installed = await install()
+    installed = await installPackage()
   })
 
   after(async () => {

@@ -44,10 +44,12 @@ export const startDaemon = async (
   options: HomeFiles & {
     readonly home?: Home
     readonly variables?: Readonly<Record<string, string>>
+    /** A program with its arguments that becomes the daemon, such as `prlimit`. */
+    readonly under?: readonly string[]
   } = {},
 ): Promise<RunningDaemon> => {
   const home = options.home ?? (await temporaryHome(options))
-  const child = spawnDaemon(home, options.variables)
+  const child = spawnDaemon(home, options.variables, options.under)
   let stdout = ''
   let stderr = ''
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
@@ -78,8 +80,10 @@ export const startDaemon = async (
 export const spawnDaemon = (
   home: Home,
   variables: Readonly<Record<string, string>> = {},
+  under: readonly string[] = [],
 ): ChildProcess => {
-  const child = spawn(process.execPath, [daemonMain, '--home', home.root], {
+  const [file, ...args] = [...under, process.execPath, daemonMain, '--home', home.root]
+  const child = spawn(file, args, {
     env: cleanEnvironment({ DOORWARD_PORT: '0', ...variables }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
