@@ -1,5 +1,7 @@
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
+import { createById } from './by-id.ts'
 import { type Fifo, createFifo } from './fifo.ts'
+import { isoTime } from './iso-time.ts'
 import { randomHex } from './random-hex.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
@@ -97,7 +99,7 @@ const maxChanges = 1000
  */
 export const createEventStore = (initialKeep: number): EventStore => {
   let keep = initialKeep
-  const events = new Map<string, Stored>()
+  const events = createById<Stored>()
   const finished: Record<Ring, Fifo<string>> = {
     ran: createFifo(),
     passed: createFifo(),
@@ -179,7 +181,6 @@ export const createEventStore = (initialKeep: number): EventStore => {
     add: (receivedAt, fields, id = newEventId()) => {
       const { kind = 'webhook', webhook = null, agent = null, attempts = 0 } = fields
       const { durations = {}, targets = [] } = fields
-      const receivedAtText = receivedAt.toISOString()
       // What is copied comes first: V8 takes the other order the long way.
       const record: EventRecord = {
         ...fields,
@@ -190,7 +191,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
         durations,
         targets,
         id,
-        receivedAt: receivedAtText,
+        receivedAt: isoTime(receivedAt.getTime()),
       }
       const stored = insert(record)
       if (isFinal(record.state)) finish(stored)
@@ -250,7 +251,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     copy: () => ({
       era,
       sequence,
-      events: [...events.values()].map(({ record, prompt, result }) => ({
+      events: events.values().map(({ record, prompt, result }) => ({
         record,
         ...(prompt === undefined ? {} : { prompt }),
         ...(result === undefined ? {} : { result }),

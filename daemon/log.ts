@@ -1,6 +1,7 @@
 import { lstatSync, unlinkSync } from 'node:fs'
-import { type Logger, pino, stdTimeFunctions } from 'pino'
+import { type Logger, pino } from 'pino'
 import type { Home } from '../shared/home.ts'
+import { isoTime } from './iso-time.ts'
 import { createLineBuffer } from './line-buffer.ts'
 import { openLogFile } from './log-file.ts'
 
@@ -22,7 +23,10 @@ export const openLog = (home: Home, level = 'info'): OpenLog => {
     resumed,
   )
   const lines = createLineBuffer(file)
-  const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, lines)
+  const log = pino(
+    { level, base: null, timestamp: () => `,"time":"${isoTime(Date.now())}"` },
+    lines,
+  )
   return {
     log,
     close: async () => {

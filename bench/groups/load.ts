@@ -48,6 +48,7 @@ export const measureLoads = async (
       await measureOne(row, target, delivery, { callers, seconds }, note)
   }
   const { bare, koa, adnanh, doorward } = standing
+  await wait(isShort ? 0 : quietMs)
   for (const [column, server] of [
     ['bare', bare],
     ['koa', koa],
@@ -98,6 +99,9 @@ const measureOne = async (
   note({ row, measure: 'CPU µs each', column, value: (used * 1000) / load.requests })
   note({ row, measure: 'other answers %', column, value: (1 - good / load.requests) * 100 })
 }
+
+/** How long nothing comes before what a server still holds is looked at: a daemon idles most of its life. */
+const quietMs = 10_000
 
 /** Until it used no processor time for a while. */
 export const untilIdle = async (pid: number): Promise<void> => {

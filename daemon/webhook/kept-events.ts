@@ -1,3 +1,4 @@
+import { createById } from '../by-id.ts'
 import type { EventStore } from '../events.ts'
 
 /** What an event needs to be run again, as long as its prompt is in memory. */
@@ -11,7 +12,7 @@ export type KeptEvents<Value> = {
 
 /** Keeps values by the id of an event, and lets each go with the prompt and answer of its event. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
-  const kept = new Map<string, Value>()
+  const kept = createById<Value>()
   const listeners: ((id: string, value: Value) => void)[] = []
   events.onForget((id) => kept.delete(id))
   return {
@@ -20,7 +21,7 @@ export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> =
       for (const listener of listeners) listener(id, value)
     },
     get: (id) => kept.get(id),
-    entries: () => [...kept],
+    entries: kept.entries,
     follow: (listener) => void listeners.push(listener),
   }
 }
