@@ -8,26 +8,31 @@ import type { TokenRecord } from './token-record.ts'
  * that was changed, removed or opened to others by hand counts at once.
  */
 export const createTokenCache = (home: Home) => {
-  const known = new Map<string, { readonly stamp: Stamp; readonly record: TokenRecord }>()
+  type Entry = { readonly path: string; readonly stamp: Stamp; readonly record: TokenRecord }
+  const known = new Map<string, Entry>()
 
-  const knownWith = (provider: string, stamp: Stamp | undefined): TokenRecord | undefined => {
-    const entry = known.get(provider)
-    return entry && stamp && isSame(entry.stamp, stamp) ? entry.record : undefined
-  }
+  const knownWith = (
+    entry: Entry | undefined,
+    stamp: Stamp | undefined,
+  ): TokenRecord | undefined =>
+    entry && stamp && isSame(entry.stamp, stamp) ? entry.record : undefined
 
   return {
     /** The record in memory while the file is what it was; undefined says nothing. */
-    known: (provider: string): TokenRecord | undefined =>
-      known.has(provider) ? knownWith(provider, stampOf(tokenPath(home, provider))) : undefined,
+    known: (provider: string): TokenRecord | undefined => {
+      const entry = known.get(provider)
+      return entry && knownWith(entry, stampOf(entry.path))
+    },
     /** The record of a provider as `readToken` gives it, with what that throws. */
     get: async (provider: string): Promise<TokenRecord | undefined> => {
-      const before = stampOf(tokenPath(home, provider))
-      const unchanged = knownWith(provider, before)
+      const path = tokenPath(home, provider)
+      const before = stampOf(path)
+      const unchanged = knownWith(known.get(provider), before)
       if (unchanged) return unchanged
       const record = await readToken(home, provider)
       known.delete(provider)
       // A file that was replaced while it was read is read again the next time.
-      if (record && before !== undefined) known.set(provider, { stamp: before, record })
+      if (record && before !== undefined) known.set(provider, { path, stamp: before, record })
       return record
     },
   }

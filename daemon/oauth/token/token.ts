@@ -320,10 +320,11 @@ const isFreshEnough = (
   minValidityMs: number | undefined,
   now: number,
 ): boolean => {
-  const wanted = minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
   const left = validityMs(record, now)
   if (isRenewable(record) && record.expiresAt !== null && isFromFuture(record, now)) return false
-  return left > 0 && left >= wanted
+  if (left <= 0) return false
+  if (left >= (minValidityMs ?? defaultValidityMs)) return true
+  return minValidityMs === undefined && left >= lifetimeMs(record) / 3
 }
 
 /** What may be better the next time and says nothing of the token that is there. */
