@@ -2,14 +2,13 @@ import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
-import { version } from '../shared/version.ts'
 import { loggedPath } from './event-page/page-path.ts'
-import { type Guard, isLoopbackPeer } from './guard.ts'
+import type { Guard } from './guard.ts'
 import type { Log } from './log.ts'
 import { logInternal, sayHowToAsk } from './plain-answer.ts'
 import { problemMediaType, problemOf } from './problem.ts'
 import type { ServeFirst } from './serve-first.ts'
+import { serveHealth } from './serve-health.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
@@ -44,7 +43,6 @@ export const createApp = ({
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(health(apiToken))
   app.use(onlyApiPaths)
   app.use(eventPage)
   app.use(guarded(guard))
@@ -52,7 +50,7 @@ export const createApp = ({
   app.use(passOn)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
-  return inFront(first, app)
+  return inFront([...first, serveHealth(apiToken, log)], app)
 }
 
 /** What the public port serves: webhooks, and nothing that says what else there is. */
@@ -116,25 +114,6 @@ const onlyPaths: Middleware = async (ctx, next) => {
     throw new DoorwardError('request-invalid', 'the request target is not a path')
   await next()
 }
-
-/** `/health` says who we are; with a challenge it proves it (see `shared/identity.ts`). */
-const health =
-  (apiToken: string): Middleware =>
-  async (ctx, next) => {
-    if (ctx.path !== '/health') return next()
-    if (!isLoopbackPeer(ctx.req.socket.remoteAddress)) throw noWebhook()
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-      ctx.set('Allow', 'GET, HEAD')
-      throw new DoorwardError('method-not-allowed', '/health takes GET only')
-    }
-    const challenge = ctx.get(challengeHeader)
-    const { localAddress, localPort } = ctx.req.socket
-    if (/^[0-9a-f]{32,128}$/.test(challenge))
-      ctx.set(proofHeader, proofOf(apiToken, challenge, placeOf(localAddress, localPort)))
-    ctx.set('Cache-Control', 'no-store')
-    ctx.body = { status: 'ok', name: 'doorward', version }
-    return undefined
-  }
 
 const onlyApiPaths: Middleware = async (ctx, next) => {
   if (!apiSegments.has(ctx.path.split('/', 2)[1] ?? '')) throw noWebhook()
