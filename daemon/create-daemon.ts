@@ -9,17 +9,15 @@ import { createApp, createPublicApp } from './app.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
-import { createProgress } from './deliver/progress.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes } from './event-page/link-routes.ts'
 import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
-import { type EventStore, createEventStore } from './events.ts'
+import type { EventStore } from './events.ts'
 import { createMemoryKeeper } from './give-back-memory.ts'
 import { createGuard } from './guard.ts'
 import { createHandOver } from './handover/hand-over.ts'
 import { nameMainProcess } from './handover/main-process.ts'
-import type { Memory } from './handover/memory.ts'
 import { passOn } from './handover/pass-on.ts'
 import { prove } from './handover/prove.ts'
 import { type StandIn, standIn } from './handover/stand-in.ts'
@@ -30,6 +28,7 @@ import { type Place, createListeners } from './listeners.ts'
 import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
 import { type Log, openLog } from './log.ts'
+import { createMemory } from './memory.ts'
 import { createMeasures } from './metrics/measures.ts'
 import { createOAuthCounts } from './metrics/oauth-counts.ts'
 import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
@@ -39,16 +38,12 @@ import { createQueue } from './queue.ts'
 import { apiRoutes } from './routes.ts'
 import { type Setup, createSetup } from './setup.ts'
 import { viewOf } from './view-of.ts'
-import { createDeliveries } from './webhook/deliveries.ts'
 import { createExamine } from './webhook/doctor.ts'
-import { createKeptEvents } from './webhook/kept-events.ts'
 import { createLearners } from './webhook/learners.ts'
-import { createRateLimits } from './webhook/rate-limits.ts'
 import { createRefusalLog } from './webhook/refusal-log.ts'
 import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
-import type { AcceptedEvent } from './webhook/run-event.ts'
-import { countEvents, summarize } from './webhook/summaries.ts'
+import { summarize } from './webhook/summaries.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
 
 /*
@@ -116,9 +111,9 @@ export const createDaemon = ({
   const publicUrl = () => live.current().config.gateway.server.public_url ?? listeners.publicUrl()
   let daemonJson = createDaemonJson(home, startedAt)
 
-  const events = createEventStore(eventLimits.keep)
+  const memory = createMemory(eventLimits.keep)
+  const { events, counts, kept, deliveries, rateLimits, progress } = memory
   const stream = createEventStream(events)
-  const counts = countEvents(events)
   const measures = createMeasures(events)
   const memoryKeeper = createMemoryKeeper()
   const oauthCounts = createOAuthCounts()
@@ -150,15 +145,6 @@ export const createDaemon = ({
   let oauth = makeOAuth([])
   const access: typeof oauth.access = async (...asked) => oauth.access(...asked)
   const atOnce: typeof oauth.atOnce = (...asked) => oauth.atOnce(...asked)
-  const memory: Memory = {
-    events,
-    counts,
-    kept: createKeptEvents<AcceptedEvent>(events),
-    deliveries: createDeliveries(),
-    rateLimits: createRateLimits(),
-    progress: createProgress(),
-  }
-  const { kept, deliveries, rateLimits, progress } = memory
   const marks = createCommentMarks(apiToken)
   const noteRun = noteRuns(home)
   const lasting = { home, queue, events, log, access, noteRun, deliveries, kept, marks, progress }

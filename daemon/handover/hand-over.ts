@@ -4,11 +4,12 @@ import type { Home } from '../../shared/home.ts'
 import type { HomeLock } from '../../shared/instance-lock.ts'
 import type { Listeners } from '../listeners.ts'
 import type { Log } from '../log.ts'
+import type { Memory } from '../memory.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { Tokens } from '../oauth/token/token.ts'
 import { createAskedTokens } from './asked-tokens.ts'
-import { type Memory, shareMemory } from './memory.ts'
 import { protocol } from './messages.ts'
+import { shareMemory } from './share-memory.ts'
 import { type Successor, failed, startSuccessor } from './successor.ts'
 
 /*

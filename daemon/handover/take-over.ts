@@ -3,11 +3,12 @@ import type { Tokens } from '../oauth/token/token.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { Listeners, Place } from '../listeners.ts'
 import type { Log } from '../log.ts'
+import type { Memory } from '../memory.ts'
 import { answerWithToken } from './asked-tokens.ts'
 import type { Channel } from './channel.ts'
 import { copyOfError } from './error-copy.ts'
-import { type Memory, applyChange } from './memory.ts'
 import { type FromNew, type FromOld, protocol } from './messages.ts'
+import { applyChange } from './share-memory.ts'
 import type { Unfinished } from './unfinished.ts'
 
 /*
