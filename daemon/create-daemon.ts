@@ -1,7 +1,7 @@
 import { warningsOf } from '../shared/config-warnings.ts'
 import { DoorwardError, nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
-import { type HomeLock, holdHome } from '../shared/instance-lock.ts'
+import type { HomeLock } from '../shared/instance-lock.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
@@ -31,13 +31,12 @@ import { type Log, openLog } from './log.ts'
 import { createMemory } from './memory.ts'
 import { createMeasures } from './metrics/measures.ts'
 import { createOAuthCounts } from './metrics/oauth-counts.ts'
-import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import { serveAccess } from './oauth/serve-access.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
+import { type Office, createOffice } from './office.ts'
 import { createQueue } from './queue.ts'
 import { apiRoutes } from './routes.ts'
-import { type Setup, createSetup } from './setup.ts'
-import { viewOf } from './view-of.ts'
+import { createSetup } from './setup.ts'
 import { createExamine } from './webhook/doctor.ts'
 import { createLearners } from './webhook/learners.ts'
 import { createRefusalLog } from './webhook/refusal-log.ts'
@@ -90,8 +89,6 @@ export type Daemon = {
 const exitDelayMs = 1000
 /** How long connections from before a restart are served: longer than a request may take. */
 const leaveLimitMs = 35_000
-/** A refresh on its way when a restart is asked for may take as long as its request may. */
-const restarting = { why: 'the daemon was restarted meanwhile', refreshLimitMs: 31_000 }
 
 export const createDaemon = ({
   home,
@@ -104,7 +101,6 @@ export const createDaemon = ({
   const { server, queue: limits, events: eventLimits } = started.config.gateway
   const { log, close: closeLog } = openLog(home, logLevelOf(started.env))
   const startedAt = new Date()
-  let lock: HomeLock | undefined
 
   const listeners = createListeners(server)
   const { url } = listeners
@@ -127,32 +123,11 @@ export const createDaemon = ({
     budget,
     elsewhere,
   })
-  // Logins are there before the setup that uses their tokens, and see each new configuration.
-  let known: Pick<Setup, 'config' | 'env'> = started
-  const makeOAuth = (unsaved: readonly TokenRecord[]) =>
-    createOAuth(
-      {
-        home,
-        gateway: viewOf(() => known.config.gateway),
-        env: viewOf(() => known.env),
-        log,
-        announce: announceTo(events),
-        count: oauthCounts.count,
-        elsewhere: async () => (await handOver.decided())?.access,
-      },
-      unsaved,
-    )
-  let oauth = makeOAuth([])
-  const access: typeof oauth.access = async (...asked) => oauth.access(...asked)
-  const atOnce: typeof oauth.atOnce = (...asked) => oauth.atOnce(...asked)
+  const access: Office['access'] = async (...asked) => office.access(...asked)
   const marks = createCommentMarks(apiToken)
   const noteRun = noteRuns(home)
   const lasting = { home, queue, events, log, access, noteRun, deliveries, kept, marks, progress }
-  const setUp = (config: Config, env: NodeJS.ProcessEnv): Setup => {
-    const setup = createSetup(config, env, lasting)
-    known = setup
-    return setup
-  }
+  const setUp = (config: Config, env: NodeJS.ProcessEnv) => createSetup(config, env, lasting)
   const changed = async ({ gateway }: Config): Promise<void> => {
     const { max_events: maxEvents, concurrency, max_bytes: maxBytes } = gateway.queue
     queue.resize({ maxEvents, concurrency })
@@ -164,6 +139,14 @@ export const createDaemon = ({
       .catch((error: unknown) => log.error({ error: nameOf(error) }, 'cannot write daemon.json'))
   }
   const live = createLiveConfig({ home, processEnv, setUp, changed, events, log }, started)
+  const office = createOffice({
+    home,
+    current: live.current,
+    events,
+    log,
+    count: oauthCounts.count,
+    elsewhere: async () => (await handOver.decided())?.access,
+  })
   const webhooks = () => {
     const { config, env } = live.current()
     return summarize(config, env, publicUrl() ?? url(), counts.of)
@@ -205,11 +188,11 @@ export const createDaemon = ({
     learners.close()
     await live.close()
     await drained
-    await oauth.close()
+    await office.close()
     stream.close()
     await listeners.close()
     await daemonJson.remove()
-    await lock?.letGo()
+    await office.letGo()
     refusals.close()
     log.info('stopped')
     await closeLog()
@@ -254,25 +237,15 @@ export const createDaemon = ({
 
   const handOver = createHandOver({
     home,
-    lock: () => {
-      if (lock) return lock
-      throw new Error('the home is not locked')
-    },
     listeners,
     memory,
+    office,
     log,
     check: async () => {
       if (isStopping) throw new DoorwardError('stopping', 'the daemon is stopping')
       return readConfig(home, processEnv)
     },
-    pause: async () => {
-      await oauth.close(restarting)
-      return oauth.unsaved()
-    },
-    resume: async (unsaved) => {
-      if (!(await lock?.isHeld())) lock = await holdAgain(home, log)
-      oauth = makeOAuth(unsaved)
-      await oauth.start()
+    resume: async () => {
       listeners.answer(apps())
       daemonJson = createDaemonJson(home, startedAt)
       await daemonJson.write(url(), publicUrl())
@@ -315,6 +288,7 @@ export const createDaemon = ({
         },
       },
     )
+    const oauth = office.oauth()
     const guard = createGuard(apiToken, listeners.port)
     const links = createEventLinks()
     const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
@@ -322,7 +296,7 @@ export const createDaemon = ({
       apiToken,
       guard,
       log,
-      first: [serveWebhook, serveAccess(guard, { atOnce, access }, log)],
+      first: [serveWebhook, serveAccess(guard, office, log)],
       eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
       passOn: passOn(async (method) => {
         // While it is being decided, only what changes nothing is answered here.
@@ -367,25 +341,15 @@ export const createDaemon = ({
     changed: queue.look,
     killed: () => {
       log.warn('the daemon that handed over to this one was killed')
-      void tidy()
+      void endLeftovers(home, log)
     },
   })
-  const tidy = async (): Promise<void> => {
-    const agents = await endLeftovers(home)
-    if (agents > 0) log.warn({ agents }, 'ended agents of a daemon that was killed')
-  }
 
   return {
     places: listeners.places,
     bind: async (places = listeners.places) => listeners.bind(places, apiToken, log),
     prove: async () => prove(apps().app, apiToken),
-    takeOffice: async (held, unsaved) => {
-      lock = held
-      await tidy()
-      if (unsaved.length > 0) oauth = makeOAuth(unsaved)
-      // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
-      await oauth.start()
-    },
+    takeOffice: office.take,
     serve: async () => {
       listeners.answer(apps())
       await daemonJson.write(url(), publicUrl())
@@ -397,7 +361,7 @@ export const createDaemon = ({
       return { url: url(), stop, unfinished, abort }
     },
     giveUp: async () => {
-      await oauth.close()
+      await office.close()
       await listeners.close()
       await live.close()
       refusals.close()
@@ -405,31 +369,6 @@ export const createDaemon = ({
     },
   }
 }
-
-/** Of a successor that failed. Another start may just be trying too: it finds our port taken. */
-const holdAgain = async (home: Home, log: Log): Promise<HomeLock | undefined> => {
-  for (let tries = 0; tries < 50; tries += 1) {
-    try {
-      return await holdHome(home)
-    } catch (error) {
-      if (!(error instanceof DoorwardError) || error.code !== 'already-running') throw error
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-  }
-  log.error('another daemon has locked this home: this one goes on without')
-  return undefined
-}
-
-const announceTo =
-  (events: EventStore) =>
-  ({ provider, what, state, code, detail }: OAuthEvent): void => {
-    events.add(new Date(), {
-      kind: 'oauth',
-      state,
-      detail: `${provider}: ${detail ?? what}`,
-      ...(code === undefined ? {} : { code }),
-    })
-  }
 
 const noteStart = (
   log: Log,

@@ -1,12 +1,11 @@
 import type { Restarted } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
-import type { HomeLock } from '../../shared/instance-lock.ts'
 import type { Listeners } from '../listeners.ts'
 import type { Log } from '../log.ts'
 import type { Memory } from '../memory.ts'
-import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { Tokens } from '../oauth/token/token.ts'
+import type { Office } from '../office.ts'
 import { createAskedTokens } from './asked-tokens.ts'
 import { protocol } from './messages.ts'
 import { shareMemory } from './share-memory.ts'
@@ -47,16 +46,14 @@ export type Heir = {
 
 export type HandOverParts = {
   readonly home: Home
-  readonly lock: () => HomeLock
   readonly listeners: Listeners
   readonly memory: Memory
+  readonly office: Pick<Office, 'putDown' | 'passTo' | 'takeBack'>
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
-  /** Ends everything that has to do with tokens; returns those that the disk refused. */
-  readonly pause: () => Promise<readonly TokenRecord[]>
-  /** Goes on with them, as the only daemon again. */
-  readonly resume: (unsaved: readonly TokenRecord[]) => Promise<void>
+  /** Goes on, as the only daemon again. */
+  readonly resume: () => Promise<void>
   /** From now on nothing is sent to those who follow events: the successor numbers them. */
   readonly silence: (isSilent: boolean) => void
   /** The successor serves: let go of the sockets, and finish. */
@@ -71,7 +68,7 @@ const readyLimitMs = 15_000
 const officeLimitMs = 10_000
 
 export const createHandOver = (parts: HandOverParts): HandOver => {
-  const { home, listeners, memory, log } = parts
+  const { home, listeners, memory, office, log } = parts
   let going: Promise<Restarted> | undefined
   let deciding: Promise<Heir | undefined> | undefined
   let heir: Heir | undefined
@@ -115,9 +112,9 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       if (isSharing) successor.send(message)
     }
     shareMemory(memory, share)
-    const unsaved = await parts.pause()
+    const unsaved = await office.putDown()
     try {
-      await parts.lock().passTo(holding)
+      await office.passTo(holding)
       successor.send({ kind: 'office', unsaved })
       await successor.until('in-office', officeLimitMs)
       // In one turn, so that each event has one number only.
@@ -132,7 +129,8 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       isSharing = false
       // Before anything is done here that two must not do.
       await successor.kill()
-      await parts.resume(unsaved)
+      await office.takeBack(unsaved)
+      await parts.resume()
       parts.silence(false)
       throw error
     }
