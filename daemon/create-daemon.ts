@@ -1,13 +1,11 @@
 import { warningsOf } from '../shared/config-warnings.ts'
-import { DoorwardError, nameOf } from '../shared/errors.ts'
+import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import type { HomeLock } from '../shared/instance-lock.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { createApp, createPublicApp } from './app.ts'
-import { createByteBudget } from './byte-budget.ts'
-import { createDaemonJson } from './daemon-json.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes } from './event-page/link-routes.ts'
@@ -22,8 +20,8 @@ import { passOn } from './handover/pass-on.ts'
 import { prove } from './handover/prove.ts'
 import { type StandIn, standIn } from './handover/stand-in.ts'
 import type { Predecessor } from './handover/take-over.ts'
-import { createUnfinished } from './handover/unfinished.ts'
 import { watchForHomeGone } from './home-gone.ts'
+import { createIntake } from './intake.ts'
 import { type Place, createListeners } from './listeners.ts'
 import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
@@ -34,7 +32,6 @@ import { createOAuthCounts } from './metrics/oauth-counts.ts'
 import { serveAccess } from './oauth/serve-access.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
 import { type Office, createOffice } from './office.ts'
-import { createQueue } from './queue.ts'
 import { apiRoutes } from './routes.ts'
 import { createSetup } from './setup.ts'
 import { createExamine } from './webhook/doctor.ts'
@@ -44,6 +41,7 @@ import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { summarize } from './webhook/summaries.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
+import { createWhereabouts } from './whereabouts.ts'
 
 /*
  * The story of a daemon's life, once its home is there: parts -> office (lock, tokens) -> sockets -> serve
@@ -103,9 +101,14 @@ export const createDaemon = ({
   const startedAt = new Date()
 
   const listeners = createListeners(server)
-  const { url } = listeners
-  const publicUrl = () => live.current().config.gateway.server.public_url ?? listeners.publicUrl()
-  let daemonJson = createDaemonJson(home, startedAt)
+  const whereabouts = createWhereabouts({
+    home,
+    startedAt,
+    listeners,
+    configuredUrl: () => live.current().config.gateway.server.public_url,
+    log,
+  })
+  const { url, publicUrl } = whereabouts
 
   const memory = createMemory(eventLimits.keep)
   const { events, counts, kept, deliveries, rateLimits, progress } = memory
@@ -113,30 +116,20 @@ export const createDaemon = ({
   const measures = createMeasures(events)
   const memoryKeeper = createMemoryKeeper()
   const oauthCounts = createOAuthCounts()
-  const budget = createByteBudget(limits.max_bytes)
-  const elsewhere = createUnfinished(
+  const intake = createIntake(
+    limits,
     (agentName) => live.current().config.agents.get(agentName)?.concurrency ?? 1,
   )
-  const queue = createQueue({
-    maxEvents: limits.max_events,
-    concurrency: limits.concurrency,
-    budget,
-    elsewhere,
-  })
+  const { queue, budget, unfinished } = intake
   const access: Office['access'] = async (...asked) => office.access(...asked)
   const marks = createCommentMarks(apiToken)
   const noteRun = noteRuns(home)
   const lasting = { home, queue, events, log, access, noteRun, deliveries, kept, marks, progress }
   const setUp = (config: Config, env: NodeJS.ProcessEnv) => createSetup(config, env, lasting)
   const changed = async ({ gateway }: Config): Promise<void> => {
-    const { max_events: maxEvents, concurrency, max_bytes: maxBytes } = gateway.queue
-    queue.resize({ maxEvents, concurrency })
-    budget.resize(maxBytes)
+    intake.resize(gateway.queue)
     events.resize(gateway.events.keep)
-    if (handOver.heir()) return
-    await daemonJson
-      .write(url(), publicUrl())
-      .catch((error: unknown) => log.error({ error: nameOf(error) }, 'cannot write daemon.json'))
+    if (!handOver.heir()) await whereabouts.tellIfPossible()
   }
   const live = createLiveConfig({ home, processEnv, setUp, changed, events, log }, started)
   const office = createOffice({
@@ -159,10 +152,6 @@ export const createDaemon = ({
   let retiring: Promise<void> | undefined
   let remaining: StandIn | undefined
   const drainTimeout = () => live.current().config.gateway.queue.drain_timeout
-  const unfinished = () => {
-    const { waiting, running } = queue.counts()
-    return waiting + running
-  }
   const stop = async (): Promise<void> => (remaining ? remaining.stop() : endHere())
   /** Ends what this process does, whoever is in service. */
   const endHere = async (): Promise<void> => {
@@ -191,7 +180,7 @@ export const createDaemon = ({
     await office.close()
     stream.close()
     await listeners.close()
-    await daemonJson.remove()
+    await whereabouts.remove()
     await office.letGo()
     refusals.close()
     log.info('stopped')
@@ -247,8 +236,7 @@ export const createDaemon = ({
     },
     resume: async () => {
       listeners.answer(apps())
-      daemonJson = createDaemonJson(home, startedAt)
-      await daemonJson.write(url(), publicUrl())
+      await whereabouts.tellAgain()
     },
     silence: (isSilent) => {
       stream.silence(isSilent)
@@ -334,7 +322,7 @@ export const createDaemon = ({
 
   predecessor?.follow({
     memory,
-    unfinished: elsewhere,
+    unfinished: intake.elsewhere,
     listeners,
     log,
     access,
@@ -352,7 +340,7 @@ export const createDaemon = ({
     takeOffice: office.take,
     serve: async () => {
       listeners.answer(apps())
-      await daemonJson.write(url(), publicUrl())
+      await whereabouts.tell()
       live.watch()
       watchForHomeGone(home, endWithoutHome)
       const how = predecessor ? 'restarted' : 'started'
