@@ -5,18 +5,12 @@ import type { HomeLock } from '../shared/instance-lock.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
-import { createApp, createPublicApp } from './app.ts'
+import { createApps } from './apps.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
-import { createEventLinks } from './event-page/links.ts'
-import { linkRoutes } from './event-page/link-routes.ts'
-import { serveEventPage } from './event-page/serve-event-page.ts'
 import { createEventStream } from './event-stream.ts'
 import type { EventStore } from './events.ts'
-import { createMemoryKeeper } from './give-back-memory.ts'
-import { createGuard } from './guard.ts'
 import { createHandOver } from './handover/hand-over.ts'
 import { nameMainProcess } from './handover/main-process.ts'
-import { passOn } from './handover/pass-on.ts'
 import { prove } from './handover/prove.ts'
 import { type StandIn, standIn } from './handover/stand-in.ts'
 import type { Predecessor } from './handover/take-over.ts'
@@ -27,20 +21,12 @@ import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
 import { type Log, openLog } from './log.ts'
 import { createMemory } from './memory.ts'
-import { createMeasures } from './metrics/measures.ts'
 import { createOAuthCounts } from './metrics/oauth-counts.ts'
-import { serveAccess } from './oauth/serve-access.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
 import { type Office, createOffice } from './office.ts'
-import { apiRoutes } from './routes.ts'
 import { createSetup } from './setup.ts'
-import { createExamine } from './webhook/doctor.ts'
 import { createLearners } from './webhook/learners.ts'
 import { createRefusalLog } from './webhook/refusal-log.ts'
-import { retryEvent } from './webhook/retry-event.ts'
-import { serveWebhooks } from './webhook/routes.ts'
-import { summarize } from './webhook/summaries.ts'
-import { tryOutRoutes } from './webhook/try-out-routes.ts'
 import { createWhereabouts } from './whereabouts.ts'
 
 /*
@@ -108,19 +94,17 @@ export const createDaemon = ({
     configuredUrl: () => live.current().config.gateway.server.public_url,
     log,
   })
-  const { url, publicUrl } = whereabouts
+  const { url } = whereabouts
 
   const memory = createMemory(eventLimits.keep)
-  const { events, counts, kept, deliveries, rateLimits, progress } = memory
+  const { events, kept, deliveries, progress } = memory
   const stream = createEventStream(events)
-  const measures = createMeasures(events)
-  const memoryKeeper = createMemoryKeeper()
   const oauthCounts = createOAuthCounts()
   const intake = createIntake(
     limits,
     (agentName) => live.current().config.agents.get(agentName)?.concurrency ?? 1,
   )
-  const { queue, budget, unfinished } = intake
+  const { queue, unfinished } = intake
   const access: Office['access'] = async (...asked) => office.access(...asked)
   const marks = createCommentMarks(apiToken)
   const noteRun = noteRuns(home)
@@ -140,10 +124,6 @@ export const createDaemon = ({
     count: oauthCounts.count,
     elsewhere: async () => (await handOver.decided())?.access,
   })
-  const webhooks = () => {
-    const { config, env } = live.current()
-    return summarize(config, env, publicUrl() ?? url(), counts.of)
-  }
   const learners = createLearners()
   const refusals = createRefusalLog(log)
 
@@ -254,71 +234,24 @@ export const createDaemon = ({
     isStopping: () => isStopping,
   })
 
-  const apps = () => {
-    const { isOwnComment } = marks
-    const serveWebhook = serveWebhooks(
-      live.current,
-      {
-        budget,
-        events,
-        deliveries,
-        rateLimits,
-        learners,
-        examine: createExamine(),
-        isOwnComment,
-        refusals,
-      },
-      {
-        log,
-        answered: (ms) => {
-          measures.answered(ms)
-          memoryKeeper.worked()
-        },
-      },
-    )
-    const oauth = office.oauth()
-    const guard = createGuard(apiToken, listeners.port)
-    const links = createEventLinks()
-    const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
-    const app = createApp({
-      apiToken,
-      guard,
-      log,
-      first: [serveWebhook, serveAccess(guard, office, log)],
-      eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
-      passOn: passOn(async (method) => {
-        // While it is being decided, only what changes nothing is answered here.
-        const heir = method === 'GET' ? handOver.heir() : await handOver.decided()
-        return heir?.url
-      }),
-      routers: [
-        apiRoutes({
-          status: {
-            live,
-            startedAt,
-            url,
-            publicUrl,
-            queue,
-            budget,
-            events,
-            oauth,
-            webhooks,
-            measures,
-          },
-          oauthCounts,
-          events,
-          stream,
-          retry,
-          restart: handOver.restart,
-          shutdown: () => void stop(),
-        }),
-        linkRoutes(events, links, url),
-        tryOutRoutes({ current: live.current, learners, isOwnComment }),
-        oauth.routes,
-      ],
-    })
-    return { app, publicApp: createPublicApp({ log, webhooks: serveWebhook }) }
-  }
+  const apps = createApps({
+    apiToken,
+    startedAt,
+    listeners,
+    whereabouts,
+    memory,
+    intake,
+    live,
+    office,
+    oauthCounts,
+    stream,
+    learners,
+    refusals,
+    isOwnComment: marks.isOwnComment,
+    handOver,
+    stop,
+    log,
+  })
 
   predecessor?.follow({
     memory,
