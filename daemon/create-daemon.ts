@@ -1,27 +1,23 @@
-import { warningsOf } from '../shared/config-warnings.ts'
-import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import type { HomeLock } from '../shared/instance-lock.ts'
 import type { Config } from '../shared/load-config.ts'
-import { version } from '../shared/version.ts'
 import { endLeftovers, noteRuns } from './agents/leftovers.ts'
 import { createApps } from './apps.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
+import { createEnding } from './ending.ts'
 import { createEventStream } from './event-stream.ts'
-import type { EventStore } from './events.ts'
 import { createHandOver } from './handover/hand-over.ts'
-import { nameMainProcess } from './handover/main-process.ts'
 import { prove } from './handover/prove.ts'
-import { type StandIn, standIn } from './handover/stand-in.ts'
 import type { Predecessor } from './handover/take-over.ts'
 import { watchForHomeGone } from './home-gone.ts'
 import { createIntake } from './intake.ts'
 import { type Place, createListeners } from './listeners.ts'
 import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
 import { logLevelOf } from './log-level.ts'
-import { type Log, openLog } from './log.ts'
+import { openLog } from './log.ts'
 import { createMemory } from './memory.ts'
 import { createOAuthCounts } from './metrics/oauth-counts.ts'
+import { noteStart } from './note-start.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
 import { type Office, createOffice } from './office.ts'
 import { createSetup } from './setup.ts'
@@ -69,10 +65,6 @@ export type Daemon = {
   /** Takes back what it did so far, but for the lock. */
   readonly giveUp: () => Promise<void>
 }
-
-const exitDelayMs = 1000
-/** How long connections from before a restart are served: longer than a request may take. */
-const leaveLimitMs = 35_000
 
 export const createDaemon = ({
   home,
@@ -127,111 +119,40 @@ export const createDaemon = ({
   const learners = createLearners()
   const refusals = createRefusalLog(log)
 
-  let isStopping = false
-  let stopping: Promise<void> | undefined
-  let retiring: Promise<void> | undefined
-  let remaining: StandIn | undefined
-  const drainTimeout = () => live.current().config.gateway.queue.drain_timeout
-  const stop = async (): Promise<void> => (remaining ? remaining.stop() : endHere())
-  /** Ends what this process does, whoever is in service. */
-  const endHere = async (): Promise<void> => {
-    isStopping = true
-    const wasInService = !retiring
-    await handOver.cancel()
-    // It was too late for that: who stops the daemon means the one in service.
-    if (wasInService && retiring) handOver.heir()?.stop()
-    stopping ??= retiring ? hurry(retiring) : end()
-    return stopping
-  }
-  const abort = (): void => {
-    if (remaining) void remaining.stop()
-    else abortHere()
-  }
-  const abortHere = (): void => {
-    void predecessor?.end(true)
-    queue.abort()
-  }
-  const end = async (): Promise<void> => {
-    log.info('stopping')
-    const drained = Promise.all([queue.drain(drainTimeout()), predecessor?.end(false)])
-    learners.close()
-    await live.close()
-    await drained
-    await office.close()
-    stream.close()
-    await listeners.close()
-    await whereabouts.remove()
-    await office.letGo()
-    refusals.close()
-    log.info('stopped')
-    await closeLog()
-    exitSoon()
-  }
-  const endWithoutHome = (): void => {
-    if (stopping || retiring) return
-    log.error('the home is gone: stopping')
-    process.stderr.write(`doorward: the home ${home.root} is gone, so the daemon ends\n`)
-    void endHere()
-  }
-  /** Another daemon is in service by now: nothing of it is touched any more. */
-  const retire = async (): Promise<void> => {
-    if (isForeground || !(await isPassedOn())) remaining = standIn(home)
-    log.info({ unfinished: unfinished() }, 'handed over, finishing what was accepted')
-    const left = listeners.leave(leaveLimitMs)
-    learners.close()
-    stream.close()
-    await live.close()
-    await left
-    await Promise.all([queue.drain(), predecessor?.ended])
-    refusals.close()
-    log.info('finished')
-    await closeLog()
-    await handOver.heir()?.finished()
-    if (remaining) process.exitCode = (await remaining.ended) ? 0 : 1
-    exitSoon()
-  }
-  /** Whether whoever watches this very process, if anybody does, watches the other one by now. */
-  const isPassedOn = async (): Promise<boolean> => {
-    const heir = handOver.heir()
-    return heir === undefined || nameMainProcess(heir.pid, processEnv)
-  }
-  const hurry = async (retiring: Promise<void>): Promise<void> => {
-    void predecessor?.end(false)
-    listeners.cut()
-    await queue.drain(drainTimeout())
-    await retiring
-  }
-  // Output that nobody reads must not keep the process.
-  const exitSoon = () => void setTimeout(() => process.exit(), exitDelayMs).unref()
-
   const handOver = createHandOver({
     home,
     listeners,
     memory,
+    stream,
     office,
     log,
-    check: async () => {
-      if (isStopping) throw new DoorwardError('stopping', 'the daemon is stopping')
-      return readConfig(home, processEnv)
-    },
+    check: async () => readConfig(home, processEnv),
     resume: async () => {
       listeners.answer(apps())
       await whereabouts.tellAgain()
     },
-    silence: (isSilent) => {
-      stream.silence(isSilent)
-      // Who followed comes back for what was not sent.
-      if (!isSilent) stream.close()
-    },
-    retire: () => {
-      retiring = retire()
-    },
-    end: (atOnce) => {
-      if (atOnce) abortHere()
-      else void endHere()
-    },
+    retire: (heir) => ending.retire(heir),
+    end: (atOnce) => ending.endWithHeir(atOnce),
     unfinished,
-    isStopping: () => isStopping,
+    isStopping: () => ending.isStopping(),
+  })
+  const ending = createEnding({
+    home,
+    processEnv,
+    isForeground,
+    intake,
+    drainTimeout: () => live.current().config.gateway.queue.drain_timeout,
+    predecessor,
+    handOver,
+    live,
+    office,
+    listeners,
+    whereabouts,
+    stream,
+    learners,
+    refusals,
+    log,
+    closeLog,
   })
 
   const apps = createApps({
@@ -249,7 +170,7 @@ export const createDaemon = ({
     refusals,
     isOwnComment: marks.isOwnComment,
     handOver,
-    stop,
+    stop: ending.stop,
     log,
   })
 
@@ -275,11 +196,11 @@ export const createDaemon = ({
       listeners.answer(apps())
       await whereabouts.tell()
       live.watch()
-      watchForHomeGone(home, endWithoutHome)
+      watchForHomeGone(home, ending.homeGone)
       const how = predecessor ? 'restarted' : 'started'
-      noteStart(log, events, started.config, started.env, url(), how)
+      noteStart({ log, events }, started, url(), how)
       await predecessor?.serving(url(), startedAt.toISOString())
-      return { url: url(), stop, unfinished, abort }
+      return { url: url(), stop: ending.stop, unfinished, abort: ending.abort }
     },
     giveUp: async () => {
       await office.close()
@@ -289,17 +210,4 @@ export const createDaemon = ({
       await closeLog()
     },
   }
-}
-
-const noteStart = (
-  log: Log,
-  events: EventStore,
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  url: string,
-  how: 'started' | 'restarted',
-): void => {
-  log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  for (const { code, detail, hint } of warningsOf(config, env)) log.warn({ code, hint }, detail)
-  events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} ${how}` })
 }

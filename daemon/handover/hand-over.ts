@@ -1,6 +1,7 @@
 import type { Restarted } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
+import type { EventStream } from '../event-stream.ts'
 import type { Listeners } from '../listeners.ts'
 import type { Log } from '../log.ts'
 import type { Memory } from '../memory.ts'
@@ -48,16 +49,15 @@ export type HandOverParts = {
   readonly home: Home
   readonly listeners: Listeners
   readonly memory: Memory
+  readonly stream: Pick<EventStream, 'silence' | 'close'>
   readonly office: Pick<Office, 'putDown' | 'passTo' | 'takeBack'>
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
   /** Goes on, as the only daemon again. */
   readonly resume: () => Promise<void>
-  /** From now on nothing is sent to those who follow events: the successor numbers them. */
-  readonly silence: (isSilent: boolean) => void
   /** The successor serves: let go of the sockets, and finish. */
-  readonly retire: () => void
+  readonly retire: (heir: Heir) => void
   /** Somebody stops the daemon, by stopping the successor. */
   readonly end: (atOnce: boolean) => void
   readonly unfinished: () => number
@@ -68,13 +68,17 @@ const readyLimitMs = 15_000
 const officeLimitMs = 10_000
 
 export const createHandOver = (parts: HandOverParts): HandOver => {
-  const { home, listeners, memory, office, log } = parts
+  const { home, listeners, memory, stream, office, log } = parts
   let going: Promise<Restarted> | undefined
   let deciding: Promise<Heir | undefined> | undefined
   let heir: Heir | undefined
   let starting: Successor | undefined
 
+  const refuseWhenStopping = (): void => {
+    if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+  }
   const run = async (): Promise<Restarted> => {
+    refuseWhenStopping()
     await parts.check()
     const successor = await startSuccessor(home, listeners.places)
     log.info({ successor: successor.pid }, 'restarting')
@@ -82,14 +86,14 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
     try {
       const ready = await successor.until('ready', readyLimitMs)
       starting = undefined
-      if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+      refuseWhenStopping()
       if (ready.protocol !== protocol)
         throw failed('it is of a version that this one cannot hand over to', stopAndStart)
       const switched = switchTo(successor, ready)
       deciding = switched.catch(() => undefined)
       heir = await switched
       deciding = undefined
-      parts.retire()
+      parts.retire(heir)
       const previous = { pid: process.pid, unfinished: parts.unfinished() }
       const { url, startedAt } = heir
       const { pid } = successor
@@ -117,8 +121,8 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       await office.passTo(holding)
       successor.send({ kind: 'office', unsaved })
       await successor.until('in-office', officeLimitMs)
-      // In one turn, so that each event has one number only.
-      parts.silence(true)
+      // In one turn, so that each event has one number only: the successor gives it.
+      stream.silence(true)
       const sockets = listeners.sockets()
       for (const place of places) successor.send({ kind: 'socket', place }, sockets.get(place))
       const heirAt = heirOf(successor)
@@ -131,7 +135,9 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       await successor.kill()
       await office.takeBack(unsaved)
       await parts.resume()
-      parts.silence(false)
+      stream.silence(false)
+      // Who followed comes back for what was not sent.
+      stream.close()
       throw error
     }
   }
