@@ -40,7 +40,7 @@ export type AppsParts = {
   readonly stream: EventStream
   readonly learners: Learners
   readonly refusals: RefusalLog
-  readonly isOwnComment: CommentMarks['isOwnComment']
+  readonly marks: Pick<CommentMarks, 'isOwnComment'>
   readonly handOver: Pick<HandOver, 'restart' | 'heir' | 'decided'>
   readonly stop: () => Promise<void>
   readonly log: Log
@@ -52,8 +52,9 @@ export type AppsParts = {
  */
 export const createApps = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { oauthCounts, stream, learners, refusals, isOwnComment, stop } = parts
+  const { oauthCounts, stream, learners, refusals, stop } = parts
   const { port } = listeners
+  const { isOwnComment } = parts.marks
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
   const { budget, queue } = intake

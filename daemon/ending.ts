@@ -32,8 +32,7 @@ export type EndingParts = ShutDownParts &
 const exitDelayMs = 1000
 
 export const createEnding = (parts: EndingParts): Ending => {
-  const { home, drainTimeout, predecessor, listeners, handOver, log } = parts
-  const { queue } = parts.intake
+  const { home, intake, predecessor, listeners, handOver, log } = parts
   let isStopping = false
   let stopping: Promise<void> | undefined
   let retiring: Promise<void> | undefined
@@ -52,7 +51,7 @@ export const createEnding = (parts: EndingParts): Ending => {
   }
   const abortHere = (): void => {
     void predecessor?.end(true)
-    queue.abort()
+    intake.queue.abort()
   }
   const end = async (): Promise<void> => {
     await shutDown(parts)
@@ -65,7 +64,7 @@ export const createEnding = (parts: EndingParts): Ending => {
   const hurry = async (retiring: Promise<void>): Promise<void> => {
     void predecessor?.end(false)
     listeners.cut()
-    await queue.drain(drainTimeout())
+    await intake.drain()
     await retiring
   }
 

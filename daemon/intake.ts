@@ -2,6 +2,7 @@ import type { Gateway } from '../shared/config.ts'
 import { type ByteBudget, createByteBudget } from './byte-budget.ts'
 import { type Unfinished, createUnfinished } from './handover/unfinished.ts'
 import { type Queue, createQueue } from './queue.ts'
+import type { Setup } from './setup.ts'
 
 /** What a daemon takes in: how many events wait and run, and how many bytes they may hold. */
 export type Intake = {
@@ -11,17 +12,21 @@ export type Intake = {
   readonly elsewhere: Unfinished
   /** How many accepted events a stop would wait for. */
   readonly unfinished: () => number
+  /** Takes no more, and finishes what there is in the time that is configured for it. */
+  readonly drain: () => Promise<void>
   /** Other limits from now on. */
   readonly resize: (limits: Gateway['queue']) => void
 }
 
-/** `concurrencyOf` says how many of an agent may run at once. */
+/** Begins with these limits; `current` says how long a drain may take, and how often an agent may run. */
 export const createIntake = (
   { max_events: maxEvents, concurrency, max_bytes: maxBytes }: Gateway['queue'],
-  concurrencyOf: (agentName: string) => number,
+  current: () => Pick<Setup, 'config'>,
 ): Intake => {
   const budget = createByteBudget(maxBytes)
-  const elsewhere = createUnfinished(concurrencyOf)
+  const elsewhere = createUnfinished(
+    (agentName) => current().config.agents.get(agentName)?.concurrency ?? 1,
+  )
   const queue = createQueue({ maxEvents, concurrency, budget, elsewhere })
   return {
     budget,
@@ -31,6 +36,7 @@ export const createIntake = (
       const { waiting, running } = queue.counts()
       return waiting + running
     },
+    drain: async () => queue.drain(current().config.gateway.queue.drain_timeout),
     resize: ({ max_events: maxEvents, concurrency, max_bytes: maxBytes }) => {
       queue.resize({ maxEvents, concurrency })
       budget.resize(maxBytes)

@@ -10,9 +10,7 @@ import type { RefusalLog } from './webhook/refusal-log.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 export type ShutDownParts = {
-  readonly intake: Pick<Intake, 'queue'>
-  /** How long what was accepted may take, in milliseconds. */
-  readonly drainTimeout: () => number
+  readonly intake: Pick<Intake, 'drain'>
   readonly predecessor?: Pick<Predecessor, 'end'> | undefined
   readonly live: Pick<LiveConfig, 'close'>
   readonly office: Pick<Office, 'close' | 'letGo'>
@@ -32,7 +30,7 @@ export type ShutDownParts = {
 export const shutDown = async (parts: ShutDownParts): Promise<void> => {
   const { intake, predecessor, live, office, listeners, whereabouts, log } = parts
   log.info('stopping')
-  const drained = Promise.all([intake.queue.drain(parts.drainTimeout()), predecessor?.end(false)])
+  const drained = Promise.all([intake.drain(), predecessor?.end(false)])
   parts.learners.close()
   await live.close()
   await drained

@@ -3,6 +3,7 @@ import type { Home } from '../shared/home.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import type { Listeners } from './listeners.ts'
 import type { Log } from './log.ts'
+import type { Setup } from './setup.ts'
 
 /** Where a daemon is found, and what tells clients of it. */
 export type Whereabouts = {
@@ -22,8 +23,8 @@ export type WhereaboutsParts = {
   readonly home: Home
   readonly startedAt: Date
   readonly listeners: Pick<Listeners, 'url' | 'publicUrl'>
-  /** As configured now: the address of a tunnel. */
-  readonly configuredUrl: () => string | undefined
+  /** A tunnel's address is as configured by then. */
+  readonly current: () => Pick<Setup, 'config'>
   readonly log: Log
 }
 
@@ -31,11 +32,11 @@ export const createWhereabouts = ({
   home,
   startedAt,
   listeners,
-  configuredUrl,
+  current,
   log,
 }: WhereaboutsParts): Whereabouts => {
   const { url } = listeners
-  const publicUrl = () => configuredUrl() ?? listeners.publicUrl()
+  const publicUrl = () => current().config.gateway.server.public_url ?? listeners.publicUrl()
   let file = createDaemonJson(home, startedAt)
   const tell = async () => file.write(url(), publicUrl())
   return {

@@ -2,6 +2,7 @@ import type { Restarted } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
 import type { EventStream } from '../event-stream.ts'
+import type { Intake } from '../intake.ts'
 import type { Listeners } from '../listeners.ts'
 import type { Log } from '../log.ts'
 import type { Memory } from '../memory.ts'
@@ -50,17 +51,17 @@ export type HandOverParts = {
   readonly listeners: Listeners
   readonly memory: Memory
   readonly stream: Pick<EventStream, 'silence' | 'close'>
+  readonly intake: Pick<Intake, 'unfinished'>
   readonly office: Pick<Office, 'putDown' | 'passTo' | 'takeBack'>
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
-  /** Goes on, as the only daemon again. */
-  readonly resume: () => Promise<void>
+  /** Answers as the only daemon again, and says so. */
+  readonly serveAgain: () => Promise<void>
   /** The successor serves: let go of the sockets, and finish. */
   readonly retire: (heir: Heir) => void
   /** Somebody stops the daemon, by stopping the successor. */
   readonly end: (atOnce: boolean) => void
-  readonly unfinished: () => number
   readonly isStopping: () => boolean
 }
 
@@ -94,7 +95,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       heir = await switched
       deciding = undefined
       parts.retire(heir)
-      const previous = { pid: process.pid, unfinished: parts.unfinished() }
+      const previous = { pid: process.pid, unfinished: parts.intake.unfinished() }
       const { url, startedAt } = heir
       const { pid } = successor
       return { status: 'restarted', pid, url, version: ready.version, startedAt, previous }
@@ -134,7 +135,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       // Before anything is done here that two must not do.
       await successor.kill()
       await office.takeBack(unsaved)
-      await parts.resume()
+      await parts.serveAgain()
       stream.silence(false)
       // Who followed comes back for what was not sent.
       stream.close()
