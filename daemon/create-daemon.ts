@@ -1,60 +1,26 @@
-import { warningsOf } from '../shared/config-warnings.ts'
-import { DoorwardError, nameOf } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { type HomeLock, holdHome } from '../shared/instance-lock.ts'
-import type { Config } from '../shared/load-config.ts'
-import { nameMainProcess } from '../shared/login-items/main-process.ts'
-import { version } from '../shared/version.ts'
-import { endLeftovers, noteRuns } from './agents/leftovers.ts'
-import { createApp, createPublicApp } from './app.ts'
-import { createByteBudget } from './byte-budget.ts'
-import { createDaemonJson } from './daemon-json.ts'
-import { createCommentMarks } from './deliver/own-comment.ts'
-import { createProgress } from './deliver/progress.ts'
-import { createEventLinks } from './event-page/links.ts'
-import { linkRoutes } from './event-page/link-routes.ts'
-import { serveEventPage } from './event-page/serve-event-page.ts'
-import { createEventStream } from './event-stream.ts'
-import { type EventStore, createEventStore } from './events.ts'
-import { createMemoryKeeper } from './give-back-memory.ts'
-import { createGuard } from './guard.ts'
+import type { HomeLock } from '../shared/instance-lock.ts'
+import { endLeftovers } from './agents/leftovers.ts'
+import { createApps } from './apps.ts'
+import { createEnding } from './ending.ts'
 import { createHandOver } from './handover/hand-over.ts'
-import type { Memory } from './handover/memory.ts'
-import { passOn } from './handover/pass-on.ts'
 import { prove } from './handover/prove.ts'
-import { type StandIn, standIn } from './handover/stand-in.ts'
 import type { Predecessor } from './handover/take-over.ts'
-import { createUnfinished } from './handover/unfinished.ts'
 import { watchForHomeGone } from './home-gone.ts'
-import { type Place, createListeners } from './listeners.ts'
-import { type ReadConfig, createLiveConfig, readConfig } from './live-config.ts'
-import { logLevelOf } from './log-level.ts'
-import { type Log, openLog } from './log.ts'
-import { createMeasures } from './metrics/measures.ts'
-import { createOAuthCounts } from './metrics/oauth-counts.ts'
-import { type OAuthEvent, createOAuth } from './oauth/oauth.ts'
-import { serveAccess } from './oauth/serve-access.ts'
+import type { Place } from './listeners.ts'
+import { readConfig } from './live-config.ts'
+import { noteStart } from './note-start.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
-import { createQueue } from './queue.ts'
-import { apiRoutes } from './routes.ts'
-import { type Setup, createSetup } from './setup.ts'
-import { viewOf } from './view-of.ts'
-import { createDeliveries } from './webhook/deliveries.ts'
-import { createExamine } from './webhook/doctor.ts'
-import { createKeptEvents } from './webhook/kept-events.ts'
-import { createLearners } from './webhook/learners.ts'
-import { createRateLimits } from './webhook/rate-limits.ts'
-import { createRefusalLog } from './webhook/refusal-log.ts'
-import { retryEvent } from './webhook/retry-event.ts'
-import { serveWebhooks } from './webhook/routes.ts'
-import type { AcceptedEvent } from './webhook/run-event.ts'
-import { countEvents, summarize } from './webhook/summaries.ts'
-import { tryOutRoutes } from './webhook/try-out-routes.ts'
+import { type Given, makeParts } from './parts.ts'
 
 /*
- * The story of a daemon's life, once its home is there: parts -> office (lock, tokens) -> sockets -> serve
- * ... stop: drain, close, remove what it left in run/. Or a restart: another one takes over, and this one
- * finishes what it has accepted.
+ * The story of a daemon's life, once its home is there (`start` brings it here):
+ *
+ *   parts -> office (lock, tokens) -> sockets -> serve: what answers (`apps`), and where it is found
+ *   (`whereabouts`)
+ *
+ * ... until somebody ends it (`ending`): drain, close, remove what it left in run/ (`shut-down`). Or a
+ * restart (`handover/hand-over`): another one takes over, and this one finishes what it has accepted
+ * (`handover/retire`); should the other one fail, this one serves again.
  */
 
 export type RunningDaemon = {
@@ -67,13 +33,11 @@ export type RunningDaemon = {
   readonly abort: () => void
 }
 
-export type DaemonParts = {
-  readonly home: Home
-  readonly processEnv: NodeJS.ProcessEnv
-  readonly started: ReadConfig
-  readonly apiToken: string
+/** What a daemon begins with. */
+export type Beginning = Given & {
   /** The daemon that hands over to this one. */
   readonly predecessor?: Predecessor
+  /** Whoever started this process watches it. */
   readonly isForeground?: boolean
 }
 
@@ -92,12 +56,6 @@ export type Daemon = {
   readonly giveUp: () => Promise<void>
 }
 
-const exitDelayMs = 1000
-/** How long connections from before a restart are served: longer than a request may take. */
-const leaveLimitMs = 35_000
-/** A refresh on its way when a restart is asked for may take as long as its request may. */
-const restarting = { why: 'the daemon was restarted meanwhile', refreshLimitMs: 31_000 }
-
 export const createDaemon = ({
   home,
   processEnv,
@@ -105,355 +63,48 @@ export const createDaemon = ({
   apiToken,
   predecessor,
   isForeground = false,
-}: DaemonParts): Daemon => {
-  const { server, queue: limits, events: eventLimits } = started.config.gateway
-  const { log, close: closeLog } = openLog(home, logLevelOf(started.env))
-  const startedAt = new Date()
-  let lock: HomeLock | undefined
-
-  const listeners = createListeners(server)
-  const { url } = listeners
-  const publicUrl = () => live.current().config.gateway.server.public_url ?? listeners.publicUrl()
-  let daemonJson = createDaemonJson(home, startedAt)
-
-  const events = createEventStore(eventLimits.keep)
-  const stream = createEventStream(events)
-  const counts = countEvents(events)
-  const measures = createMeasures(events)
-  const memoryKeeper = createMemoryKeeper()
-  const oauthCounts = createOAuthCounts()
-  const budget = createByteBudget(limits.max_bytes)
-  const elsewhere = createUnfinished(
-    (agentName) => live.current().config.agents.get(agentName)?.concurrency ?? 1,
-  )
-  const queue = createQueue({
-    maxEvents: limits.max_events,
-    concurrency: limits.concurrency,
-    budget,
-    elsewhere,
-  })
-  // Logins are there before the setup that uses their tokens, and see each new configuration.
-  let known: Pick<Setup, 'config' | 'env'> = started
-  const makeOAuth = (unsaved: readonly TokenRecord[]) =>
-    createOAuth(
-      {
-        home,
-        gateway: viewOf(() => known.config.gateway),
-        env: viewOf(() => known.env),
-        log,
-        announce: announceTo(events),
-        count: oauthCounts.count,
-        elsewhere: async () => (await handOver.decided())?.access,
-      },
-      unsaved,
-    )
-  let oauth = makeOAuth([])
-  const access: typeof oauth.access = async (...asked) => oauth.access(...asked)
-  const atOnce: typeof oauth.atOnce = (...asked) => oauth.atOnce(...asked)
-  const memory: Memory = {
-    events,
-    counts,
-    kept: createKeptEvents<AcceptedEvent>(events),
-    deliveries: createDeliveries(),
-    rateLimits: createRateLimits(),
-    progress: createProgress(),
-  }
-  const { kept, deliveries, rateLimits, progress } = memory
-  const marks = createCommentMarks(apiToken)
-  const noteRun = noteRuns(home)
-  const lasting = { home, queue, events, log, access, noteRun, deliveries, kept, marks, progress }
-  const setUp = (config: Config, env: NodeJS.ProcessEnv): Setup => {
-    const setup = createSetup(config, env, lasting)
-    known = setup
-    return setup
-  }
-  const changed = async ({ gateway }: Config): Promise<void> => {
-    const { max_events: maxEvents, concurrency, max_bytes: maxBytes } = gateway.queue
-    queue.resize({ maxEvents, concurrency })
-    budget.resize(maxBytes)
-    events.resize(gateway.events.keep)
-    if (handOver.heir()) return
-    await daemonJson
-      .write(url(), publicUrl())
-      .catch((error: unknown) => log.error({ error: nameOf(error) }, 'cannot write daemon.json'))
-  }
-  const live = createLiveConfig({ home, processEnv, setUp, changed, events, log }, started)
-  const webhooks = () => {
-    const { config, env } = live.current()
-    return summarize(config, env, publicUrl() ?? url(), counts.of)
-  }
-  const learners = createLearners()
-  const refusals = createRefusalLog(log)
-
-  let isStopping = false
-  let stopping: Promise<void> | undefined
-  let retiring: Promise<void> | undefined
-  let remaining: StandIn | undefined
-  const drainTimeout = () => live.current().config.gateway.queue.drain_timeout
-  const unfinished = () => {
-    const { waiting, running } = queue.counts()
-    return waiting + running
-  }
-  const stop = async (): Promise<void> => (remaining ? remaining.stop() : endHere())
-  /** Ends what this process does, whoever is in service. */
-  const endHere = async (): Promise<void> => {
-    isStopping = true
-    const wasInService = !retiring
-    await handOver.cancel()
-    // It was too late for that: who stops the daemon means the one in service.
-    if (wasInService && retiring) handOver.heir()?.stop()
-    stopping ??= retiring ? hurry(retiring) : end()
-    return stopping
-  }
-  const abort = (): void => {
-    if (remaining) void remaining.stop()
-    else abortHere()
-  }
-  const abortHere = (): void => {
-    void predecessor?.end(true)
-    queue.abort()
-  }
-  const end = async (): Promise<void> => {
-    log.info('stopping')
-    const drained = Promise.all([queue.drain(drainTimeout()), predecessor?.end(false)])
-    learners.close()
-    await live.close()
-    await drained
-    await oauth.close()
-    stream.close()
-    await listeners.close()
-    await daemonJson.remove()
-    await lock?.letGo()
-    refusals.close()
-    log.info('stopped')
-    await closeLog()
-    exitSoon()
-  }
-  const endWithoutHome = (): void => {
-    if (stopping || retiring) return
-    log.error('the home is gone: stopping')
-    process.stderr.write(`doorward: the home ${home.root} is gone, so the daemon ends\n`)
-    void endHere()
-  }
-  /** Another daemon is in service by now: nothing of it is touched any more. */
-  const retire = async (): Promise<void> => {
-    if (isForeground || !(await isPassedOn())) remaining = standIn(home)
-    log.info({ unfinished: unfinished() }, 'handed over, finishing what was accepted')
-    const left = listeners.leave(leaveLimitMs)
-    learners.close()
-    stream.close()
-    await live.close()
-    await left
-    await Promise.all([queue.drain(), predecessor?.ended])
-    refusals.close()
-    log.info('finished')
-    await closeLog()
-    await handOver.heir()?.finished()
-    if (remaining) process.exitCode = (await remaining.ended) ? 0 : 1
-    exitSoon()
-  }
-  /** Whether whoever watches this very process, if anybody does, watches the other one by now. */
-  const isPassedOn = async (): Promise<boolean> => {
-    const heir = handOver.heir()
-    return heir === undefined || nameMainProcess(heir.pid, processEnv)
-  }
-  const hurry = async (retiring: Promise<void>): Promise<void> => {
-    void predecessor?.end(false)
-    listeners.cut()
-    await queue.drain(drainTimeout())
-    await retiring
-  }
-  // Output that nobody reads must not keep the process.
-  const exitSoon = () => void setTimeout(() => process.exit(), exitDelayMs).unref()
+}: Beginning): Daemon => {
+  const parts = makeParts({ home, processEnv, started, apiToken }, () => handOver)
+  const { log, listeners, whereabouts, memory, intake, live, office } = parts
 
   const handOver = createHandOver({
-    home,
-    lock: () => {
-      if (lock) return lock
-      throw new Error('the home is not locked')
-    },
-    listeners,
-    memory,
-    log,
-    check: async () => {
-      if (isStopping) throw new DoorwardError('stopping', 'the daemon is stopping')
-      return readConfig(home, processEnv)
-    },
-    pause: async () => {
-      await oauth.close(restarting)
-      return oauth.unsaved()
-    },
-    resume: async (unsaved) => {
-      if (!(await lock?.isHeld())) lock = await holdAgain(home, log)
-      oauth = makeOAuth(unsaved)
-      await oauth.start()
+    ...parts,
+    check: async () => readConfig(home, processEnv),
+    serveAgain: async () => {
       listeners.answer(apps())
-      daemonJson = createDaemonJson(home, startedAt)
-      await daemonJson.write(url(), publicUrl())
+      await whereabouts.tellAgain()
     },
-    silence: (isSilent) => {
-      stream.silence(isSilent)
-      // Who followed comes back for what was not sent.
-      if (!isSilent) stream.close()
-    },
-    retire: () => {
-      retiring = retire()
-    },
-    end: (atOnce) => {
-      if (atOnce) abortHere()
-      else void endHere()
-    },
-    unfinished,
-    isStopping: () => isStopping,
+    retire: (heir) => ending.retire(heir),
+    end: (atOnce) => ending.endWithHeir(atOnce),
+    isStopping: () => ending.isStopping(),
   })
+  const ending = createEnding({ ...parts, processEnv, isForeground, predecessor, handOver })
+  const { stop, abort, homeGone } = ending
+  const apps = createApps({ ...parts, apiToken, handOver, stop })
 
-  const apps = () => {
-    const { isOwnComment } = marks
-    const serveWebhook = serveWebhooks(
-      live.current,
-      {
-        budget,
-        events,
-        deliveries,
-        rateLimits,
-        learners,
-        examine: createExamine(),
-        isOwnComment,
-        refusals,
-      },
-      {
-        log,
-        answered: (ms) => {
-          measures.answered(ms)
-          memoryKeeper.worked()
-        },
-      },
-    )
-    const guard = createGuard(apiToken, listeners.port)
-    const links = createEventLinks()
-    const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
-    const app = createApp({
-      apiToken,
-      guard,
-      log,
-      first: [serveWebhook, serveAccess(guard, { atOnce, access }, log)],
-      eventPage: serveEventPage({ port: listeners.port, events, links, retry, log }),
-      passOn: passOn(async (method) => {
-        // While it is being decided, only what changes nothing is answered here.
-        const heir = method === 'GET' ? handOver.heir() : await handOver.decided()
-        return heir?.url
-      }),
-      routers: [
-        apiRoutes({
-          status: {
-            live,
-            startedAt,
-            url,
-            publicUrl,
-            queue,
-            budget,
-            events,
-            oauth,
-            webhooks,
-            measures,
-          },
-          oauthCounts,
-          events,
-          stream,
-          retry,
-          restart: handOver.restart,
-          shutdown: () => void stop(),
-        }),
-        linkRoutes(events, links, url),
-        tryOutRoutes({ current: live.current, learners, isOwnComment }),
-        oauth.routes,
-      ],
-    })
-    return { app, publicApp: createPublicApp({ log, webhooks: serveWebhook }) }
-  }
-
-  predecessor?.follow({
-    memory,
-    unfinished: elsewhere,
-    listeners,
-    log,
-    access,
-    changed: queue.look,
-    killed: () => {
-      log.warn('the daemon that handed over to this one was killed')
-      void tidy()
-    },
-  })
-  const tidy = async (): Promise<void> => {
-    const agents = await endLeftovers(home)
-    if (agents > 0) log.warn({ agents }, 'ended agents of a daemon that was killed')
-  }
+  predecessor?.follow({ ...parts, killed: () => void endLeftovers(home, log) })
 
   return {
     places: listeners.places,
     bind: async (places = listeners.places) => listeners.bind(places, apiToken, log),
     prove: async () => prove(apps().app, apiToken),
-    takeOffice: async (held, unsaved) => {
-      lock = held
-      await tidy()
-      if (unsaved.length > 0) oauth = makeOAuth(unsaved)
-      // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
-      await oauth.start()
-    },
+    takeOffice: office.take,
     serve: async () => {
       listeners.answer(apps())
-      await daemonJson.write(url(), publicUrl())
+      await whereabouts.tell()
       live.watch()
-      watchForHomeGone(home, endWithoutHome)
-      const how = predecessor ? 'restarted' : 'started'
-      noteStart(log, events, started.config, started.env, url(), how)
-      await predecessor?.serving(url(), startedAt.toISOString())
-      return { url: url(), stop, unfinished, abort }
+      watchForHomeGone(home, homeGone)
+      const url = whereabouts.url()
+      noteStart({ log, events: memory.events }, started, url, predecessor ? 'restarted' : 'started')
+      await predecessor?.serving(url, parts.startedAt.toISOString())
+      return { url, stop, unfinished: intake.unfinished, abort }
     },
     giveUp: async () => {
-      await oauth.close()
+      await office.close()
       await listeners.close()
       await live.close()
-      refusals.close()
-      await closeLog()
+      parts.refusals.close()
+      await parts.closeLog()
     },
   }
-}
-
-/** Of a successor that failed. Another start may just be trying too: it finds our port taken. */
-const holdAgain = async (home: Home, log: Log): Promise<HomeLock | undefined> => {
-  for (let tries = 0; tries < 50; tries += 1) {
-    try {
-      return await holdHome(home)
-    } catch (error) {
-      if (!(error instanceof DoorwardError) || error.code !== 'already-running') throw error
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-  }
-  log.error('another daemon has locked this home: this one goes on without')
-  return undefined
-}
-
-const announceTo =
-  (events: EventStore) =>
-  ({ provider, what, state, code, detail }: OAuthEvent): void => {
-    events.add(new Date(), {
-      kind: 'oauth',
-      state,
-      detail: `${provider}: ${detail ?? what}`,
-      ...(code === undefined ? {} : { code }),
-    })
-  }
-
-const noteStart = (
-  log: Log,
-  events: EventStore,
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  url: string,
-  how: 'started' | 'restarted',
-): void => {
-  log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  for (const { code, detail, hint } of warningsOf(config, env)) log.warn({ code, hint }, detail)
-  events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} ${how}` })
 }

@@ -37,7 +37,8 @@ export type Listeners = {
 /** `host port`, as configured; where any port will do, with what it is for. */
 export type Place = string
 
-type Apps = { readonly app: RequestListener; readonly publicApp: RequestListener }
+/** What answers at each of the two. */
+export type Apps = { readonly app: RequestListener; readonly publicApp: RequestListener }
 
 type Listener = {
   readonly place: Place

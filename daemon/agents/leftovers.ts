@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
 import { isAlive, startOf } from '../../shared/process-state.ts'
+import type { Log } from '../log.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 export const folderPrefix = 'doorward-agent-'
@@ -53,9 +54,9 @@ export const noteRuns =
  * Ends the agents that a killed daemon left running, with their process groups, and removes their
  * folders. Only a process that started when the note says is one of them; where the system does not
  * tell (all but Linux) none is ended. Those of a daemon that lives and finishes its work after a restart
- * are left alone. Returns how many were ended. Call it while holding the home's lock.
+ * are left alone. Call it while holding the home's lock.
  */
-export const endLeftovers = async (home: Home): Promise<number> => {
+export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
   let ended = 0
   for (const name of await readdir(foldersOf(home)).catch(() => [])) {
     const path = join(foldersOf(home), name)
@@ -66,7 +67,7 @@ export const endLeftovers = async (home: Home): Promise<number> => {
       await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
-  return ended
+  if (ended > 0) log.warn({ agents: ended }, 'ended agents of a daemon that was killed')
 }
 
 type Noted = { readonly pid: number; readonly start?: string }

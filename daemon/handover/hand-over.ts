@@ -1,14 +1,16 @@
 import type { Restarted } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home.ts'
-import type { HomeLock } from '../../shared/instance-lock.ts'
+import type { EventStream } from '../event-stream.ts'
+import type { Intake } from '../intake.ts'
 import type { Listeners } from '../listeners.ts'
 import type { Log } from '../log.ts'
-import type { TokenRecord } from '../oauth/token/token-record.ts'
+import type { Memory } from '../memory.ts'
 import type { Tokens } from '../oauth/token/token.ts'
+import type { Office } from '../office.ts'
 import { createAskedTokens } from './asked-tokens.ts'
-import { type Memory, shareMemory } from './memory.ts'
 import { protocol } from './messages.ts'
+import { shareMemory } from './share-memory.ts'
 import { type Successor, failed, startSuccessor } from './successor.ts'
 
 /*
@@ -46,23 +48,20 @@ export type Heir = {
 
 export type HandOverParts = {
   readonly home: Home
-  readonly lock: () => HomeLock
   readonly listeners: Listeners
   readonly memory: Memory
+  readonly stream: Pick<EventStream, 'silence' | 'close'>
+  readonly intake: Pick<Intake, 'unfinished'>
+  readonly office: Pick<Office, 'putDown' | 'passTo' | 'takeBack'>
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
-  /** Ends everything that has to do with tokens; returns those that the disk refused. */
-  readonly pause: () => Promise<readonly TokenRecord[]>
-  /** Goes on with them, as the only daemon again. */
-  readonly resume: (unsaved: readonly TokenRecord[]) => Promise<void>
-  /** From now on nothing is sent to those who follow events: the successor numbers them. */
-  readonly silence: (isSilent: boolean) => void
+  /** Answers as the only daemon again, and says so. */
+  readonly serveAgain: () => Promise<void>
   /** The successor serves: let go of the sockets, and finish. */
-  readonly retire: () => void
+  readonly retire: (heir: Heir) => void
   /** Somebody stops the daemon, by stopping the successor. */
   readonly end: (atOnce: boolean) => void
-  readonly unfinished: () => number
   readonly isStopping: () => boolean
 }
 
@@ -70,13 +69,17 @@ const readyLimitMs = 15_000
 const officeLimitMs = 10_000
 
 export const createHandOver = (parts: HandOverParts): HandOver => {
-  const { home, listeners, memory, log } = parts
+  const { home, listeners, memory, stream, office, log } = parts
   let going: Promise<Restarted> | undefined
   let deciding: Promise<Heir | undefined> | undefined
   let heir: Heir | undefined
   let starting: Successor | undefined
 
+  const refuseWhenStopping = (): void => {
+    if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+  }
   const run = async (): Promise<Restarted> => {
+    refuseWhenStopping()
     await parts.check()
     const successor = await startSuccessor(home, listeners.places)
     log.info({ successor: successor.pid }, 'restarting')
@@ -84,15 +87,15 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
     try {
       const ready = await successor.until('ready', readyLimitMs)
       starting = undefined
-      if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+      refuseWhenStopping()
       if (ready.protocol !== protocol)
         throw failed('it is of a version that this one cannot hand over to', stopAndStart)
       const switched = switchTo(successor, ready)
       deciding = switched.catch(() => undefined)
       heir = await switched
       deciding = undefined
-      parts.retire()
-      const previous = { pid: process.pid, unfinished: parts.unfinished() }
+      parts.retire(heir)
+      const previous = { pid: process.pid, unfinished: parts.intake.unfinished() }
       const { url, startedAt } = heir
       const { pid } = successor
       return { status: 'restarted', pid, url, version: ready.version, startedAt, previous }
@@ -114,13 +117,13 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       if (isSharing) successor.send(message)
     }
     shareMemory(memory, share)
-    const unsaved = await parts.pause()
+    const unsaved = await office.putDown()
     try {
-      await parts.lock().passTo(holding)
+      await office.passTo(holding)
       successor.send({ kind: 'office', unsaved })
       await successor.until('in-office', officeLimitMs)
-      // In one turn, so that each event has one number only.
-      parts.silence(true)
+      // In one turn, so that each event has one number only: the successor gives it.
+      stream.silence(true)
       const sockets = listeners.sockets()
       for (const place of places) successor.send({ kind: 'socket', place }, sockets.get(place))
       const heirAt = heirOf(successor)
@@ -131,8 +134,11 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       isSharing = false
       // Before anything is done here that two must not do.
       await successor.kill()
-      await parts.resume(unsaved)
-      parts.silence(false)
+      await office.takeBack(unsaved)
+      await parts.serveAgain()
+      stream.silence(false)
+      // Who followed comes back for what was not sent.
+      stream.close()
       throw error
     }
   }

@@ -6,7 +6,7 @@ import type { Place } from '../listeners.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { TokenRequest } from '../oauth/token/token.ts'
 import type { DeliveryKey } from '../webhook/deliveries.ts'
-import type { KeptCopy, MemoryCopy } from './memory.ts'
+import type { KeptCopy, MemoryCopy } from './share-memory.ts'
 
 /*
  * What two daemons of one home say to each other over the channel that the old one has opened when it

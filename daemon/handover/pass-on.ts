@@ -1,21 +1,22 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Middleware } from 'koa'
 import { DoorwardError } from '../../shared/errors.ts'
+import type { HandOver } from './hand-over.ts'
 
 /** Headers that hold for one connection only (RFC 9110 section 7.6.1). */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 /**
  * Hands requests of the local API, which the guard has let in, to the daemon that has taken over: only a
- * connection from before the restart still brings any. `to` gives its address, or undefined while there
- * is none; it may wait until that is decided.
+ * connection from before the restart still brings any.
  */
 export const passOn =
-  (to: (method: string) => Promise<string | undefined>): Middleware =>
+  ({ heir, decided }: Pick<HandOver, 'heir' | 'decided'>): Middleware =>
   async (ctx, next) => {
-    const url = await to(ctx.method)
-    if (url === undefined) return next()
-    const answer = await ask(url, ctx.req)
+    // While it is being decided, only what changes nothing is answered here.
+    const to = ctx.method === 'GET' ? heir() : await decided()
+    if (!to) return next()
+    const answer = await ask(to.url, ctx.req)
     ctx.status = answer.statusCode ?? 502
     for (const [name, value] of Object.entries(answer.headers))
       if (value !== undefined && !ofConnection.has(name)) ctx.set(name, value)

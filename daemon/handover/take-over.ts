@@ -1,14 +1,15 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Tokens } from '../oauth/token/token.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
+import type { Intake } from '../intake.ts'
 import type { Listeners, Place } from '../listeners.ts'
 import type { Log } from '../log.ts'
+import type { Memory } from '../memory.ts'
+import type { Office } from '../office.ts'
 import { answerWithToken } from './asked-tokens.ts'
 import type { Channel } from './channel.ts'
 import { copyOfError } from './error-copy.ts'
-import { type Memory, applyChange } from './memory.ts'
 import { type FromNew, type FromOld, protocol } from './messages.ts'
-import type { Unfinished } from './unfinished.ts'
+import { applyChange } from './share-memory.ts'
 
 /*
  * The story of a restart, as the daemon tells it that is started for it: `hello` from the old one (which
@@ -39,12 +40,10 @@ type Ready = { readonly version: string; readonly holding: string; readonly plac
 
 type FollowParts = {
   readonly memory: Memory
-  readonly unfinished: Unfinished
+  readonly intake: Pick<Intake, 'elsewhere' | 'queue'>
   readonly listeners: Pick<Listeners, 'take'>
   readonly log: Log
-  readonly access: Tokens['access']
-  /** Something has ended there. */
-  readonly changed: () => void
+  readonly office: Pick<Office, 'access'>
   /** It was killed, and has left what it did. */
   readonly killed: () => void
 }
@@ -87,23 +86,25 @@ export const meetPredecessor = async (channel: Channel<FromNew, FromOld>): Promi
 
   return {
     places: hello?.places ?? [],
-    follow: ({ memory, unfinished, listeners: own, log, access, changed, killed }) => {
+    follow: ({ memory, intake, listeners: own, log, office, killed }) => {
+      const { elsewhere, queue } = intake
       listeners.add((message, socket) => {
-        if (message.kind === 'access') void answerWithToken(message, access, channel.send)
+        if (message.kind === 'access') void answerWithToken(message, office.access, channel.send)
         if (message.kind === 'socket' && socket) own.take(message.place, socket, log)
         applyChange(memory, message, performance.now())
         if (message.kind === 'memory')
-          for (const { record } of message.memory.events.events) unfinished.note(record)
+          for (const { record } of message.memory.events.events) elsewhere.note(record)
         if (message.kind === 'event') {
-          unfinished.note(message.record)
-          changed()
+          elsewhere.note(message.record)
+          queue.look()
         }
       })
       const afterwards = async () => {
         await channel.closed
         if (hasFinished) return
-        unfinished.drop(memory)
-        changed()
+        elsewhere.drop(memory)
+        queue.look()
+        log.warn('the daemon that handed over to this one was killed')
         killed()
       }
       void afterwards()

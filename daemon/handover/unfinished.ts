@@ -1,7 +1,7 @@
 import type { EventRecord } from '../../shared/api.ts'
 import { isFinal } from '../events.ts'
+import type { Memory } from '../memory.ts'
 import type { Elsewhere } from '../queue.ts'
-import type { Memory } from './memory.ts'
 
 /**
  * What the old daemon still works on, by what it tells. Agents are kept from it as from the queue here:

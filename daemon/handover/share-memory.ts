@@ -1,26 +1,16 @@
 import type { EventRecord } from '../../shared/api.ts'
-import type { Progress, Reached } from '../deliver/progress.ts'
-import type { EventStore, EventsCopy } from '../events.ts'
-import type { Deliveries, DeliveryKey } from '../webhook/deliveries.ts'
+import type { Reached } from '../deliver/progress.ts'
+import type { EventsCopy } from '../events.ts'
+import type { Memory } from '../memory.ts'
+import type { DeliveryKey } from '../webhook/deliveries.ts'
 import type { ReadyTarget } from '../webhook/expand-targets.ts'
-import type { KeptEvents } from '../webhook/kept-events.ts'
-import type { Bucket, RateLimits } from '../webhook/rate-limits.ts'
+import type { Bucket } from '../webhook/rate-limits.ts'
 import type { AcceptedEvent } from '../webhook/run-event.ts'
-import type { Counted, EventCounts } from '../webhook/summaries.ts'
+import type { Counted } from '../webhook/summaries.ts'
 import { copyOfError, errorFrom } from './error-copy.ts'
 import type { ErrorCopy, FromOld } from './messages.ts'
 
-/** All that a daemon knows and that is on no disk. */
-export type Memory = {
-  readonly events: EventStore
-  readonly counts: EventCounts
-  readonly kept: KeptEvents<AcceptedEvent>
-  readonly deliveries: Deliveries
-  readonly rateLimits: RateLimits
-  readonly progress: Progress
-}
-
-/** The same as it travels. Times of one process mean nothing to another, so ages are sent (ms). */
+/** The memory of a daemon as it travels. Times of one process mean nothing to another, so ages are sent (ms). */
 export type MemoryCopy = {
   readonly events: EventsCopy
   readonly counts: readonly (readonly [path: string, counted: Counted])[]

@@ -1,10 +1,10 @@
-import { runTool } from './run-tool.ts'
+import { runTool } from '../../shared/login-items/run-tool.ts'
 
 /**
  * The service manager that started this daemon, or undefined. It watches one process, and takes its
  * end for the daemon's.
  */
-export const managerOf = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined => {
+const managerOf = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined => {
   const name = env['DOORWARD_SERVICE']
   return name === 'systemd' || name === 'launchd' ? name : undefined
 }

@@ -1,0 +1,30 @@
+import { type Progress, createProgress } from './deliver/progress.ts'
+import { type EventStore, createEventStore } from './events.ts'
+import { type Deliveries, createDeliveries } from './webhook/deliveries.ts'
+import { type KeptEvents, createKeptEvents } from './webhook/kept-events.ts'
+import { type RateLimits, createRateLimits } from './webhook/rate-limits.ts'
+import type { AcceptedEvent } from './webhook/run-event.ts'
+import { type EventCounts, countEvents } from './webhook/summaries.ts'
+
+/** All that a daemon knows and that is on no disk: a restart hands it over, a stop loses it. */
+export type Memory = {
+  readonly events: EventStore
+  readonly counts: EventCounts
+  readonly kept: KeptEvents<AcceptedEvent>
+  readonly deliveries: Deliveries
+  readonly rateLimits: RateLimits
+  readonly progress: Progress
+}
+
+/** With nothing in it yet; for the newest `keep` events of each sort. */
+export const createMemory = (keep: number): Memory => {
+  const events = createEventStore(keep)
+  return {
+    events,
+    counts: countEvents(events),
+    kept: createKeptEvents<AcceptedEvent>(events),
+    deliveries: createDeliveries(),
+    rateLimits: createRateLimits(),
+    progress: createProgress(),
+  }
+}

@@ -1,0 +1,45 @@
+import type { EventStream } from './event-stream.ts'
+import type { Predecessor } from './handover/take-over.ts'
+import type { Intake } from './intake.ts'
+import type { Listeners } from './listeners.ts'
+import type { LiveConfig } from './live-config.ts'
+import type { Log, OpenLog } from './log.ts'
+import type { Office } from './office.ts'
+import type { Learners } from './webhook/learners.ts'
+import type { RefusalLog } from './webhook/refusal-log.ts'
+import type { Whereabouts } from './whereabouts.ts'
+
+export type ShutDownParts = {
+  readonly intake: Pick<Intake, 'drain'>
+  readonly predecessor?: Pick<Predecessor, 'end'> | undefined
+  readonly live: Pick<LiveConfig, 'close'>
+  readonly office: Pick<Office, 'close' | 'letGo'>
+  readonly listeners: Pick<Listeners, 'close'>
+  readonly whereabouts: Pick<Whereabouts, 'remove'>
+  readonly stream: Pick<EventStream, 'close'>
+  readonly learners: Pick<Learners, 'close'>
+  readonly refusals: Pick<RefusalLog, 'close'>
+  readonly log: Log
+  readonly closeLog: OpenLog['close']
+}
+
+/**
+ * The end of the daemon that is in service: it finishes what was accepted, closes all, and removes what it
+ * left in `run/`. It answers until agents have ended, as they may ask it for tokens.
+ */
+export const shutDown = async (parts: ShutDownParts): Promise<void> => {
+  const { intake, predecessor, live, office, listeners, whereabouts, log } = parts
+  log.info('stopping')
+  const drained = Promise.all([intake.drain(), predecessor?.end(false)])
+  parts.learners.close()
+  await live.close()
+  await drained
+  await office.close()
+  parts.stream.close()
+  await listeners.close()
+  await whereabouts.remove()
+  await office.letGo()
+  parts.refusals.close()
+  log.info('stopped')
+  await parts.closeLog()
+}
