@@ -131,7 +131,10 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       isSharing = false
       // Before anything is done here that two must not do.
       await successor.kill()
-      await parts.resume(unsaved)
+      // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.
+      await parts
+        .resume(unsaved)
+        .catch((failure: unknown) => log.error({ error: nameOf(failure) }, 'not all goes on'))
       parts.silence(false)
       throw error
     }

@@ -88,7 +88,42 @@ describe('flow: the program of the daemon', () => {
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [0, null])
   })
+
+  it('still tells of events when it cannot write where it is found after a restart that failed', async () => {
+    const { folder, home, child, ended } = await startInstalled()
+    await writeFile(join(folder, daemonProgram), endsInService)
+    const client = await connect(home)
+    await assert.rejects(restart(client), { message: /the old one goes on: it ended with 3$/ })
+    const stream = await client.open('/events/stream')
+    stream.setEncoding('utf8')
+    await once(stream, 'data')
+    const heard = (async () => {
+      for await (const text of stream) if (/"kind":"daemon"/.test(String(text))) return
+    })()
+    await writeFile(join(home.config, 'agents.yaml'), 'agents: 5\n')
+    await assert.rejects(client.post('/daemon/reload'), { code: 'config-invalid' })
+    await heard
+    stream.destroy()
+    client.close()
+    child.kill('SIGTERM')
+    await ended
+  })
 })
+
+/** One that ends when it is to serve, and has made sure that no other can say where it is found. */
+const endsInService = `
+const { mkdirSync, rmSync } = require('node:fs')
+process.on('message', ({ kind }) => {
+  if (kind === 'hello')
+    process.send({ kind: 'ready', protocol: 1, version: '9', holding: '', places: [] })
+  if (kind === 'office') {
+    rmSync('run/daemon.json')
+    mkdirSync('run/daemon.json')
+    process.send({ kind: 'in-office' })
+  }
+  if (kind === 'serve') process.exit(3)
+})
+`
 
 /** A daemon that is ready to take over, and ends as soon as it is to. */
 const endsInOffice = `
