@@ -76,6 +76,8 @@ export const daemonBundle = (root) => ({
   },
   output: {
     format: 'cjs',
+    // As ES modules are: a write to what cannot be written throws.
+    strict: true,
     comments: false,
     entryFileNames: '[name].cjs',
     chunkFileNames: 'doorward-daemon-[name].cjs',

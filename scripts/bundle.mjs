@@ -50,6 +50,8 @@ const commandsBundle = (root) => {
     },
     output: {
       format: 'cjs',
+      // As ES modules are: a write to what cannot be written throws.
+      strict: true,
       comments: false,
       entryFileNames: '[name].cjs',
       chunkFileNames: '[name].cjs',

@@ -190,7 +190,7 @@ const prove = async (
     })
   // Loaded only now: nearly always it is not wanted, and every command would wait for it.
   const { notOurDaemon } = await import('./not-our-daemon.ts')
-  throw await notOurDaemon(daemon, occupant)
+  throw await notOurDaemon(daemon, hungUp ? 'hung-up' : occupant)
 }
 
 const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {

@@ -8,12 +8,13 @@ export type Impostor = 'other-doorward' | 'stranger' | 'silent'
 
 /**
  * Why the daemon of `run/daemon.json` cannot be spoken to though something listens there: another
- * program has its port (`daemon-foreign`), it hangs (`daemon-silent`), or it was started with another
- * token than `run/api.token` holds now (`unauthorized`). Names the process where the system tells.
+ * program has its port (`daemon-foreign`), it hangs or takes no more connections (`daemon-silent`), or it
+ * was started with another token than `run/api.token` holds now (`unauthorized`). Names the process where
+ * the system tells.
  */
 export const notOurDaemon = async (
   { url, pid }: DaemonFile,
-  impostor: Impostor,
+  impostor: Impostor | 'hung-up',
 ): Promise<DoorwardError> => {
   const { port } = new URL(url)
   const holder = await portHolder(Number(port))
@@ -21,6 +22,11 @@ export const notOurDaemon = async (
   if (impostor === 'silent' && isDaemon)
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
       hint: `wait; if it hangs: kill -9 ${pid}, then doorward daemon start`,
+    })
+  // As with its limit of connections reached. Who has only its number would hold the port too.
+  if (impostor === 'hung-up' && holder?.pid === pid)
+    return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) ends each connection`, {
+      hint: `it has too many, or is ending: wait; if it goes on: kill ${pid}, then doorward daemon start`,
     })
   if (impostor === 'other-doorward' && holder?.pid === pid)
     return new DoorwardError(

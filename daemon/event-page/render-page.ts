@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { packageFolder } from '../../shared/version.ts'
 import { isFinal } from '../events.ts'
 import type { RenderedPage } from '../oauth/login/callback-page.ts'
+import { readAsset } from '../read-asset.ts'
 import { type EventView, eventContent, titleOf } from './event-page.ts'
 import { markup } from './markup.ts'
 
 /** Makes the page of an event; `refreshPath` is where it looks again while the event goes on. */
 export type RenderEvent = (view: EventView, refreshPath: string) => RenderedPage
 
-/** Reads the page from `assets/event` once. No script may run, and only this one style applies. */
+/** Fills in the page of `assets/event`. No script may run, and only this one style applies. */
 export const loadEventPage = (): RenderEvent => {
-  const template = readAsset('page.html')
-  const style = readAsset('page.css')
+  const template = readAsset('event/page.html')
+  const style = readAsset('event/page.css')
   const styleHash = createHash('sha256').update(style).digest('base64')
   const contentSecurityPolicy = [
     `default-src 'none'`,
@@ -40,6 +39,3 @@ export const loadEventPage = (): RenderEvent => {
     }
   }
 }
-
-const readAsset = (name: string): string =>
-  readFileSync(new URL(`assets/event/${name}`, packageFolder), 'utf8')

@@ -8,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { Memory } from '../memory.ts'
 import type { Tokens } from '../oauth/token/token.ts'
 import type { Office } from '../office.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
 import { createAskedTokens } from './asked-tokens.ts'
 import { protocol } from './messages.ts'
 import { shareMemory } from './share-memory.ts'
@@ -134,13 +135,21 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       isSharing = false
       // Before anything is done here that two must not do.
       await successor.kill()
-      await office.takeBack(unsaved)
-      await parts.serveAgain()
+      // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.
+      await goOn(unsaved).catch((failure: unknown) =>
+        log.error({ error: nameOf(failure) }, 'not all goes on'),
+      )
       stream.silence(false)
       // Who followed comes back for what was not sent.
       stream.close()
       throw error
     }
+  }
+
+  /** After a successor that failed. */
+  const goOn = async (unsaved: readonly TokenRecord[]): Promise<void> => {
+    await office.takeBack(unsaved)
+    await parts.serveAgain()
   }
 
   const heirOf = (successor: Successor): ((url: string, startedAt: string) => Heir) => {

@@ -66,9 +66,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
     let durations: Durations = { queuedMs }
     let start = performance.now()
     const time = (): Durations => {
-      const now = performance.now()
-      const took = Math.round(now - start)
-      start = now
+      const took = Math.round(performance.now() - start)
       return stage === 'agent' ? { ...durations, agentMs: took } : { ...durations, deliverMs: took }
     }
     try {
@@ -87,7 +85,9 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
         change({ state: 'delivering', attempts, durations })
       }
       stage = 'deliver'
+      // Other jobs may start in here.
       run.agentIsDone()
+      start = performance.now()
       const results = earlier.length === 0 ? [] : await bringToTargets(run, text, earlier)
       return { ...deliveredEnd(results), durations: time() }
     } catch (error) {

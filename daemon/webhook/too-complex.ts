@@ -1,4 +1,4 @@
-/** Bodies up to this size take a tenth of a second and 30 MB at most, whatever they hold. */
+/** Bodies up to this size take a tenth of a second and 50 MB at most, whatever they hold. */
 const harmlessBytes = 1024 * 1024
 const maxDepth = 1000
 const maxContainers = 500_000

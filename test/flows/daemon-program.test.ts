@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, readFile, readdir, rm } from 'node:fs/promises'
+import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { StartedLogin } from '../../shared/api.ts'
 import { connect } from '../../shared/client.ts'
 import { daemonProgram, daemonUnderLaunchd, packageFolder } from '../../shared/version.ts'
 import { cleanEnvironment } from '../support/daemon.ts'
+import { restart } from '../support/restart.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 
 const root = fileURLToPath(packageFolder)
@@ -39,20 +41,16 @@ describe('flow: the program of the daemon', () => {
     }
   })
 
+  it('runs as ES modules do, where a write to what cannot be written throws', async () => {
+    for (const name of await readdir(bin)) {
+      if (!name.endsWith('.cjs')) continue
+      const text = await readFile(join(bin, name), 'utf8')
+      assert.match(text, /^(#!.*\n)?"use strict";\n/, name)
+    }
+  })
+
   it('works on when its files have gone', async () => {
-    const folder = await temporaryFolder()
-    for (const name of ['assets', 'config', 'package.json'])
-      await cp(join(root, name), join(folder, name), { recursive: true })
-    await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
-    for (const name of await partsOfDaemon())
-      await cp(join(bin, name), join(folder, 'dist', 'bin', name))
-    const home = await temporaryHome()
-    const child = spawn(process.execPath, [join(folder, daemonProgram), '--home', home.root], {
-      env: cleanEnvironment({ DOORWARD_PORT: '0' }),
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
-    const ended = once(child, 'exit')
-    await once(child, 'message')
+    const { folder, home, child, ended } = await startInstalled()
     await rm(join(folder, 'dist'), { recursive: true })
     const client = await connect(home)
     const metrics = await client.open('/metrics')
@@ -65,4 +63,91 @@ describe('flow: the program of the daemon', () => {
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [0, null])
   })
+
+  it('goes on with all it does when another version was put there that cannot take over', async () => {
+    const { folder, home, child, ended } = await startInstalled()
+    for (const name of ['assets', 'dist']) await rm(join(folder, name), { recursive: true })
+    await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
+    await writeFile(join(folder, daemonProgram), endsInOffice)
+    const client = await connect(home)
+    await assert.rejects(restart(client), {
+      code: 'restart-failed',
+      message: /the old one goes on: it ended with 3$/,
+    })
+    const login = await client.post<StartedLogin>('/oauth/start', {
+      provider: 'github',
+      clientId: 'a',
+      clientSecret: 'b',
+    })
+    const page = await fetch(login.redirectUri)
+    assert.match(await page.text(), /<style>/)
+    const stream = await client.open('/events/stream', { headers: { 'last-event-id': '0-0' } })
+    assert.match(String((await once(stream, 'data'))[0]), /^retry:/)
+    stream.destroy()
+    client.close()
+    child.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null])
+  })
+
+  it('still tells of events when it cannot write where it is found after a restart that failed', async () => {
+    const { folder, home, child, ended } = await startInstalled()
+    await writeFile(join(folder, daemonProgram), endsInService)
+    const client = await connect(home)
+    await assert.rejects(restart(client), { message: /the old one goes on: it ended with 3$/ })
+    const stream = await client.open('/events/stream')
+    stream.setEncoding('utf8')
+    await once(stream, 'data')
+    const heard = (async () => {
+      for await (const text of stream) if (/"kind":"daemon"/.test(String(text))) return
+    })()
+    await writeFile(join(home.config, 'agents.yaml'), 'agents: 5\n')
+    await assert.rejects(client.post('/daemon/reload'), { code: 'config-invalid' })
+    await heard
+    stream.destroy()
+    client.close()
+    child.kill('SIGTERM')
+    await ended
+  })
 })
+
+/** One that ends when it is to serve, and has made sure that no other can say where it is found. */
+const endsInService = `
+const { mkdirSync, rmSync } = require('node:fs')
+process.on('message', ({ kind }) => {
+  if (kind === 'hello')
+    process.send({ kind: 'ready', protocol: 1, version: '9', holding: '', places: [] })
+  if (kind === 'office') {
+    rmSync('run/daemon.json')
+    mkdirSync('run/daemon.json')
+    process.send({ kind: 'in-office' })
+  }
+  if (kind === 'serve') process.exit(3)
+})
+`
+
+/** A daemon that is ready to take over, and ends as soon as it is to. */
+const endsInOffice = `
+process.on('message', ({ kind }) => {
+  if (kind === 'hello')
+    process.send({ kind: 'ready', protocol: 1, version: '9', holding: '', places: [] })
+  if (kind === 'office') process.exit(3)
+})
+`
+
+/** A daemon of a package that is a copy of ours. */
+const startInstalled = async () => {
+  const folder = await temporaryFolder()
+  for (const name of ['assets', 'config', 'package.json'])
+    await cp(join(root, name), join(folder, name), { recursive: true })
+  await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
+  for (const name of await partsOfDaemon())
+    await cp(join(bin, name), join(folder, 'dist', 'bin', name))
+  const home = await temporaryHome()
+  const child = spawn(process.execPath, [join(folder, daemonProgram), '--home', home.root], {
+    env: cleanEnvironment({ DOORWARD_PORT: '0' }),
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const ended = once(child, 'exit')
+  await once(child, 'message')
+  return { folder, home, child, ended }
+}

@@ -32,11 +32,11 @@ const listening = async (server: Server): Promise<string> => {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A home whose `daemon.json` names this address. */
-const homeWith = async (url: string): Promise<Home> => {
+/** A home whose `daemon.json` names this address, and this process. */
+const homeWith = async (url: string, pid = 1): Promise<Home> => {
   const home = await temporaryHome()
   await mkdir(home.run, { mode: 0o700 })
-  await writeFile(home.daemonJson, JSON.stringify({ pid: 1, url, version: '1', startedAt: '' }))
+  await writeFile(home.daemonJson, JSON.stringify({ pid, url, version: '1', startedAt: '' }))
   await writeFile(home.apiToken, `${apiToken}\n`, { mode: 0o600 })
   return home
 }
@@ -170,6 +170,13 @@ describe('a client at a port that another program holds', () => {
     }
     const relay = createHttpServer((request, response) => void passOn(request, response))
     await refused(connect(await homeWith(await listening(relay))), 'daemon-foreign')
+  })
+
+  it('says of the daemon itself that it ends each connection, and never that it is another program', async function () {
+    // Elsewhere the holder of a port is not always known.
+    if (process.platform !== 'linux') return this.skip()
+    const url = await listening(createServer((socket) => void socket.destroy()))
+    await refused(connect(await homeWith(url, process.pid)), 'daemon-silent')
   })
 
   it('asks again where it was hung up on, as by a daemon that ends and is followed by another', async () => {

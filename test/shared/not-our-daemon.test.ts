@@ -28,12 +28,21 @@ describe('why a daemon cannot be spoken to', () => {
     const held = `port ${port} is held by NAME (pid ${process.pid}), not by the daemon`
     assert.deepEqual(await why(1, 'stranger'), ['daemon-foreign', held])
     assert.deepEqual(await why(1, 'silent'), ['daemon-foreign', held])
+    assert.deepEqual(await why(1, 'hung-up'), ['daemon-foreign', held])
   })
 
   it('is the daemon of another home', async () => {
     assert.deepEqual(await why(1, 'other-doorward'), [
       'daemon-foreign',
       `port ${port} is held by the daemon of another home (pid ${process.pid})`,
+    ])
+  })
+
+  it('is the daemon itself, that takes no more connections', async () => {
+    const { pid } = process
+    assert.deepEqual(await why(pid, 'hung-up'), [
+      'daemon-silent',
+      `the daemon (pid ${pid}) ends each connection`,
     ])
   })
 

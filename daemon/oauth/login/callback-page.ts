@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { packageFolder } from '../../../shared/version.ts'
+import { readAsset } from '../../read-asset.ts'
 
 /** What the page in the browser says. All of it is plain text. */
 export type Page = {
@@ -20,10 +19,10 @@ export type Page = {
 
 export type RenderedPage = { readonly html: string; readonly contentSecurityPolicy: string }
 
-/** Reads the page from `assets/callback` once and returns what fills it in. */
+/** Returns what fills in the page of `assets/callback`. */
 export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
-  const template = readAsset('page.html')
-  const style = readAsset('page.css')
+  const template = readAsset('callback/page.html')
+  const style = readAsset('callback/page.css')
   return (page) => renderPage(template, style, page)
 }
 
@@ -65,6 +64,3 @@ const commandHtml = (command: string): string =>
 /** Makes text safe inside HTML and its quoted attributes. */
 export const escapeHtml = (text: string): string =>
   text.replaceAll(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`)
-
-const readAsset = (name: string): string =>
-  readFileSync(new URL(`assets/callback/${name}`, packageFolder), 'utf8')

@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs'
+import { packageFolder } from '../shared/version.ts'
+
+const texts = new Map<string, string>()
+
+/**
+ * The text of a file below `assets/`, as it was when it was first asked for, which is at the start: an update
+ * may put another there, or take it away, while this daemon runs and has its parts made anew.
+ */
+export const readAsset = (path: string): string => {
+  const known = texts.get(path)
+  if (known !== undefined) return known
+  const text = readFileSync(new URL(`assets/${path}`, packageFolder), 'utf8')
+  texts.set(path, text)
+  return text
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { createEventStore } from '../../../daemon/events.ts'
+import type { AcceptedEvent } from '../../../daemon/webhook/run-event.ts'
+import { createRunToEnd } from '../../../daemon/webhook/run-to-end.ts'
+import type { Log } from '../../../daemon/log.ts'
+
+const spin = (ms: number): void => {
+  for (const until = performance.now() + ms; performance.now() < until;);
+}
+const othersMs = 400
+
+describe('the times of a run', () => {
+  it('hold nothing of the jobs that start once its agent is free', async () => {
+    const events = createEventStore(10)
+    const { id } = events.add(new Date(), { state: 'queued' })
+    const runToEnd = createRunToEnd({
+      invoke: async () => ({ text: 'answer', cut: false }),
+      deliver: async () => [],
+      events,
+      log: {} as Log,
+    })
+    const { state, durations } = await runToEnd({
+      id,
+      event: { webhook: {}, targets: [] } as unknown as AcceptedEvent,
+      answer: undefined,
+      queuedMs: 5,
+      signal: new AbortController().signal,
+      change: () => undefined,
+      agentIsDone: () => spin(othersMs),
+    })
+    assert.equal(state, 'done')
+    assert.equal(durations?.queuedMs, 5)
+    assert.ok((durations.agentMs ?? othersMs) < othersMs)
+    assert.ok((durations.deliverMs ?? othersMs) < othersMs)
+  })
+})
