@@ -44,6 +44,7 @@ export const measureTokens = async (
   ] as const) {
     if (!reader) continue
     const value = await aboveIdle(reader, provider)
+    if (value === undefined) continue
     note({ row, measure: 'ms above an idle read', column, value })
   }
   overHttp.end()
@@ -71,13 +72,14 @@ const viaHttp = ({ origin, authorized }: Doorward): Reader & { readonly end: () 
 /** A process for each, as people ask it: what starting it costs is in an idle read too. */
 const viaOidcToken = ({ env }: OidcAgent): Reader => ({
   cached: () => run('oidc-token', ['cached'], { env }),
-  hanging: () => run('oidc-token', ['--time', moreThanLeft, 'hanging'], { env }),
+  hanging: () =>
+    run('oidc-token', ['--time', moreThanLeft, 'hanging'], { env, timeout: 10 * hangMs }),
 })
 
 const aboveIdle = async (
   { cached, hanging }: Reader,
   provider: HangingProvider,
-): Promise<number> => {
+): Promise<number | undefined> => {
   /** One after the other; no other begins after this time. */
   const reads = async (until = Number.POSITIVE_INFINITY) => {
     const times: number[] = []
@@ -92,7 +94,9 @@ const aboveIdle = async (
   const idle = await reads()
   const asked = provider.untilAsked()
   const refreshed = hanging().catch(() => undefined)
-  await asked
+  // A program that has given up on this provider for now asks it nothing.
+  const isAsked = await Promise.race([asked.then(() => true), refreshed.then(() => false)])
+  if (!isAsked) return undefined
   const busy = await reads(performance.now() + hangMs / 2)
   await refreshed
   return busy - idle
