@@ -26,7 +26,8 @@ export const openLogFile = (
 
   const open = (): RotatingFileStream => {
     const opened = createStream(
-      (time, index = 1) => (time === null ? 'daemon.log' : `daemon.log.${index}`),
+      // With `rotate` the first argument is the number of an old file, and null for the one in use.
+      (number) => (typeof number === 'number' ? `daemon.log.${number}` : 'daemon.log'),
       { path: logs, size: '10M', rotate: 4, mode: 0o600 },
     )
     opened.on('warning', (error: Error) => complain(systemReason(error)))

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openLogFile } from '../../daemon/log-file.ts'
+import { temporaryHome } from '../support/temporary.ts'
+
+const megabyte = 1024 * 1024
+
+describe('the file of the log', () => {
+  it('keeps the four files before it, each of 10 MB, the newest first, and no more', async () => {
+    const home = await temporaryHome()
+    await mkdir(home.logs, { recursive: true, mode: 0o700 })
+    const complaints: string[] = []
+    const file = openLogFile(
+      home,
+      (reason) => complaints.push(reason),
+      () => '',
+    )
+    const rest = `${'.'.repeat(1000)}\n`
+    for (let block = 0; block < 65; block += 1)
+      file.write(`block ${block} ${rest}`.padEnd(megabyte - 1, rest).concat('\n'))
+    await file.close()
+    const names = ['daemon.log', ...[1, 2, 3, 4].map((number) => `daemon.log.${number}`)]
+    assert.deepEqual((await readdir(home.logs)).toSorted(), names)
+    const begin = async (name: string) =>
+      Number(/^block (\d+) /.exec(await readFile(join(home.logs, name), 'utf8'))?.[1])
+    assert.deepEqual(await Promise.all(names.map(begin)), [60, 50, 40, 30, 20])
+    for (const name of names) assert.equal((await stat(join(home.logs, name))).mode & 0o777, 0o600)
+    assert.deepEqual(complaints, [])
+  })
+})
