@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { version } from '../shared/version.ts'
 import { endWithError } from './end-with-error.ts'
-import { printAtOnce } from './print-at-once.ts'
+import { endAtOnce, printAtOnce } from './print-at-once.ts'
 import { type TokenWords, tokenWords } from './token-words.ts'
 
 /*
@@ -14,7 +14,8 @@ const main = async (args: readonly string[]): Promise<void> => {
   try {
     if (words) await printToken(words)
     else if (args.length === 1 && args[0] === '--version') printAtOnce(`${version}\n`)
-    else await (await import('./run-program.ts')).runProgram(args)
+    else return await (await import('./run-program.ts')).runProgram(args)
+    endAtOnce()
   } catch (error) {
     await endWithError(error, words?.options.json ?? false)
   }

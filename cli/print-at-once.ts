@@ -2,6 +2,17 @@ import { writeSync } from 'node:fs'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { endQuietlyWhenClosed } from './end-quietly.ts'
 
+let isAllWritten = true
+
+/**
+ * Ends the process once it has nothing more to say: to take apart all that Node has made costs a tenth of
+ * the time of so short a command. Elsewhere than on Windows standard error is written by now, too
+ * (nodejs.org/api/process.html, "A note on process I/O").
+ */
+export const endAtOnce = (): void => {
+  if (isAllWritten && process.platform !== 'win32') process.exit()
+}
+
 /** Without `process.stdout`, which takes a tenth of the time of so short a command. */
 export const printAtOnce = (text: string): void => {
   let rest = Buffer.from(text)
@@ -11,6 +22,7 @@ export const printAtOnce = (text: string): void => {
   } catch (error) {
     // It may be full for now.
     if (systemCode(error) === 'EAGAIN') {
+      isAllWritten = false
       endQuietlyWhenClosed()
       process.stdout.write(rest)
     } else if (systemCode(error) !== 'EPIPE')
