@@ -142,6 +142,8 @@ describeOnLinux('the connection to the session bus', () => {
     }
     assert.equal(await served.Add(2, 3), 5)
     const grown = once(served, 'Grown')
+    // By this answer the bus knows that the other one wants to hear it.
+    assert.equal(await served.Add(1, 1), 2)
     bus.emit('/served', 'test.Served', 'Grown', 'u', [8])
     assert.deepEqual(await grown, [8])
 
