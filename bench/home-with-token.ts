@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Home, prepareHome } from '../shared/home.ts'
+import { providerEntry, storedToken } from './stored-token.ts'
 
 /**
  * Fills a home whose daemon has tokens of these providers, each valid for so many milliseconds more.
@@ -16,25 +17,13 @@ export const writeHomeWithTokens = async (
   const write = (name: string, text: string) => writeFile(join(home.config, `${name}.yaml`), text)
   await write('webhooks', 'webhooks: []\n')
   await write('agents', 'agents:\n  echo: { kind: echo }\n')
-  const entry = `{ authorization_endpoint: "${origin}/a", token_endpoint: "${origin}/t" }`
+  const entry = providerEntry(origin)
   const entries = Object.keys(expiresInMs).map((provider) => `  ${provider}: ${entry}\n`)
   await write('gateway', `server: { port: 0 }\nproviders:\n${entries.join('')}`)
-  const now = Date.now()
   for (const [provider, ms] of Object.entries(expiresInMs))
     await writeFile(
       join(home.tokens, `${provider}.json`),
-      JSON.stringify({
-        version: 1,
-        provider,
-        account: null,
-        scopes: ['a', 'b'],
-        tokenType: 'Bearer',
-        accessToken: 'x'.repeat(200),
-        refreshToken: 'y',
-        expiresAt: new Date(now + ms).toISOString(),
-        obtainedAt: new Date(now).toISOString(),
-        clientId: 'id',
-      }),
+      JSON.stringify(storedToken(provider, ms)),
       { mode: 0o600 },
     )
 }

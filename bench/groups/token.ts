@@ -10,6 +10,7 @@ import type { Doorward } from '../servers/doorward.ts'
 import { type HangingProvider, hangMs } from '../servers/hanging-provider.ts'
 import type { OidcAgent } from '../servers/oidc-agent.ts'
 import type { Standing } from './load.ts'
+import { providerEntry, storedToken } from '../stored-token.ts'
 
 /* A cached token over HTTP, and the same while the refresh of another provider hangs. */
 
@@ -116,22 +117,9 @@ const read = async (url: string, headers: Headers, agent: Agent): Promise<void> 
 
 /** Of two providers at the hanging one: a login with a day left, and one with half a day. */
 export const logins = (origin: string) => {
-  const entry = `{ authorization_endpoint: "${origin}/a", token_endpoint: "${origin}/t" }`
-  const now = Date.now()
-  const record = (provider: string, leftMs: number) => ({
-    version: 1,
-    provider,
-    account: null,
-    scopes: ['a', 'b'],
-    tokenType: 'Bearer',
-    accessToken: 'x'.repeat(200),
-    refreshToken: 'y',
-    expiresAt: new Date(now + leftMs).toISOString(),
-    obtainedAt: new Date(now).toISOString(),
-    clientId: 'id',
-  })
+  const entry = providerEntry(origin)
   return {
     gateway: `providers:\n  cached: ${entry}\n  hanging: ${entry}\n`,
-    tokens: [record('cached', 86_400_000), record('hanging', 86_400_000 / 2)],
+    tokens: [storedToken('cached', 86_400_000), storedToken('hanging', 86_400_000 / 2)],
   }
 }
