@@ -32,11 +32,12 @@ const row = (word, text) => {
 }
 
 const startDaemon = async () => {
-  const child = spawn(process.execPath, [built('bin', 'doorward-daemon.cjs')], {
+  // In the foreground: after a `daemon restart` it stays for the one that has taken over.
+  const child = spawn(process.execPath, [built('bin', 'doorward-daemon.cjs'), '--foreground'], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  // It runs in the foreground: however we end, as when `| head` closes our output, it ends too.
+  // However we end, as when `| head` closes our output, it ends too.
   process.on('exit', () => child.kill('SIGTERM'))
   process.stdout.on('error', () => process.exit(0))
   const ended = once(child, 'exit').then(([code]) => code ?? 1)

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cliProgram, packageFolder } from '../../shared/version.ts'
 import { cleanEnvironment } from '../support/daemon.ts'
 import { untilGone } from '../support/fixtures.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -19,7 +20,10 @@ const spawnStart = (home: string) =>
   })
 
 /** Runs `npm start`'s script until it has said its last line, then ends it as Ctrl-C does. */
-const startOnce = async (home: string): Promise<{ output: string; code: number | null }> => {
+const startOnce = async (
+  home: string,
+  meanwhile?: () => Promise<void>,
+): Promise<{ output: string; code: number | null }> => {
   const child = spawnStart(home)
   let output = ''
   const lastLine = new Promise<void>((resolve) => {
@@ -31,6 +35,7 @@ const startOnce = async (home: string): Promise<{ output: string; code: number |
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
   await Promise.race([lastLine, once(child, 'exit')])
   assert.equal(child.exitCode, null, output)
+  await meanwhile?.()
   const ended = once(child, 'exit')
   child.kill('SIGINT')
   await ended
@@ -85,6 +90,29 @@ describe('npm start', () => {
     assert.equal(code, 0, output)
     assert.deepEqual(await read(), before)
     assert.doesNotMatch(output, /installing|building/)
+  })
+
+  it('stays for a daemon that takes over, and ends that one', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    const pidNow = async () => {
+      const file = await readFile(join(home, 'run/daemon.json'), 'utf8')
+      return (JSON.parse(file) as { pid: number }).pid
+    }
+    let heir = 0
+    const { output, code } = await startOnce(home, async () => {
+      const before = await pidNow()
+      const cli = fileURLToPath(new URL(cliProgram, packageFolder))
+      const restart = spawn(process.execPath, [cli, 'daemon', 'restart'], {
+        env: cleanEnvironment({ DOORWARD_HOME: home }),
+        stdio: 'ignore',
+      })
+      assert.deepEqual(await once(restart, 'exit'), [0, null])
+      heir = await pidNow()
+      assert.notEqual(heir, before)
+    })
+    assert.equal(code, 0, output)
+    await untilGone(heir)
+    assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 
   it('leaves no daemon behind when its output is closed early', async () => {
