@@ -1,5 +1,5 @@
 import type { Home } from '../shared/home.ts'
-import { noteRuns } from './agents/leftovers.ts'
+import { createProgramThread } from './agents/thread/program-thread.ts'
 import { type CommentMarks, createCommentMarks } from './deliver/own-comment.ts'
 import { type EventStream, createEventStream } from './event-stream.ts'
 import type { HandOver } from './handover/hand-over.ts'
@@ -68,7 +68,7 @@ export const makeParts = (
     home,
     queue: intake.queue,
     access,
-    noteRun: noteRuns(home),
+    run: createProgramThread({ home }),
     marks,
     log,
   }

@@ -2,7 +2,7 @@ import type { Home } from '../shared/home.ts'
 import { type Warning, warningsOf } from '../shared/config-warnings.ts'
 import type { Config } from '../shared/load-config.ts'
 import { createInvoke } from './agents/invoke.ts'
-import type { NoteRun } from './agents/leftovers.ts'
+import type { RunProcess } from './agents/noted-run.ts'
 import { createDeliver } from './deliver/deliver.ts'
 import type { CommentMarks } from './deliver/own-comment.ts'
 import type { Progress } from './deliver/progress.ts'
@@ -28,7 +28,8 @@ export type Setup = {
 /** What every setup of a daemon has in common: it outlives a change of the configuration. */
 export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
   readonly home: Home
-  readonly noteRun: NoteRun
+  /** How the programs of agents are run. */
+  readonly run: RunProcess
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
   readonly marks: CommentMarks
@@ -37,9 +38,9 @@ export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
 
 /** Makes a configuration ready to be worked with. */
 export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: LastingParts): Setup => {
-  const { home, noteRun, access, marks, progress, log } = parts
+  const { home, run, access, marks, progress, log } = parts
   const { server, targets } = config.gateway
-  const invoke = createInvoke({ env, noteRun, access })
+  const invoke = createInvoke({ env, run, access })
   const homeFolder = home.root
   const deliver = createDeliver({ homeFolder, targets, env, access, marks, progress, log })
   return {

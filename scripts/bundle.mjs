@@ -4,7 +4,7 @@
 // daemon see bundle-daemon.mjs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ascii, daemonBundle } from './bundle-daemon.mjs'
+import { ascii, daemonBundle, programThreadBundle } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
 
 /** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
@@ -29,7 +29,11 @@ export const bundle = async (root) => {
   rmSync(outFolder, { recursive: true, force: true })
   const { rolldown } = await import('rolldown')
   const chunks = []
-  for (const { input, output } of [commandsBundle(root), daemonBundle(root)]) {
+  for (const { input, output } of [
+    commandsBundle(root),
+    daemonBundle(root),
+    programThreadBundle(root),
+  ]) {
     const build = await rolldown(input)
     chunks.push(...(await build.write({ dir: outFolder, ...output })).output)
     await build.close()

@@ -3,7 +3,7 @@ import { type Answer, cutTo } from './answer.ts'
 import { runCli } from './cli.ts'
 import { runCommand } from './command.ts'
 import { type Question, askHttp } from './http.ts'
-import type { NoteRun } from './leftovers.ts'
+import type { RunProcess } from './noted-run.ts'
 import { askOpenAi } from './openai.ts'
 import type { TokenOf } from './program.ts'
 
@@ -17,7 +17,7 @@ export type Invoke = (
 
 export type InvokeParts = {
   readonly env: NodeJS.ProcessEnv
-  readonly noteRun: NoteRun
+  readonly run: RunProcess
   /** Gives an access token of the broker to whom it names. */
   readonly access: (
     provider: string,
@@ -27,7 +27,7 @@ export type InvokeParts = {
 
 /** Gives the prompt to an agent of any kind; throws an `agent-…` error when it does not answer. */
 export const createInvoke =
-  ({ env, noteRun, access }: InvokeParts): Invoke =>
+  ({ env, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
     const tokenOf: TokenOf = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
@@ -36,13 +36,13 @@ export const createInvoke =
       case 'echo':
         return cutTo(prompt, agent.output_limit)
       case 'command':
-        return runCommand(agent, prompt, { env, noteRun, tokenOf, signal })
+        return runCommand(agent, prompt, { env, run, tokenOf, signal })
       case 'claude':
       case 'codex':
       case 'gemini':
       case 'opencode':
       case 'llm':
-        return runCli(agent, prompt, { env, noteRun, tokenOf, signal })
+        return runCli(agent, prompt, { env, run, tokenOf, signal })
       case 'openai':
         return askOpenAi(agent, prompt, env, signal)
       case 'http':

@@ -27,7 +27,7 @@ const sharedMemory = '/dev/shm'
 /** Notes that a program runs; returns what takes the note away when it has ended. */
 export type NoteRun = (pid: number, folder: string | undefined) => () => Promise<void>
 
-const foldersOf = (home: Home): string => join(home.run, 'agents')
+const foldersOf = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
 
 /**
  * Notes running agents in `run/agents`, one file each, so that the next daemon can end them should this
@@ -35,7 +35,7 @@ const foldersOf = (home: Home): string => join(home.run, 'agents')
  * agent runs as well.
  */
 export const noteRuns =
-  (home: Home): NoteRun =>
+  (home: Pick<Home, 'run'>): NoteRun =>
   (pid, folder) => {
     const path = join(foldersOf(home), `${pid}.json`)
     try {

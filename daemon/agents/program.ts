@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
 import { cleanEnvironment, providersIn } from './clean-environment.ts'
-import { type NoteRun, folderPrefix } from './leftovers.ts'
-import { type Ended, runProcess } from './run-process.ts'
+import { folderPrefix } from './leftovers.ts'
+import type { RunProcess } from './noted-run.ts'
+import type { Ended } from './run-process.ts'
 
 const stderrLines = 5
 
@@ -15,7 +16,7 @@ export type TokenOf = (provider: string, minValidityMs: number) => Promise<strin
 export type Surroundings = {
   /** Ours, of which the agent gets a part. */
   readonly env: NodeJS.ProcessEnv
-  readonly noteRun: NoteRun
+  readonly run: RunProcess
   /** A token for `oauth:<provider>` that is good for so many milliseconds, if the provider gives such. */
   readonly tokenOf: TokenOf
   readonly signal: AbortSignal
@@ -56,7 +57,7 @@ export type Finished = Ended & {
 export const runProgram = async (
   program: Program,
   prompt: string,
-  { env, noteRun, tokenOf, signal }: Surroundings,
+  { env, run, tokenOf, signal }: Surroundings,
 ): Promise<Finished> => {
   // Good for as long as the program may run.
   const tokens = await tokensFor(program.env, (provider) => tokenOf(provider, program.timeoutMs))
@@ -65,10 +66,9 @@ export const runProgram = async (
   const folder = needsFolder
     ? await mkdtemp(join(ownFolder?.parent ?? tmpdir(), folderPrefix))
     : undefined
-  let forget: (() => Promise<void>) | undefined
   try {
     const places = ownFolder && folder !== undefined ? await makePlaces(folder, ownFolder) : {}
-    const ended = await runProcess({
+    const ended = await run({
       argv: program.argv,
       cwd: workingFolder(program, folder),
       env: cleanEnvironment(env, program.env, tokens, {
@@ -79,9 +79,7 @@ export const runProgram = async (
       timeoutMs: program.timeoutMs,
       outputLimitBytes: program.outputLimitBytes,
       signal,
-      onStart: (pid) => {
-        forget = noteRun(pid, folder)
-      },
+      folder,
     })
     const showable = (text: string) => withoutTokens(plainLines(text).trim(), tokens)
     throwUnlessFinished(program, ended, showable)
@@ -89,7 +87,6 @@ export const runProgram = async (
   } catch (error) {
     throw error instanceof DoorwardError ? error : notStarted(program, error)
   } finally {
-    await forget?.()
     if (folder !== undefined)
       await rm(folder, { recursive: true, force: true }).catch(() => undefined)
   }

@@ -56,8 +56,8 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   const end = (why: 'timeout' | 'stopped', delayMs = killDelayMs) => {
     if (reason !== 'exit') return
     reason = why
-    killGroup(child, 'SIGTERM')
-    timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
+    killGroup(child.pid, 'SIGTERM')
+    timers.push(setTimeout(() => killGroup(child.pid, 'SIGKILL'), delayMs))
   }
   const stopNow = () =>
     end('stopped', options.signal.reason === 'at-once' ? hurriedKillDelayMs : killDelayMs)
@@ -98,23 +98,23 @@ const endOf = async (
     child.once('exit', () => {
       timers.push(
         setTimeout(() => {
-          killGroup(child, 'SIGKILL')
+          killGroup(child.pid, 'SIGKILL')
           child.stdout?.destroy()
           child.stderr?.destroy()
         }, closeDelayMs),
       )
     })
     child.once('close', (code, signal) => {
-      killGroup(child, 'SIGKILL')
+      killGroup(child.pid, 'SIGKILL')
       resolve([code, signal])
     })
   })
 
-const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
-  if (child.pid === undefined) return
+/** Ends a program with all of its group; where there are no groups, it alone. */
+export const killGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
+  if (pid === undefined) return
   try {
-    if (process.platform === 'win32') child.kill(signal)
-    else process.kill(-child.pid, signal)
+    process.kill(process.platform === 'win32' ? pid : -pid, signal)
   } catch {
     // ESRCH: the group has ended by itself meanwhile.
   }

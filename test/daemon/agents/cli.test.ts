@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { runCli } from '../../../daemon/agents/cli.ts'
+import { runProcess } from '../../../daemon/agents/run-process.ts'
 import { quietSettings } from '../../../daemon/agents/gemini-home.ts'
 import type { CliAgent } from '../../../shared/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -28,7 +29,7 @@ const programFolder = async (name: string, script: string): Promise<string> => {
 const run = (agent: CliAgent, programs: string, env: NodeJS.ProcessEnv = {}) =>
   runCli(agent, 'the prompt', {
     env: { PATH: programs, ...env },
-    noteRun: () => async () => undefined,
+    run: runProcess,
     tokenOf: async () => 'token-canary',
     signal: new AbortController().signal,
   })

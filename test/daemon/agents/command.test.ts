@@ -4,6 +4,7 @@ import { watch } from 'node:fs'
 import { access, chmod, readFile, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '../../../daemon/agents/command.ts'
+import { runProcess } from '../../../daemon/agents/run-process.ts'
 import type { Answer } from '../../../daemon/agents/answer.ts'
 import { atOnce } from '../../../daemon/queue.ts'
 import type { CommandAgent } from '../../../shared/config.ts'
@@ -26,12 +27,11 @@ const run = (
 ): Promise<Answer> => {
   const { prompt = 'a prompt', signal = new AbortController().signal, ...rest } = more
   const env = { ...process.env, HOOK_SECRET: 'canary-secret', KEY: 'key-value' }
-  const noteRun = () => async () => undefined
   const tokenOf = async (provider: string, minValidityMs: number) => {
     if (provider !== 'github') throw new DoorwardError('not-logged-in', 'you are not logged in')
     return `token-for-${minValidityMs}`
   }
-  return runCommand(agentOf(command, rest), prompt, { env, noteRun, tokenOf, signal })
+  return runCommand(agentOf(command, rest), prompt, { env, run: runProcess, tokenOf, signal })
 }
 
 /** The error of a run that fails. */

@@ -1,0 +1,26 @@
+import type { NoteRun } from './leftovers.ts'
+import { type Ended, type ProcessOptions, runProcess } from './run-process.ts'
+
+export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
+  /** A folder that is removed after it. */
+  readonly folder: string | undefined
+}
+
+/** Runs a program as `runProcess` does, which says what it rejects with. */
+export type RunProcess = (options: RunOptions) => Promise<Ended>
+
+/** Runs programs with a note of each for as long as it runs; `started` is told their numbers. */
+export const noteAndRun =
+  (noteRun: NoteRun, started?: (pid: number) => void) =>
+  async ({ folder, ...options }: RunOptions): Promise<Ended> => {
+    let forget: (() => Promise<void>) | undefined
+    const onStart = (pid: number) => {
+      forget = noteRun(pid, folder)
+      started?.(pid)
+    }
+    try {
+      return await runProcess({ ...options, onStart })
+    } finally {
+      await forget?.()
+    }
+  }
