@@ -321,6 +321,15 @@ describe('a value of the wrong kind', () => {
       'agents.yaml:6:33 agents.e.command[0]: must be text',
       'agents.yaml:7:37 agents.f.cwd: must not be empty',
     ],
+    'variables that an agent is to be given, without a name': [
+      {
+        agents:
+          'agents:\n  a: { kind: command, command: [a], env: { A: "env:", B: "env:A B", C: env, D: env:OK } }\n  b: { kind: http, url: "https://a.example", headers: { x-a: "env:", x-b: env:OK } }\n',
+      },
+      'agents.yaml:2:44 agents.a.env.A: env: is not followed by the name of an environment variable',
+      'agents.yaml:2:55 agents.a.env.B: env: is not followed by the name of an environment variable',
+      'agents.yaml:3:57 agents.b.headers.x-a: env: is not followed by the name of an environment variable',
+    ],
     'names of agents and variables that cannot be': [
       {
         agents:
