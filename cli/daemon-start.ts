@@ -1,12 +1,13 @@
 import { pathToFileURL } from 'node:url'
 import { daemonMain } from '../shared/spawn-daemon.ts'
 import type { Context } from './context.ts'
+import { exitFailed } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { reportError } from './report-error.ts'
 import { StartError, startAndConnect } from './start-and-connect.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Starts the daemon unless it runs, and prints its url and pid. Exit code 78 passes through. */
+/** Starts the daemon unless it runs, and prints its url and pid. 78 is for `--foreground` alone. */
 export const startDaemon = async (
   context: Context,
   _args: string[],
@@ -27,7 +28,7 @@ export const startDaemon = async (
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     reportError(error, terminal.json)
-    process.exitCode = error.exitCode
+    process.exitCode = exitFailed
   }
 }
 

@@ -12,9 +12,13 @@ export type GitQuestion = {
 
 const builtIn = 'https://github.com/login/oauth/authorize'
 
+/** Gists are repositories of the same account at a host of their own. */
+const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
+
 /**
  * Where the tokens of github, and of other providers that speak its dialect, belong: the host that a
- * login goes to, by the value of gateway.yaml. Plain http counts on loopback alone.
+ * login goes to, by the value of gateway.yaml. Plain http counts on loopback alone; where github itself
+ * logs in there (a proxy of the owner's, a test), its tokens are still those of github.com.
  */
 export const gitHosts = (gateway: unknown): GitHost[] => {
   const providers = valueOf(gateway, 'providers')
@@ -32,9 +36,11 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
     if (!URL.canParse(address)) return []
     const { origin, protocol, hostname } = new URL(address)
     if (!(protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))) return []
-    // Gists are repositories of the same account at a host of their own.
-    const others = origin === 'https://github.com' ? ['https://gist.github.com'] : []
-    return [origin, ...others].map((one) => ({ provider, origin: one }))
+    // What logs in on this very machine stands in for github.com.
+    const isStandIn = provider === 'github' && isLoopback(hostname)
+    const isGitHub = isStandIn || origin === gitHubOrigins[0]
+    const origins = new Set([origin, ...(isGitHub ? gitHubOrigins : [])])
+    return [...origins].map((one) => ({ provider, origin: one }))
   })
 }
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { longTimeout } from './long-timeout.ts'
 
 /** The reason of the signal of a job whose program is not given the usual time to end by itself. */
 export const atOnce = 'at-once'
@@ -229,9 +230,10 @@ export const createQueue = ({
         whenIdle = resolve
       })
       schedulePump()
-      const timer = timeoutMs === undefined ? undefined : setTimeout(() => stopRunning(), timeoutMs)
+      const timer =
+        timeoutMs === undefined ? undefined : longTimeout(() => stopRunning(), timeoutMs)
       await idle
-      clearTimeout(timer)
+      timer?.clear()
       clearTimeout(lastWait)
     },
     abort: () => {

@@ -1,8 +1,9 @@
-import { Router } from '@koa/router'
+import type { Router } from '@koa/router'
 import type { EventRecord, Restarted } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { eventStates } from '../shared/event-states.ts'
 import { eventNotFound } from './webhook/retry-event.ts'
+import { exactRouter } from './exact-router.ts'
 import type { EventStream } from './event-stream.ts'
 import type { EventStore } from './events.ts'
 import { expose } from './metrics/expose.ts'
@@ -23,7 +24,7 @@ export type RouteParts = {
 /** The local API but for logins and tokens, which have routes of their own. */
 export const apiRoutes = (parts: RouteParts): Router => {
   const { status, events, stream, oauthCounts, retry, restart, shutdown } = parts
-  const router = new Router()
+  const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await statusOf(status)
   })

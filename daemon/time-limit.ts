@@ -1,3 +1,5 @@
+import { longTimeout } from './long-timeout.ts'
+
 /**
  * Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one.
  * `AbortSignal.any` with an `AbortSignal.timeout` is none: nothing holds the latter, and once the garbage
@@ -12,7 +14,7 @@ export const withTimeLimit = async <Result>(
   const control = new AbortController()
   const abort = (): void => control.abort(signal.reason)
   // Named as `AbortSignal.timeout` names it: so a request says that nobody answered in time.
-  const timer = setTimeout(
+  const timer = longTimeout(
     () => control.abort(new DOMException('the time is over', 'TimeoutError')),
     limitMs,
   )
@@ -21,7 +23,7 @@ export const withTimeLimit = async <Result>(
   try {
     return await task(control.signal)
   } finally {
-    clearTimeout(timer)
+    timer.clear()
     signal.removeEventListener('abort', abort)
   }
 }

@@ -13,6 +13,11 @@ const agentCommon = {
   output_limit: size('1mb', 'A longer answer is cut and marked.'),
 }
 
+/** A value that begins with `env:` names a variable; one without a name would be nothing, silently. */
+const namesVariable = (value: string): boolean =>
+  !value.startsWith('env:') || environmentName.safeParse(value.slice('env:'.length)).success
+const notVariable = 'env: is not followed by the name of an environment variable'
+
 const programCommon = {
   cwd: z
     .string()
@@ -20,7 +25,7 @@ const programCommon = {
     .optional()
     .describe('Working folder, ~ allowed. Default: an empty folder, removed afterwards.'),
   env: z
-    .record(environmentName, z.string())
+    .record(environmentName, z.string().refine(namesVariable, notVariable))
     .optional()
     .describe(
       'Added to the clean environment: a value, env:NAME for one of ours, or oauth:<provider> for a fresh access token.',
@@ -107,7 +112,13 @@ export const agentSchema = z.discriminatedUnion('kind', [
       kind: z.literal('http').describe('Posts {prompt, webhook, eventId} as JSON.'),
       url: secureUrl.describe('Where to; redirects are not followed.'),
       headers: z
-        .record(headerName, z.string().regex(/^[\t\x20-\x7e]*$/, 'not the value of a header'))
+        .record(
+          headerName,
+          z
+            .string()
+            .regex(/^[\t\x20-\x7e]*$/, 'not the value of a header')
+            .refine(namesVariable, notVariable),
+        )
         .optional()
         .describe('Added headers: a value, or env:NAME for one of our variables.'),
       answer_path: z

@@ -5,8 +5,7 @@ import { bytesOf, millisecondsOf, rateOf } from './units.ts'
  * The kinds of value that keys of the configuration take, each checked in our own words.
  */
 
-// Of setTimeout: a longer one would fire at once.
-const longestTimerMs = 2_147_483_647
+const longestDurationMs = 365 * 86_400_000
 const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
 
 const largestSize = 1024 ** 4
@@ -18,7 +17,7 @@ export const duration = (text: string, meaning: string) =>
     .string(notDuration)
     .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
     .transform(millisecondsOf)
-    .refine((ms) => ms > 0 && ms <= longestTimerMs, 'must lie between 1ms and 24d')
+    .refine((ms) => ms > 0 && ms <= longestDurationMs, 'must lie between 1ms and 365d')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 

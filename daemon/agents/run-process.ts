@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createByteCollector } from '../byte-collector.ts'
+import { longTimeout } from '../long-timeout.ts'
 
 export type ProcessOptions = {
   readonly argv: readonly string[]
@@ -64,7 +65,7 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   const isRunning = () => child.exitCode === null && child.signalCode === null
   // One look at what has happened first: while we were stopped or the machine slept, it may have ended.
   const atTimeout = () => setImmediate(() => isRunning() && end('timeout'))
-  timers.push(setTimeout(atTimeout, options.timeoutMs))
+  const timeout = longTimeout(atTimeout, options.timeoutMs)
   if (options.signal.aborted) stopNow()
   options.signal.addEventListener('abort', stopNow)
 
@@ -80,6 +81,7 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
     }
   } finally {
     options.signal.removeEventListener('abort', stopNow)
+    timeout.clear()
     for (const timer of timers) clearTimeout(timer)
   }
 }

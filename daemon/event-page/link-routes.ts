@@ -1,5 +1,6 @@
-import { Router } from '@koa/router'
+import type { Router } from '@koa/router'
 import type { EventLink } from '../../shared/api.ts'
+import { exactRouter } from '../exact-router.ts'
 import type { EventStore } from '../events.ts'
 import { eventNotFound } from '../webhook/retry-event.ts'
 import type { EventLinks } from './links.ts'
@@ -7,7 +8,7 @@ import { pagePath } from './page-path.ts'
 
 /** The part of the local API that makes links to pages of events. */
 export const linkRoutes = (events: EventStore, links: EventLinks, url: () => string): Router => {
-  const router = new Router()
+  const router = exactRouter()
   router.post('/events/:id/link', (ctx) => {
     const eventId = String(ctx.params['id'])
     if (!events.get(eventId)) throw eventNotFound()

@@ -1,6 +1,7 @@
-import { Router, type RouterContext } from '@koa/router'
+import type { Router, RouterContext } from '@koa/router'
 import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { exactRouter } from '../exact-router.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Logins } from './login/login.ts'
 import { minValidityMs } from './min-validity.ts'
@@ -18,7 +19,7 @@ export const createRoutes = (
   access: Tokens['access'],
   listTokens: () => Promise<TokenSummary[]>,
 ): Router => {
-  const router = new Router()
+  const router = exactRouter()
 
   router.post('/oauth/start', async (ctx) => {
     const started = await logins.start(await readJsonBody(ctx, startLoginSchema))

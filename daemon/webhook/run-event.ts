@@ -73,8 +73,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         const ended = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
         if (isOver) return
         end(ended)
-        const { state, stage } = ended
-        log.info({ event: id, webhook: webhook.path, state, stage }, 'event')
+        const { state, stage, code } = ended
+        log.info({ event: id, webhook: webhook.path, state, stage, code }, 'event')
       },
       drop: () => {
         end(droppedEnd(events.record(id)?.state))

@@ -1,8 +1,9 @@
-import { Router } from '@koa/router'
+import type { Router } from '@koa/router'
 import { explainSchema, learnSchema } from '../../shared/api.ts'
 import { missingProgram } from '../../shared/detect-agents.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { nearest } from '../../shared/nearest.ts'
+import { exactRouter } from '../exact-router.ts'
 import type { CommentMarks } from '../deliver/own-comment.ts'
 import { readJsonBody } from '../read-json-body.ts'
 import type { Setup } from '../setup.ts'
@@ -21,7 +22,7 @@ export type TryOutParts = {
 
 /** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
 export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): Router => {
-  const router = new Router()
+  const router = exactRouter()
   // JSON in JSON: quotes and line breaks take twice the room.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
 

@@ -29,10 +29,24 @@ describe('gitHosts', () => {
 
   it('takes plain http on loopback alone', () => {
     const at = (authorization_endpoint: string) =>
-      gitHosts({ providers: { github: { authorization_endpoint } } }).map(({ origin }) => origin)
+      gitHosts({ providers: { work: { dialect: 'github', authorization_endpoint } } })
+        .filter(({ provider }) => provider === 'work')
+        .map(({ origin }) => origin)
     assert.deepEqual(at('http://127.0.0.1:8080/authorize'), ['http://127.0.0.1:8080'])
     for (const address of ['http://ghe.example.com/a', 'file:///etc', 'nonsense'])
       assert.deepEqual(at(address), [])
+  })
+
+  it('is still github.com where github logs in on this machine', () => {
+    const at = (authorization_endpoint: string) =>
+      gitHosts({ providers: { github: { authorization_endpoint } } }).map(({ origin }) => origin)
+    for (const origin of ['http://127.0.0.1:8080', 'http://localhost:1', 'https://[::1]:8443'])
+      assert.deepEqual(at(`${origin}/authorize`), [
+        origin,
+        'https://github.com',
+        'https://gist.github.com',
+      ])
+    assert.deepEqual(at('http://ghe.example.com/a'), [])
   })
 })
 

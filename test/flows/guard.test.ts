@@ -161,6 +161,20 @@ webhooks:
     const authorization = `Bearer ${daemon.apiToken}`
     for (const path of ['/status/nothing', '/daemon', '/events/evt_1/nothing'])
       assert.deepEqual(refusal(await ask('GET', path, { authorization })), [404, 'not-found'])
+    // Paths match exactly, case and trailing slash included.
+    for (const path of [
+      '/status/',
+      '/events/',
+      '/events/evt_1/',
+      '/events/Stream/',
+      '/webhooks/',
+      '/metrics/',
+      '/oauth/Tokens',
+      '/oauth/tokens/',
+      '/oauth/tokens/github/access/',
+      '/oauth/tokens/github/Access',
+    ])
+      assert.deepEqual(refusal(await ask('GET', path, { authorization })), [404, 'not-found'], path)
     for (const [method, path, allow] of [
       ['POST', '/status', 'HEAD, GET'],
       ['DELETE', '/events', 'HEAD, GET'],

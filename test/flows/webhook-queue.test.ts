@@ -188,6 +188,19 @@ targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET }
     assert.doesNotMatch(log, /canary/)
   })
 
+  it('logs a failed event with its stage and code, and nothing of what failed', async () => {
+    await start('{ max_events: 10 }', '  ignores: { kind: command, command: [/no/such/agent] }\n')
+    const id = await accepted('/ignores', 'canary')
+    const { stage, code } = await untilFinished(daemon, id)
+    assert.deepEqual([stage, code], ['agent', 'agent-not-found'])
+    const log = await untilText(daemon.home.logs, basename(daemon.home.log), /"msg":"event"/)
+    const line = log.split('\n').find((text) => text.includes(id)) ?? '{}'
+    const { time, level, ...told } = JSON.parse(line) as Record<string, unknown>
+    assert.ok(time && level)
+    const event = { event: id, webhook: '/ignores', state: 'failed', stage, code, msg: 'event' }
+    assert.deepEqual(told, event)
+  })
+
   it('says on the command line what a stop had to drop', async () => {
     await start('{ drain_timeout: 100ms }')
     await accepted('/one', 'canary runs')

@@ -168,6 +168,19 @@ describe('a configuration file that is not good YAML', () => {
     }
   })
 
+  it('takes durations of each unit, up to a year', () => {
+    const { agents, gateway } = check({
+      agents: `${twoAgents}  c: { kind: echo, timeout: 365d }\n`,
+      gateway:
+        'oauth: { login_timeout: 2h, refresh_ahead: 30d }\nqueue: { drain_timeout: 500ms }\n',
+    })
+    const { oauth, queue } = gateway
+    assert.deepEqual(
+      [agents.get('c')?.timeout, oauth.login_timeout, oauth.refresh_ahead, queue.drain_timeout],
+      [31_536_000_000, 7_200_000, 2_592_000_000, 500],
+    )
+  })
+
   it('may use an alias for a value', () => {
     const text = `${webhook('', '/a', '&agent echo')}  - path: /b\n    agent: *agent\n    prompt_template: y\n`
     assert.deepEqual(
@@ -308,6 +321,15 @@ describe('a value of the wrong kind', () => {
       'agents.yaml:6:33 agents.e.command[0]: must be text',
       'agents.yaml:7:37 agents.f.cwd: must not be empty',
     ],
+    'variables that an agent is to be given, without a name': [
+      {
+        agents:
+          'agents:\n  a: { kind: command, command: [a], env: { A: "env:", B: "env:A B", C: env, D: env:OK } }\n  b: { kind: http, url: "https://a.example", headers: { x-a: "env:", x-b: env:OK } }\n',
+      },
+      'agents.yaml:2:44 agents.a.env.A: env: is not followed by the name of an environment variable',
+      'agents.yaml:2:55 agents.a.env.B: env: is not followed by the name of an environment variable',
+      'agents.yaml:3:57 agents.b.headers.x-a: env: is not followed by the name of an environment variable',
+    ],
     'names of agents and variables that cannot be': [
       {
         agents:
@@ -322,15 +344,15 @@ describe('a value of the wrong kind', () => {
     durations: [
       {
         agents:
-          'agents:\n  a: { kind: echo, timeout: 10 }\n  b: { kind: echo, timeout: 10 m }\n  c: { kind: echo, timeout: 0s }\n  d: { kind: echo, timeout: 25d }\n  e: { kind: echo, timeout: -1s }\n',
+          'agents:\n  a: { kind: echo, timeout: 10 }\n  b: { kind: echo, timeout: 10 m }\n  c: { kind: echo, timeout: 0s }\n  d: { kind: echo, timeout: 366d }\n  e: { kind: echo, timeout: -1s }\n',
         gateway: 'oauth: { login_timeout: }\nqueue: { drain_timeout: 1w }\n',
       },
       `gateway.yaml:1:10 oauth.login_timeout: ${notDuration}`,
       `gateway.yaml:2:10 queue.drain_timeout: ${notDuration}`,
       `agents.yaml:2:20 agents.a.timeout: ${notDuration}`,
       `agents.yaml:3:20 agents.b.timeout: ${notDuration}`,
-      'agents.yaml:4:20 agents.c.timeout: must lie between 1ms and 24d',
-      'agents.yaml:5:20 agents.d.timeout: must lie between 1ms and 24d',
+      'agents.yaml:4:20 agents.c.timeout: must lie between 1ms and 365d',
+      'agents.yaml:5:20 agents.d.timeout: must lie between 1ms and 365d',
       `agents.yaml:6:20 agents.e.timeout: ${notDuration}`,
     ],
     sizes: [

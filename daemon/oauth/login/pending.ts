@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isSameText } from '../../../shared/identity.ts'
+import { type LongTimeout, longTimeout } from '../../long-timeout.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'
 import type { Provider } from '../provider/providers.ts'
@@ -57,7 +58,7 @@ type Entry = {
   readonly attempt: Attempt
   phase: Phase
   outcome: Outcome | undefined
-  timer: NodeJS.Timeout | undefined
+  timer: LongTimeout | undefined
   readonly waiters: Set<() => void>
 }
 
@@ -94,8 +95,8 @@ export const createPendingLogins = (
     const outcome = withWayOut(attempt, ended)
     entry.outcome = outcome
     attempt.control.abort()
-    clearTimeout(entry.timer)
-    entry.timer = setTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
+    entry.timer?.clear()
+    entry.timer = longTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
     for (const wake of entry.waiters) wake()
     forgetOldest()
     onEnd(attempt, outcome)
@@ -105,7 +106,7 @@ export const createPendingLogins = (
   const forgetOldest = (): void => {
     const finished = [...entries.values()].filter((entry) => entry.outcome)
     for (const entry of finished.slice(0, Math.max(0, finished.length - maxFinished))) {
-      clearTimeout(entry.timer)
+      entry.timer?.clear()
       entries.delete(entry.attempt.loginId)
     }
   }
@@ -129,7 +130,7 @@ export const createPendingLogins = (
             { hint: expiredHint(attempt) },
           ),
         })
-      const timer = setTimeout(expire, attempt.expiresAt - now).unref()
+      const timer = longTimeout(expire, attempt.expiresAt - now).unref()
       const entry: Entry = {
         attempt,
         phase: 'waiting',
@@ -160,7 +161,7 @@ export const createPendingLogins = (
       const entry = entryOf(attempt.loginId)
       entry.phase = 'exchanging'
       // The exchange has a time limit of its own; tokens that came in time are not thrown away.
-      clearTimeout(entry.timer)
+      entry.timer?.clear()
     },
 
     /** From here on a login cannot be cancelled. Throws `login-cancelled` if it was. */
@@ -214,7 +215,7 @@ export const createPendingLogins = (
     close(why: string): void {
       for (const entry of entries.values()) {
         if (!entry.outcome && entry.phase !== 'saving') cancelEntry(entry, why)
-        clearTimeout(entry.timer)
+        entry.timer?.clear()
       }
     },
   }

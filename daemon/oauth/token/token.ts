@@ -58,6 +58,8 @@ const justNowMs = 1000
 /** How long a reader waits for a longer one while the stored token is still good. */
 const patienceMs = 5000
 const closeLimitMs = 10_000
+/** So many failed refreshes may follow each other as fast as readers ask; then one a second. */
+const failuresAtOnce = 3
 
 /*
  * One token for one asker: look at the record in memory -> good for long enough? -> else join the refresh
@@ -205,8 +207,9 @@ export const createTokens = (
     }
     const failures = (last.get(provider)?.failures ?? 0) + 1
     const now = Date.now()
-    // Readers may ask again in a second; by itself it is tried less and less often.
-    const askAgainAt = now + Math.min(Math.max(1000, error.retryAfterMs ?? 0), 10 * 60_000)
+    // A provider may be back at once; one that stays away is left alone. By itself less and less often.
+    const restMs = failures <= failuresAtOnce && !error.retryAfterMs ? 0 : 1000
+    const askAgainAt = now + Math.min(Math.max(restMs, error.retryAfterMs ?? 0), 10 * 60_000)
     last.set(provider, { at: now, failures, askAgainAt, error, renewedTo: undefined })
     const pause = backoffMs(failures, Math.random(), error.retryAfterMs)
     if (!isClosed) alarms.set(provider, now + pause)

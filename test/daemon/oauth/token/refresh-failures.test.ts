@@ -108,7 +108,7 @@ describe('a refresh that fails', () => {
     await startWith(-10, (response) => sendJson(response, 503, {}))
     assert.equal((await ask()).body.code, 'provider-unavailable')
     answer = (response) => sendJson(response, 200, fresh('new-access-token'))
-    // What readers cause waits a second at least; what nobody causes comes by itself after two.
+    // What nobody causes comes by itself after two seconds.
     const back = await app.untilEvent(({ what }) => what === 'refresh')
     assert.equal(back.detail, 'the token could be renewed again')
     assert.equal((await ask()).body.accessToken, 'new-access-token')
@@ -116,6 +116,22 @@ describe('a refresh that fails', () => {
       app.events.filter(({ what }) => what === 'refresh-failed').map(({ code }) => code),
       ['provider-unavailable'],
     )
+  })
+
+  it('is asked by the next reader at once, as it may be back', async () => {
+    await startWith(-10, (response) => sendJson(response, 503, {}))
+    assert.equal((await ask()).body.code, 'provider-unavailable')
+    answer = (response) => sendJson(response, 200, fresh('new-access-token'))
+    assert.equal((await ask()).body.accessToken, 'new-access-token')
+  })
+
+  it('is asked once a second at most when it stays away', async () => {
+    await startWith(-10, (response) => sendJson(response, 503, {}))
+    const start = performance.now()
+    for (let count = 0; count < 20; count += 1)
+      assert.equal((await ask()).body.code, 'provider-unavailable')
+    const seconds = Math.ceil((performance.now() - start) / 1000)
+    assert.ok(provider.requests.length <= 4 + seconds, `${provider.requests.length} requests`)
   })
 
   it('is not repeated for every reader, nor before the provider wants it', async () => {
