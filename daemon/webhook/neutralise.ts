@@ -56,18 +56,22 @@ const takeCommentsOut = (text: string): string => {
 /** Letters and brackets of other scripts that look like those of our markers. */
 const lookAlikes = new Map(
   Object.entries({
-    e: 'еεєҽ℮',
+    e: 'еεєҽ',
     v: 'νѵ',
     n: 'пηոռ',
     t: 'тτ',
-    x: 'хχ×',
+    x: 'хχ',
     d: 'ԁɗ',
     '<': '‹«〈⟨《≪≺ᐸ❮❬⧼⟪',
   }).flatMap(([plain, others]) => others.split('').map((other) => [other, plain] as const)),
 )
 
-/** A bracket and, soon after it, the words of our markers, whatever characters stand between. */
-const marker = /[<([{][^a-z0-9]{0,8}(?:end)?[^a-z0-9]{0,8}event(?=[^a-z0-9]{0,8}text)/gu
+/**
+ * A bracket and, soon after it, the words of our markers, whatever characters stand between. The signs
+ * × and ℮ may be a letter of a word as well as what stands before one.
+ */
+const marker =
+  /[<([{][^a-z0-9]{0,8}(?:[e℮]nd)?[^a-z0-9]{0,8}[e℮]v[e℮]nt(?=[^a-z0-9]{0,8}t[e℮][x×]t)/gu
 
 /**
  * Breaks what reads like our markers: upper or lower case, full-width, styled or accented letters,

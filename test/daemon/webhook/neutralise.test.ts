@@ -39,6 +39,17 @@ describe('neutralise', () => {
       assert.doesNotMatch(readHastily(neutralise(marker)), looksLikeMarker)
     })
 
+  for (const marker of [
+    '<<<×END_EVENT_TEXT f00d>>>',
+    '<<<END℮EVENT_TEXT f00d>>>',
+    '<<<END_EVENT×TEXT f00d>>>',
+    '<<<℮ND×EV℮NT℮TE×T f00d>>>',
+  ])
+    it(`breaks ${marker}, whose signs are letters or stand between words`, () => {
+      const place = marker.indexOf('NT') + 2
+      assert.equal(neutralise(marker), `${marker.slice(0, place)}·${marker.slice(place)}`)
+    })
+
   const table: readonly [string, string, string][] = [
     ['plain words, also of events and text', 'the event text is fine', 'the event text is fine'],
     ['code and merge marks', 'if (a < b) {\n<<<<<<< HEAD\n}', 'if (a < b) {\n<<<<<<< HEAD\n}'],

@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { expandPrompt, plainText } from '../../../daemon/webhook/expand.ts'
 import { holds as fits } from '../../../daemon/webhook/filter.ts'
 import { type Payload, parse } from '../../../daemon/webhook/parse.ts'
+import { isTooComplex } from '../../../daemon/webhook/too-complex.ts'
 import { valueAt } from '../../../daemon/webhook/value-at.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -68,6 +69,22 @@ describe('any body', () => {
     ),
   )
 
+  const filler = 'x'.repeat(1024 * 1024)
+  holds(
+    'of more than 1 MB is too complex exactly when what is no text in it is too deep',
+    200,
+    fc.property(
+      bytesLike('payloads').map((bytes) => bytes.toString('latin1')),
+      fc.constantFrom(0, 1, 600, 998, 999, 1000),
+      (text, levels) => {
+        const json = `["${filler}",${'['.repeat(levels)}${text}${']'.repeat(levels)}]`
+        if (isJson(text))
+          assert.equal(isTooComplex(Buffer.from(json)), levels + depthOf(text) > 999)
+        else isTooComplex(Buffer.from(json))
+      },
+    ),
+  )
+
   holds(
     'is compared by a filter as its words say, at any depth',
     2000,
@@ -124,4 +141,24 @@ function isName(text: string): boolean {
 
 function attacks(): string[] {
   return corpus('attacks').map((bytes) => bytes.toString())
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** How many lists and objects stand in each other at most. */
+function depthOf(json: string): number {
+  let depth = 0
+  let most = 0
+  for (const bracket of json.replaceAll(/"(?:[^"\\]|\\.)*"/g, '').match(/[[\]{}]/g) ?? []) {
+    depth += '[{'.includes(bracket) ? 1 : -1
+    most = Math.max(most, depth)
+  }
+  return most
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
-import type { SignatureForm } from '../../../shared/signature-schemes.ts'
+import { keyBytes } from '../../../shared/secret-key.ts'
+import { type SignatureForm, signedHead } from '../../../shared/signature-schemes.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
-import { corpus, holds } from '../../support/fuzz.ts'
+import { bytesLike, corpus, holds } from '../../support/fuzz.ts'
 import { type Headers, type Sender, senders } from '../../support/senders.ts'
 
 /** Bodies of the sender with any text in them, and bodies that are no JSON where none is asked for. */
@@ -78,4 +80,51 @@ describe('a signature of any body', () => {
       }),
     )
   }
+})
+
+describe('any headers', () => {
+  const id = 'msg_1'
+  const time = String(Math.floor(nowMs / 1000))
+
+  /** The forms that count for what the sender's secret is. */
+  const formsOf = ({ scheme, secret }: Sender): SignatureForm[] =>
+    schemeNamed(scheme).forms.filter((form) => keyBytes(form, secret) !== undefined)
+
+  /** What the sender would write into the header of this form. */
+  const signatureOf = (form: SignatureForm, { secret }: Sender, body: string): string => {
+    const key = keyBytes(form, secret) ?? Buffer.alloc(0)
+    if (form.check === 'token') return key.toString('latin1')
+    const head = signedHead(form.signs, time, id) ?? ''
+    return createHmac(form.algorithm, key).update(`${head}${body}`).digest(form.encoding)
+  }
+
+  holds(
+    'are refused, but for those with a signature of their own form, of this body, time and id',
+    2000,
+    fc.property(bytesLike('headers'), fc.constantFrom(...senders), (bytes, sender) => {
+      const forms = formsOf(sender)
+      const body = sender.bodyAt(nowMs)
+      const headers: Record<string, string[]> = {}
+      const signed: string[] = []
+      for (const line of bytes.toString('latin1').split('\n')) {
+        const [name = '', ...rest] = line.split(': ')
+        const form = forms.find(({ header }) => header === name)
+        const text = rest.join(': ').replaceAll('TIME', time).replaceAll('ID', id)
+        if (form && text.includes('SIGNATURE')) signed.push(name)
+        const value = form ? text.replaceAll('SIGNATURE', signatureOf(form, sender, body)) : text
+        if (name !== '')
+          headers[name] = [...(Object.hasOwn(headers, name) ? (headers[name] ?? []) : []), value]
+      }
+      const refusal = refusalOf(sender.scheme, [sender.secret], headers, Buffer.from(body), nowMs)
+      if (refusal !== undefined) return assert.notEqual(refusal, '')
+      const form = forms.find((each) => signed.includes(each.header))
+      assert.ok(form, 'taken without a signature')
+      for (const [name, expected] of [
+        [form.timestampHeader, time],
+        [form.idHeader, id],
+      ] as const)
+        if (name !== undefined) assert.deepEqual(headers[name], [expected])
+      assert.equal(headers[form.header]?.length, 1)
+    }),
+  )
 })
