@@ -14,10 +14,10 @@ export const withTimeLimit = async <Result>(
   const control = new AbortController()
   const abort = (): void => control.abort(signal.reason)
   // Named as `AbortSignal.timeout` names it: so a request says that nobody answered in time.
-  const timer = longTimeout(
-    () => control.abort(new DOMException('the time is over', 'TimeoutError')),
-    limitMs,
-  )
+  const end = (): void => control.abort(new DOMException('the time is over', 'TimeoutError'))
+  // One look at what has come first: it may have been in time while we were stopped, and an answer with a
+  // new refresh token is not given twice.
+  const timer = longTimeout(() => setImmediate(end), limitMs)
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
