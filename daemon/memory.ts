@@ -3,7 +3,7 @@ import { type EventStore, createEventStore } from './events.ts'
 import { type Deliveries, createDeliveries } from './webhook/deliveries.ts'
 import { type KeptEvents, createKeptEvents } from './webhook/kept-events.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limits.ts'
-import type { AcceptedEvent } from './webhook/run-event.ts'
+import type { AcceptedEvent } from './webhook/accepted-event.ts'
 import { type EventCounts, countEvents } from './webhook/summaries.ts'
 
 /** All that a daemon knows and that is on no disk: a restart hands it over, a stop loses it. */

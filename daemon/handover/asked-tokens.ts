@@ -1,6 +1,6 @@
 import type { AccessToken } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Tokens } from '../oauth/token/token.ts'
+import type { Tokens } from '../oauth/token/tokens.ts'
 import { copyOfError, errorFrom } from './error-copy.ts'
 import type { FromNew, FromOld } from './messages.ts'
 

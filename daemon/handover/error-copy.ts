@@ -1,6 +1,13 @@
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import { knownError } from '../known-error.ts'
-import type { ErrorCopy } from './messages.ts'
+
+/** An error as it travels. */
+export type ErrorCopy = {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly hint?: string | undefined
+  readonly localDetail?: string | undefined
+}
 
 /** What may be told of any thrown value; of a foreign error no more than that it is one. */
 export const copyOfError = (thrown: unknown): ErrorCopy => {

@@ -1,12 +1,12 @@
 import type { AccessToken, EventRecord } from '../../shared/api.ts'
-import type { ErrorCode } from '../../shared/errors.ts'
 import type { Reached } from '../deliver/progress.ts'
 import type { Detail } from '../events.ts'
 import type { Place } from '../listeners.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
-import type { TokenRequest } from '../oauth/token/token.ts'
+import type { TokenRequest } from '../oauth/token/tokens.ts'
 import type { DeliveryKey } from '../webhook/deliveries.ts'
-import type { KeptCopy, MemoryCopy } from './share-memory.ts'
+import type { ErrorCopy } from './error-copy.ts'
+import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
 
 /*
  * What two daemons of one home say to each other over the channel that the old one has opened when it
@@ -15,14 +15,6 @@ import type { KeptCopy, MemoryCopy } from './share-memory.ts'
 
 /** Raised with every change of a message: a daemon of another number stops and starts instead. */
 export const protocol = 1
-
-/** An error as it travels. */
-export type ErrorCopy = {
-  readonly code: ErrorCode
-  readonly message: string
-  readonly hint?: string | undefined
-  readonly localDetail?: string | undefined
-}
 
 /** From the old one. */
 export type FromOld =

@@ -1,7 +1,7 @@
 import type { Gateway } from '../../shared/config.ts'
 import type { Home } from '../../shared/home.ts'
 import type { Wait } from './login/wait.ts'
-import type { Tokens } from './token/token.ts'
+import type { Tokens } from './token/tokens.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {

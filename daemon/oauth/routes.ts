@@ -8,7 +8,7 @@ import { minValidityMs } from './min-validity.ts'
 import { askerOf } from './serve-access.ts'
 import type { LogOut } from './logout/logout.ts'
 import { isProviderName } from './provider/providers.ts'
-import type { Tokens } from './token/token.ts'
+import type { Tokens } from './token/tokens.ts'
 
 const maxWaitSeconds = 60
 

@@ -7,7 +7,7 @@ import { answerJsonText, answerProblem, sayHowToAsk } from '../plain-answer.ts'
 import type { ServeFirst } from '../serve-first.ts'
 import { minValidityMs } from './min-validity.ts'
 import { isProviderName } from './provider/providers.ts'
-import type { Tokens } from './token/token.ts'
+import type { Tokens } from './token/tokens.ts'
 
 /**
  * `GET /oauth/tokens/:provider/access` in front of the app: agents ask for it at every step they take.

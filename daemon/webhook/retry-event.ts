@@ -6,7 +6,7 @@ import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
 import type { Deliveries } from './deliveries.ts'
 import type { KeptEvents } from './kept-events.ts'
-import type { AcceptedEvent } from './run-event.ts'
+import type { AcceptedEvent } from './accepted-event.ts'
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that

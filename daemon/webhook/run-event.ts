@@ -1,10 +1,9 @@
 import type { EventRecord } from '../../shared/api.ts'
 import { type EventChanges, newEventId } from '../events.ts'
 import type { Queue } from '../queue.ts'
-import type { Deliveries, DeliveryKey } from './deliveries.ts'
-import type { ReadyTarget } from './expand-targets.ts'
+import type { AcceptedEvent } from './accepted-event.ts'
+import type { Deliveries } from './deliveries.ts'
 import type { KeptEvents } from './kept-events.ts'
-import type { ReadyWebhook } from './ready-webhook.ts'
 import { type RunToEndParts, createRunToEnd } from './run-to-end.ts'
 import { waitingAgain, waitingFor } from './target-results.ts'
 
@@ -15,17 +14,6 @@ import { waitingAgain, waitingFor } from './target-results.ts'
  *
  * What happens from the agent on is in `run-to-end.ts`.
  */
-
-/** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
-export type AcceptedEvent = {
-  readonly webhook: Pick<ReadyWebhook, 'path' | 'agentName' | 'agent' | 'values'>
-  readonly receivedAt: Date
-  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
-  readonly prompt: string
-  readonly targets: readonly ReadyTarget[]
-  /** What the sender's repeat of this delivery would have in common with it. */
-  readonly delivery?: DeliveryKey | undefined
-}
 
 export type RunEvent = {
   /** Puts an event into the queue and returns its id. Throws `queue-full` or `stopping`. */

@@ -6,7 +6,7 @@ import type { Deliver } from '../deliver/deliver.ts'
 import type { EventChanges, EventStore } from '../events.ts'
 import type { Log } from '../log.ts'
 import { previewOf } from './preview.ts'
-import type { AcceptedEvent } from './run-event.ts'
+import type { AcceptedEvent } from './accepted-event.ts'
 import { deliveredEnd, openPlaces, waitingFor, withResult } from './target-results.ts'
 
 /*

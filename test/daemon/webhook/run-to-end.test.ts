@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createEventStore } from '../../../daemon/events.ts'
-import type { AcceptedEvent } from '../../../daemon/webhook/run-event.ts'
+import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
 import { createRunToEnd } from '../../../daemon/webhook/run-to-end.ts'
 import type { Log } from '../../../daemon/log.ts'
 
