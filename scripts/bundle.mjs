@@ -23,11 +23,16 @@ const withoutChildProcess = {
   load: (id) => (id === '\0no-child-process' ? 'module.exports = {}' : undefined),
 }
 
+/** True where the files say what they were made of. */
+export const withSourceMaps = process.env.DOORWARD_SOURCE_MAPS === '1'
+
 /** Bundles dist/cli and dist/daemon of the repository at `root` into dist/bin. */
 export const bundle = async (root) => {
   const outFolder = join(root, 'dist', 'bin')
   rmSync(outFolder, { recursive: true, force: true })
   const { rolldown } = await import('rolldown')
+  // For `npm run coverage`, which has to know what of ours ran in them.
+  const sourcemap = withSourceMaps
   const chunks = []
   for (const { input, output } of [
     commandsBundle(root),
@@ -35,7 +40,7 @@ export const bundle = async (root) => {
     programThreadBundle(root),
   ]) {
     const build = await rolldown(input)
-    chunks.push(...(await build.write({ dir: outFolder, ...output })).output)
+    chunks.push(...(await build.write({ dir: outFolder, ...output, sourcemap })).output)
     await build.close()
   }
   writeFileSync(join(outFolder, 'LICENSES.txt'), licensesOf(chunks))

@@ -52,7 +52,7 @@ const install = () => {
 
 /** A hash of everything that the build reads. */
 const sourceHash = () => {
-  const hash = createHash('sha256')
+  const hash = createHash('sha256').update(process.env.DOORWARD_SOURCE_MAPS ?? '')
   const add = (path) =>
     hash
       .update(path)
