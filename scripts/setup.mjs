@@ -52,7 +52,7 @@ const install = () => {
 
 /** A hash of everything that the build reads. */
 const sourceHash = () => {
-  const hash = createHash('sha256').update(process.env.DOORWARD_SOURCE_MAPS ?? '')
+  const hash = createHash('sha256')
   const add = (path) =>
     hash
       .update(path)
@@ -72,8 +72,10 @@ const sourceHash = () => {
   return hash.digest('hex')
 }
 
+/** Says which sources the build was made of; without it the next command builds anew. */
+export const stamp = inRoot('dist', '.built')
+
 const build = async () => {
-  const stamp = inRoot('dist', '.built')
   const wanted = sourceHash()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
   console.error('building ...')

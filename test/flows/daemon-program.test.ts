@@ -16,7 +16,7 @@ const root = fileURLToPath(packageFolder)
 const bin = join(root, 'dist', 'bin')
 
 const partsOfDaemon = async (): Promise<string[]> =>
-  (await readdir(bin)).filter((name) => name.startsWith('doorward-daemon'))
+  (await readdir(bin)).filter((name) => /^doorward-daemon.*\.cjs$/.test(name))
 
 /*
  * The daemon is few files that hold all it needs: it starts in half the time, and whoever updates the
