@@ -14,3 +14,7 @@ export const readAsset = (path: string): string => {
   texts.set(path, text)
   return text
 }
+
+/** The style of a page: what all of them have in common, and its own. */
+export const readStyle = (page: 'callback' | 'event'): string =>
+  readAsset('page/base.css') + readAsset(`${page}/page.css`)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isFinal } from '../events.ts'
 import type { RenderedPage } from '../oauth/login/callback-page.ts'
-import { readAsset } from '../read-asset.ts'
+import { readAsset, readStyle } from '../read-asset.ts'
 import { type EventView, eventContent, titleOf } from './event-page.ts'
 import { markup } from './markup.ts'
 
@@ -11,7 +11,7 @@ export type RenderEvent = (view: EventView, refreshPath: string) => RenderedPage
 /** Fills in the page of `assets/event`. No script may run, and only this one style applies. */
 export const loadEventPage = (): RenderEvent => {
   const template = readAsset('event/page.html')
-  const style = readAsset('event/page.css')
+  const style = readStyle('event')
   const styleHash = createHash('sha256').update(style).digest('base64')
   const contentSecurityPolicy = [
     `default-src 'none'`,

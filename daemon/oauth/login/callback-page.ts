@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readAsset } from '../../read-asset.ts'
+import { readAsset, readStyle } from '../../read-asset.ts'
 
 /** What the page in the browser says. All of it is plain text. */
 export type Page = {
@@ -22,7 +22,7 @@ export type RenderedPage = { readonly html: string; readonly contentSecurityPoli
 /** Returns what fills in the page of `assets/callback`. */
 export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
   const template = readAsset('callback/page.html')
-  const style = readAsset('callback/page.css')
+  const style = readStyle('callback')
   return (page) => renderPage(template, style, page)
 }
 
