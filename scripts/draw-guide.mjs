@@ -39,7 +39,10 @@ const marked = new Marked({
 })
 
 const html = read('assets/guide/frame.html')
-  .replace('{{style}}', () => `<style>\n${read('assets/page/base.css')}${read('assets/guide/page.css')}</style>`)
+  .replace(
+    '{{style}}',
+    () => `<style>\n${read('assets/page/base.css')}${read('assets/guide/page.css')}</style>`,
+  )
   .replace('{{text}}', () => marked.parse(read('docs/providers.md')))
 const target = new URL('assets/guide/providers.html', root)
 const style = await resolveConfig(fileURLToPath(target))
