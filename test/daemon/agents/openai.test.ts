@@ -83,6 +83,7 @@ describe('an agent of kind openai', () => {
   })
 
   const refused: readonly [number, RegExp][] = [
+    [200, /answered with an error \(200\): .*it says so/],
     [302, /redirect \(302\), which is not followed: .*\(set base_url/],
     [400, /did not take the request \(400\): .*it says so/],
     [401, /refused the API key \(401\).*set KEY to one that is valid/],
