@@ -300,6 +300,23 @@ describe('cli: daemon', () => {
     assert.equal(json.stdout, `${lines.slice(-50).join('\n')}\n`)
   })
 
+  it('goes back into the file before when the log has just been rotated', async () => {
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    const lines = Array.from({ length: 100 }, (_, n) => JSON.stringify({ level: 30, msg: `${n}` }))
+    const write = async (path: string, some: string[]) =>
+      writeFile(path, some.map((line) => `${line}\n`).join(''))
+    const logs = async () => (await run(['daemon', 'logs', '--json'], { home })).stdout
+    const expected = `${lines.slice(-50).join('\n')}\n`
+    await write(`${home.log}.1`, lines)
+    assert.equal(await logs(), expected)
+    await write(`${home.log}.1`, lines.slice(0, 97))
+    await write(home.log, lines.slice(97))
+    assert.equal(await logs(), expected)
+    await write(home.log, lines.slice(20))
+    assert.equal(await logs(), expected)
+  })
+
   it('says that there is no log yet', async () => {
     const { code, stdout, stderr } = await run(['daemon', 'logs'], { home: await newHome() })
     assert.deepEqual([code, stdout], [0, ''])
