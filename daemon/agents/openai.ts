@@ -40,8 +40,8 @@ export const askOpenAi = async (
   if (cut) throw failed(`${url.host} answered with more than can be read`)
   const document = jsonOf(body)
   // Routers to many models have begun to answer when the one behind them fails.
-  const error = at(document, 'error')
-  if (error !== undefined && error !== null) throw refusal(agent, url, status, words())
+  if (listAt(document, 'choices').length === 0 && at(document, 'error'))
+    throw refusal(agent, url, status, words())
   return answerIn(document, agent, url)
 }
 

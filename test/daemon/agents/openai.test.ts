@@ -123,6 +123,15 @@ describe('an agent of kind openai', () => {
       assert.match((await failureOf(askOne(handler))).message, words)
   })
 
+  it('takes an answer beside which an error is named that is none', async () => {
+    for (const error of [null, '', { message: 'a warning' }])
+      assert.equal(
+        (await askOne((response) => sendJson(response, 200, { ...chat({ content: 'a' }), error })))
+          .text,
+        'a',
+      )
+  })
+
   it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
     const textOf = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
