@@ -217,7 +217,7 @@ const placesOf = (home: Home, webhooks: readonly Webhook[]): string[] => {
         cliKinds.flatMap((kind) => agentClis[kind].stateFolders(env)),
       ),
       ...webhooks.flatMap(({ agent }) =>
-        'cwd' in agent && agent.cwd ? [expandHome(agent.cwd)] : [],
+        'cwd' in agent && agent.cwd ? [resolve(home.root, expandHome(agent.cwd))] : [],
       ),
       tmpdir(),
       '/dev/shm',

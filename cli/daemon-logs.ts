@@ -22,8 +22,9 @@ export const showLogs = async (
     terminal.print(terminal.json ? plainJson(line) : logLine(line, terminal.paint))
   const file = await openLog(home.log)
   const { lines, end } = file ? await readTail(file, lastLines) : { lines: [], end: 0 }
-  for (const line of lines) print(line)
-  if (!file) terminal.say(`there is no log yet: ${home.log}`)
+  const earlier = await tailBefore(home.log, file, lastLines - lines.length)
+  for (const line of [...earlier, ...lines]) print(line)
+  if (!file && earlier.length === 0) terminal.say(`there is no log yet: ${home.log}`)
   if (follow) await followLog(home.logs, home.log, file, end, print)
   else await file?.close()
 }
@@ -36,6 +37,23 @@ const openLog = async (path: string): Promise<FileHandle | undefined> => {
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
     })
+  }
+}
+
+/** What is missing of the last lines while the newest file has too few: it has just been rotated. */
+const tailBefore = async (
+  path: string,
+  newest: FileHandle | undefined,
+  count: number,
+): Promise<string[]> => {
+  const old = count > 0 ? await openLog(`${path}.1`) : undefined
+  if (!old) return []
+  try {
+    // Rotated between the two looks: these are the lines that we have.
+    const isSame = newest && (await newest.stat()).ino === (await old.stat()).ino
+    return isSame ? [] : (await readTail(old, count)).lines
+  } finally {
+    await old.close()
   }
 }
 

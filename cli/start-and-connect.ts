@@ -2,15 +2,15 @@ import type { ChildProcess } from 'node:child_process'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
-import { DoorwardError } from '../shared/errors.ts'
+import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
 import { serviceOf } from '../shared/login-items.ts'
 import type { Service } from '../shared/login-items/service.ts'
 import { plainLines } from '../shared/plain-text.ts'
-import { spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
+import { type StartMessage, spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
 import { isAlive } from '../shared/process-state.ts'
 import type { Asker } from './context.ts'
-import { exitFailed, exitUnusable } from './exit-code.ts'
+import { exitFailed, exitUnreachable, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { pause } from './interrupt.ts'
 import { logLine } from './log-line.ts'
@@ -18,15 +18,24 @@ import { readTail } from './read-tail.ts'
 
 const startTimeoutMs = 20_000
 
-/** A daemon that did not come up, with what it said; `exitCode` 78 means: mend the configuration. */
+/**
+ * A daemon that did not come up, with what it said and, where it told, its code. `exitCode` is that of a
+ * command which needed it: 3 whatever keeps it away, but 1 when a person has to mend something first.
+ */
 export class StartError extends DoorwardError {
   readonly exitCode: number
 
-  constructor(exitCode: number, message: string, hint: string) {
-    super(exitCode === exitUnusable ? 'config-invalid' : 'daemon-unreachable', message, { hint })
-    this.exitCode = exitCode
+  constructor(ended: Ended, message: string, hint: string) {
+    const isUnusable = ended.exitCode === exitUnusable
+    super(ended.code ?? (isUnusable ? 'config-invalid' : 'daemon-unreachable'), message, { hint })
+    this.exitCode = isUnusable ? exitFailed : exitUnreachable
   }
 }
+
+/** How it ended; a service manager tells no more than the exit code, and one that was killed not even that. */
+type Ended = { readonly exitCode: number; readonly code?: ErrorCode | undefined }
+
+const lost: Ended = { exitCode: exitFailed }
 
 /**
  * Starts the daemon, and waits until it answers: by the service manager where it is installed there, so
@@ -44,7 +53,7 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
   if (ended === 'listening') return connect(home, { userAgent })
   if (ended === 'late') {
     const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
-    throw new StartError(exitFailed, await withLog(message, home, since), 'doorward daemon logs')
+    throw new StartError(lost, await withLog(message, home, since), 'doorward daemon logs')
   }
   const other = await anotherStarted(asker)
   if (other) return other
@@ -52,11 +61,11 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
 }
 
 /** Why it did not start, in its own words, or else with what it has logged meanwhile. */
-const explained = async ({ home }: Asker, ended: number, since: string): Promise<StartError> => {
+const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<StartError> => {
   const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
   const error = startError(ended, said)
   if (said !== '') return error
-  return new StartError(error.exitCode, await withLog(error.message, home, since), error.hint ?? '')
+  return new StartError(ended, await withLog(error.message, home, since), error.hint ?? '')
 }
 
 /** A manager tells that the process runs, not that it listens; that is asked for. */
@@ -67,11 +76,12 @@ const startService = async (asker: Asker, service: Service): Promise<Client> => 
     const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
     const state = await service.state()
-    if (state.is === 'failed') throw await explained(asker, state.exitCode ?? exitFailed, since)
-    if (state.is === 'stopped') throw await explained(asker, exitFailed, since)
+    if (state.is === 'failed')
+      throw await explained(asker, { exitCode: state.exitCode ?? exitFailed }, since)
+    if (state.is === 'stopped') throw await explained(asker, lost, since)
   }
   const message = `the daemon did not answer within ${startTimeoutMs / 1000} s`
-  throw new StartError(exitFailed, message, 'doorward daemon logs')
+  throw new StartError(lost, message, 'doorward daemon logs')
 }
 
 const shownLines = 5
@@ -85,17 +95,26 @@ const withLog = async (message: string, home: Home, since: string): Promise<stri
   return [message, ...fresh.map((line) => logLine(line, (_, text) => text))].join('\n')
 }
 
-/** The daemon tells a parent with a channel when it listens, so there is nothing to poll. */
-const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | number> => {
-  const result = await new Promise<'listening' | 'late' | number>((resolve) => {
+/** The daemon tells a parent with a channel when it listens, or why not, so there is nothing to poll. */
+const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
+  const result = await new Promise<'listening' | 'late' | Ended>((resolve) => {
     const timer = setTimeout(() => resolve('late'), startTimeoutMs)
-    const settle = (value: 'listening' | number) => {
+    const settle = (value: 'listening' | Ended) => {
       clearTimeout(timer)
       resolve(value)
     }
-    child.once('message', () => settle('listening'))
-    child.once('error', () => settle(exitFailed))
-    child.once('exit', (code) => settle(code ?? exitFailed))
+    let code: ErrorCode | undefined
+    child.once('message', (message: StartMessage) => {
+      if ('code' in message) code = message.code
+      else settle('listening')
+    })
+    child.once('error', () => settle(lost))
+    child.once('exit', (exitCode) => {
+      const end = () => settle({ exitCode: exitCode ?? exitFailed, code })
+      // What it told may not have been read yet.
+      if (child.connected) child.once('disconnect', end)
+      else end()
+    })
   })
   if (child.connected) child.disconnect()
   child.unref()
@@ -116,13 +135,14 @@ const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
 }
 
 /** Takes the daemon's own words over: `doorward: <message>` and `hint: <hint>`. */
-const startError = (exitCode: number, said: string): StartError => {
+const startError = (ended: Ended, said: string): StartError => {
   const lines = said.split('\n').slice(-40)
   const message = lines.filter((line) => !line.startsWith('hint: ')).join('\n')
   const hint = lines.findLast((line) => line.startsWith('hint: '))?.slice('hint: '.length)
   return new StartError(
-    exitCode === exitUnusable ? exitUnusable : exitFailed,
-    message.replace(/^doorward: /, '') || `the daemon ended with ${exitCode} and said nothing`,
+    ended,
+    message.replace(/^doorward: /, '') ||
+      `the daemon ended with ${ended.exitCode} and said nothing`,
     hint ?? 'doorward daemon logs',
   )
 }

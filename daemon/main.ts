@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt } from '../shared/home.ts'
+import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { channelToOld } from './handover/channel.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
@@ -11,6 +12,9 @@ import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
  */
 
 const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
+
+/** The channel of one that is to take over is for that alone. */
+const isSuccessor = (): boolean => process.argv.includes('--take-over')
 
 const run = async (): Promise<void> => {
   const { values } = parseArgs({
@@ -31,8 +35,12 @@ const run = async (): Promise<void> => {
     : startDaemon(home, process.env, { isForeground: values.foreground ?? false })
   endOnSignals(starting)
   const daemon = await starting
-  // A parent with a channel is told; it need not poll. It may have gone.
-  if (!channel) process.send?.({ url: daemon.url }, () => undefined)
+  if (!channel) tellParent({ url: daemon.url })
+}
+
+/** A parent with a channel is told; it need not poll. It may have gone. */
+const tellParent = (message: StartMessage): void => {
+  process.send?.(message, () => undefined)
 }
 
 /** Who sends a signal to a whole group and to one who passes it on sends it once: within this time it is one. */
@@ -79,4 +87,7 @@ const report = (error: unknown): void => {
   process.exitCode = known && unusable.has(known.code) ? 78 : 1
 }
 
-void run().catch(report)
+void run().catch((error: unknown) => {
+  report(error)
+  if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })
+})

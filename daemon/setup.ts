@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { Home } from '../shared/home.ts'
 import { type Warning, warningsOf } from '../shared/config-warnings.ts'
 import type { Config } from '../shared/load-config.ts'
@@ -40,8 +41,13 @@ export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
 export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: LastingParts): Setup => {
   const { home, run, access, marks, progress, log } = parts
   const { server, targets } = config.gateway
-  const invoke = createInvoke({ env, run, access })
   const homeFolder = home.root
+  const invoke = createInvoke({
+    env,
+    // Our own working folder is another one in the foreground than after a restart.
+    run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
+    access,
+  })
   const deliver = createDeliver({ homeFolder, targets, env, access, marks, progress, log })
   return {
     config,

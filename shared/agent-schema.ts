@@ -23,7 +23,9 @@ const programCommon = {
     .string()
     .min(1)
     .optional()
-    .describe('Working folder, ~ allowed. Default: an empty folder, removed afterwards.'),
+    .describe(
+      'Working folder, ~ allowed, a relative one under home. Default: an empty folder, removed afterwards.',
+    ),
   env: z
     .record(environmentName, z.string().refine(namesVariable, notVariable))
     .optional()

@@ -1,6 +1,7 @@
 import { agentKeyWarnings, riskWarnings } from './agent-warnings.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
+import { providerWarnings } from './provider-warnings.ts'
 import { schemeWarnings } from './scheme-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
 
@@ -16,6 +17,7 @@ export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
     .flatMap((webhook) => schemeWarnings(webhook, env)),
   ...agentKeyWarnings(config, env),
   ...targetWarnings(config, env),
+  ...providerWarnings(config),
   ...riskWarnings(config),
 ]
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, fchmodSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { ErrorCode } from './errors.ts'
 import type { Home } from './home.ts'
 import { nodeOptions } from './node-options.ts'
 import { daemonProgram, packageFolder } from './version.ts'
@@ -12,9 +13,12 @@ export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 /** Where a daemon in the background leaves what it writes to standard error, newest start only. */
 export const stderrOf = (home: Home): string => join(home.logs, 'daemon.stderr')
 
+/** The one message of a daemon to who has started it: where it listens, or why it does not. */
+export type StartMessage = { readonly url: string } | { readonly code: ErrorCode }
+
 /**
- * Starts the daemon as a process of its own that outlives this one. Its channel says when it listens;
- * who does not want it disconnects. Throws what the file system refuses.
+ * Starts the daemon as a process of its own that outlives this one. Its channel says when it listens, or
+ * why it ends (`StartMessage`); who does not want it disconnects. Throws what the file system refuses.
  */
 export const spawnDaemon = (home: Home): ChildProcess => {
   const stderr = openSync(stderrOf(home), 'w', 0o600)

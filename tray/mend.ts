@@ -18,6 +18,7 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
   'scheme-differs': webhooks,
   'dangerous-combination': agents,
   'target-not-encrypted': gateway,
+  'provider-incomplete': gateway,
   'body-limit-too-large': gateway,
 }
 

@@ -1,7 +1,8 @@
 import type { Status } from '../shared/api.ts'
+import { type PrivateText, replacePrivate } from '../shared/replace-private.ts'
 
 /** What stands for each text that is nobody else's business. */
-export type Words = readonly (readonly [text: string, instead: string])[]
+export type Words = readonly PrivateText[]
 
 /**
  * The texts of a status that strangers should not read: who is logged in, where the daemon is reached
@@ -19,14 +20,9 @@ export const privateWords = (status: Status): Words => [
 
 /** Every text of a JSON value with those words, and whatever looks like a mail address, replaced. */
 export const redact = (value: unknown, words: Words): unknown => {
-  const ordered = words
-    // What is very short would be found everywhere.
-    .filter(([text]) => text.length > 2)
-    .toSorted(([a], [b]) => b.length - a.length)
-  const clean = (text: string): string =>
-    ordered
-      .reduce((left, [word, instead]) => left.replaceAll(word, instead), text)
-      .replaceAll(/[\w.+-]+@[\w-]+(\.[\w-]+)+/g, '<mail>')
+  // What is very short would be found everywhere.
+  const longer = words.filter(([text]) => text.length > 2)
+  const clean = (text: string): string => replacePrivate(text, longer)
   const walk = (part: unknown): unknown => {
     if (typeof part === 'string') return clean(part)
     if (Array.isArray(part)) return part.map(walk)

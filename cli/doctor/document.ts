@@ -1,4 +1,5 @@
 import type { Config } from '../../shared/load-config.ts'
+import { type PrivateText, replacePrivate } from '../../shared/replace-private.ts'
 import { type Check, type CheckStatus, summaryOf } from './check.ts'
 
 /** What `doctor --json` prints. It goes to clipboards and into reports: nothing in it is private. */
@@ -13,22 +14,14 @@ export type DoctorDocument = {
   readonly checks: readonly Check[]
 }
 
-/** A text, and what stands in its place. */
-export type PrivateText = readonly [text: string, instead: string]
-
 /** The document, with private texts replaced in every check, and whatever looks like a mail address. */
 export const documentOf = (
   checks: readonly Check[],
   facts: Omit<DoctorDocument, 'ok' | 'summary' | 'checks'>,
   hidden: readonly PrivateText[],
 ): DoctorDocument => {
-  const ordered = hidden
-    .filter(([text]) => text.length > 1)
-    .toSorted(([a], [b]) => b.length - a.length)
-  const clean = (text: string): string =>
-    ordered
-      .reduce((left, [word, instead]) => left.replaceAll(word, instead), text)
-      .replaceAll(/[\w.+-]+@[\w-]+(\.[\w-]+)+/g, '<mail>')
+  const words = hidden.filter(([text]) => text.length > 1)
+  const clean = (text: string): string => replacePrivate(text, words)
   const summary = summaryOf(checks)
   return {
     ok: summary.error === 0,

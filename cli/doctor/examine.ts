@@ -108,7 +108,7 @@ export const examine = async (patient: Patient): Promise<Examination> => {
       const { config, env: variables } = await configuration
       if (!config) return unread('agents')
       const seen = judgeAgents(
-        await lookAtAgents(config, variables),
+        await lookAtAgents(config, variables, home.root),
         config,
         (await daemon).status?.problems ?? [],
       )

@@ -15,9 +15,9 @@ export class NoAnswer extends Error {
   override readonly name = 'NoAnswer'
 }
 
-/** `claude -p --output-format json`: one result document; `subtype` says success even of a failure. */
+/** `claude -p --output-format json`: one result document, after notices at times; `subtype` says success even of a failure. */
 export const claudeAnswer = ({ stdout, exitCode }: Printed): string => {
-  const document = jsonOf(stdout)
+  const document = jsonOf(stdout) ?? jsonLines(stdout)
   // With --verbose it is a list, of which the result is the last.
   const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
   if (result === undefined) throw new NoAnswer('')
@@ -81,7 +81,7 @@ const geminiCodes: Readonly<Record<number, string>> = {
 
 /** `gemini -o json`: one document; a failure is one on standard error, after warnings. */
 export const geminiAnswer = ({ stdout, stderr, exitCode }: Printed): string => {
-  const document = jsonOf(stdout) ?? jsonOf(stderr.slice(lastDocumentAt(stderr)))
+  const document = documentIn(stdout) ?? documentIn(stderr)
   const error = valueIn(document, 'error')
   if (exitCode !== 0 || (error !== undefined && error !== null)) {
     const words = exitCode === null ? undefined : geminiCodes[exitCode]
@@ -92,7 +92,9 @@ export const geminiAnswer = ({ stdout, stderr, exitCode }: Printed): string => {
   return text
 }
 
-const lastDocumentAt = (text: string): number => Math.max(text.lastIndexOf('\n{\n') + 1, 0)
+/** The document that a text is, or that it ends with after notices. */
+const documentIn = (text: string): unknown =>
+  jsonOf(text) ?? jsonOf(text.slice(text.lastIndexOf('\n{') + 1))
 
 /** `llm prompt`: the answer itself. */
 export const llmAnswer = ({ stdout, exitCode }: Printed): string => {

@@ -35,10 +35,14 @@ export const askOpenAi = async (
     },
   )
   const { status, body, cut } = posted
-  if (status !== 200)
-    throw refusal(agent, url, status, wordsOf(body, key === undefined ? [] : [key]))
+  const words = () => wordsOf(body, key === undefined ? [] : [key])
+  if (status < 200 || status >= 300) throw refusal(agent, url, status, words())
   if (cut) throw failed(`${url.host} answered with more than can be read`)
-  return answerIn(jsonOf(body), agent, url)
+  const document = jsonOf(body)
+  // Routers to many models have begun to answer when the one behind them fails.
+  if (listAt(document, 'choices').length === 0 && at(document, 'error'))
+    throw refusal(agent, url, status, words())
+  return answerIn(document, agent, url)
 }
 
 const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
@@ -84,6 +88,7 @@ const refusal = (agent: OpenAiAgent, url: URL, status: number, said: string): Do
       ]
     if (status === 413) return [`the prompt is too long for ${host} (413)`, 'set max_value_length']
     if (status === 429) return [`${host} takes no more requests now (429)`]
+    if (status < 300) return [`${host} answered with an error (${status})`]
     if (status >= 500) return [`${host} has a fault of its own (${status})`]
     return [`${host} did not take the request (${status})`]
   })()

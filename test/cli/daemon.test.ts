@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { appendFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -8,7 +8,15 @@ import { isAlive } from '../../shared/process-state.ts'
 import type { Home } from '../../shared/home.ts'
 import { untilDead } from '../support/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { answers, resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
+import {
+  type CliOptions,
+  answers,
+  resultOf,
+  run,
+  start,
+  stopStarted,
+  untilSaid,
+} from './support/cli.ts'
 
 type Running = { running: boolean; pid: number; url: string }
 
@@ -152,16 +160,44 @@ describe('cli: daemon', () => {
     assert.doesNotMatch(stderr, /of old/)
   })
 
-  it('ends with 1 when the port is taken', async () => {
+  it('tells the code of what keeps it from starting, and ends with 1', async () => {
     const home = await newHome()
     const other = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
     const env = { DOORWARD_PORT: String(port) }
-    const { code, stderr } = await run(['daemon', 'start'], { home, env })
+    const errorOf = async (args: string[], options: CliOptions) => {
+      const { code, stdout, stderr } = await run([...args, '--json'], options)
+      assert.equal(stdout, '')
+      return { exitCode: code, ...(JSON.parse(stderr) as { code: string; detail: string }) }
+    }
+    const taken = await errorOf(['daemon', 'start'], { home, env })
+    // To a command that only needed it, it is one that cannot be reached.
+    const needed = await errorOf(['events'], { home, env })
     other.close()
-    assert.equal(code, 1)
-    assert.match(stderr, new RegExp(`port ${port} is taken by .+`))
+    for (const { code, detail } of [taken, needed]) {
+      assert.equal(code, 'port-in-use')
+      assert.match(detail, new RegExp(`port ${port} is taken by .+`))
+    }
+    assert.deepEqual([taken.exitCode, needed.exitCode], [1, 3])
+
+    const variables = { DOORWARD_LOG_LEVEL: 'loud' }
+    const wrong = await errorOf(['daemon', 'start'], { home, env: variables })
+    assert.deepEqual([wrong.exitCode, wrong.code], [1, 'config-invalid'])
+
+    await writeFile(home.env, 'A=b\n')
+    await chmod(home.env, 0o644)
+    for (const args of [['daemon', 'start'], ['events']]) {
+      const open = await errorOf(args, { home })
+      assert.deepEqual([open.exitCode, open.code], [1, 'home-insecure'])
+    }
+    await chmod(home.env, 0o600)
+
+    // Killed before it could say anything.
+    const dies = 'process.kill(process.pid, "SIGKILL")'
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(`process.send && ${dies}`)}`
+    const killed = await errorOf(['daemon', 'start'], { home, env: { NODE_OPTIONS } })
+    assert.deepEqual([killed.exitCode, killed.code], [1, 'daemon-unreachable'])
   })
 
   it('is the daemon itself in the foreground, and ends by SIGTERM', async function () {
@@ -262,6 +298,23 @@ describe('cli: daemon', () => {
     assert.deepEqual(text.stdout.trimEnd().split('\n').slice(-1), ['t info  line 4999'])
     const json = await run(['daemon', 'logs', '--json'], { home })
     assert.equal(json.stdout, `${lines.slice(-50).join('\n')}\n`)
+  })
+
+  it('goes back into the file before when the log has just been rotated', async () => {
+    const home = await newHome()
+    await mkdir(home.logs, { mode: 0o700 })
+    const lines = Array.from({ length: 100 }, (_, n) => JSON.stringify({ level: 30, msg: `${n}` }))
+    const write = async (path: string, some: string[]) =>
+      writeFile(path, some.map((line) => `${line}\n`).join(''))
+    const logs = async () => (await run(['daemon', 'logs', '--json'], { home })).stdout
+    const expected = `${lines.slice(-50).join('\n')}\n`
+    await write(`${home.log}.1`, lines)
+    assert.equal(await logs(), expected)
+    await write(`${home.log}.1`, lines.slice(0, 97))
+    await write(home.log, lines.slice(97))
+    assert.equal(await logs(), expected)
+    await write(home.log, lines.slice(20))
+    assert.equal(await logs(), expected)
   })
 
   it('says that there is no log yet', async () => {

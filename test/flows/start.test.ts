@@ -11,6 +11,7 @@ import type { DaemonFile, Status } from '../../shared/api.ts'
 import { connect } from '../../shared/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Home, homeAt } from '../../shared/home.ts'
+import type { StartMessage } from '../../shared/spawn-daemon.ts'
 import {
   cleanEnvironment,
   daemonMain,
@@ -272,7 +273,11 @@ describe('the only daemon of a home', () => {
 
     const children = Array.from({ length: 20 }, () => spawnDaemon(first.home))
     const lives = (child: ChildProcess) =>
-      once(child, 'message').then(() => undefined as { code: number | null } | undefined)
+      new Promise<undefined>((resolve) => {
+        child.once('message', (message: StartMessage) => {
+          if ('url' in message) resolve(undefined)
+        })
+      })
     const outcomes = await Promise.all(
       children.map((child) => Promise.race([lives(child), ended(child)])),
     )

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
+import type { StartMessage } from '../../shared/spawn-daemon.ts'
 import { cliProgram, daemonProgram, packageFolder } from '../../shared/version.ts'
 import { type HomeFiles, temporaryHome } from './temporary.ts'
 
@@ -95,7 +96,10 @@ export const spawnDaemon = (
 /** The daemon tells a parent with a channel when it listens; there is nothing to poll. */
 const untilListening = async (child: ChildProcess, stderr: () => string): Promise<void> => {
   await new Promise<void>((resolve, reject) => {
-    child.once('message', () => resolve())
+    child.once('message', (message: StartMessage) => {
+      // One that cannot start says why, and ends.
+      if ('url' in message) resolve()
+    })
     child.once('exit', (code, signal) =>
       reject(new Error(`the daemon ended with ${code ?? signal} before it listened: ${stderr()}`)),
     )

@@ -10,6 +10,12 @@ const { ok, warning, error, skipped } = checksOf('configuration')
 /** What the running daemon alone can know of its configuration. */
 const ofDaemon = ['restart-needed', 'config-not-watched']
 
+/** The warnings that no other group has checks of its own for, and what they are about. */
+const judgedHere: Readonly<Record<string, string>> = {
+  'body-limit-too-large': 'limits',
+  'provider-incomplete': 'providers',
+}
+
 /** Every problem of the three files with its place, and what the running daemon says of them. */
 export const judgeConfiguration = (
   { config, problems, env }: ConfigurationFacts,
@@ -36,9 +42,10 @@ export const judgeConfiguration = (
       'files',
       `${count(webhooks.length, 'webhook')} (${enabled} enabled), ${count(agents.size, 'agent')}`,
     ),
-    ...warningsOf(config, env)
-      .filter(({ code }) => code === 'body-limit-too-large')
-      .map(({ detail, hint }) => warning('limits', detail, hint)),
+    ...warningsOf(config, env).flatMap(({ code, detail, hint }) => {
+      const name = judgedHere[code]
+      return name === undefined ? [] : [warning(name, detail, hint)]
+    }),
     ...said,
   ]
 }

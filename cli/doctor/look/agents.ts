@@ -33,17 +33,21 @@ const versionMs = 3500
 export const lookAtAgents = async (
   { webhooks }: Config,
   env: NodeJS.ProcessEnv,
+  homeFolder: string,
 ): Promise<AgentFacts[]> => {
   const used = new Map(
     webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
   )
-  return Promise.all([...used].map(async ([name, agent]) => lookAtAgent(name, agent, env)))
+  return Promise.all(
+    [...used].map(async ([name, agent]) => lookAtAgent(name, agent, env, homeFolder)),
+  )
 }
 
 const lookAtAgent = async (
   name: string,
   agent: Agent,
   env: NodeJS.ProcessEnv,
+  homeFolder: string,
 ): Promise<AgentFacts> => {
   const facts = { name, kind: agent.kind, unset: [], providers: [] }
   if (agent.kind === 'echo') return facts
@@ -57,7 +61,7 @@ const lookAtAgent = async (
     const named = namedIn(agent.headers ?? {}, 'env:')
     return { ...facts, unset: unsetOf(named, env), address: await addressOf(agent.url) }
   }
-  const cwd = agent.cwd === undefined ? undefined : expanded(agent.cwd)
+  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expanded(agent.cwd))
   const program =
     agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
   const path = await pathOf(program, cwd, agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'], env)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { judgeConfiguration } from '../../../cli/doctor/judge/configuration.ts'
 import { judgeHome } from '../../../cli/doctor/judge/home.ts'
 import { shapeFault } from '../../../cli/doctor/judge/secret-shape.ts'
 import { isAtLeast, judgeClock } from '../../../cli/doctor/judge/system.ts'
@@ -8,6 +9,29 @@ import type { ClockFacts } from '../../../cli/doctor/look/clock.ts'
 import type { HomeEntry, HomeFacts } from '../../../cli/doctor/look/home-files.ts'
 import type { TunnelAnswer } from '../../../cli/doctor/online/ask-tunnel.ts'
 import { gatewayFileSchema } from '../../../shared/config.ts'
+import { checkConfig } from '../../../shared/load-config.ts'
+import { readYaml } from '../../../shared/yaml-file.ts'
+
+describe('doctor: configuration', () => {
+  it('warns of limits and providers that cannot work', () => {
+    const gateway = 'providers: { x: {} }\nqueue: { max_bytes: 1mb }\n'
+    const config = checkConfig(
+      readYaml('gateway.yaml', gateway),
+      readYaml('agents.yaml', ''),
+      readYaml('webhooks.yaml', ''),
+      {},
+    )
+    const checks = judgeConfiguration({ config, problems: [], env: {}, ofFile: {} }, true, [])
+    assert.deepEqual(
+      checks.map(({ name, status }) => [name, status]),
+      [
+        ['files', 'ok'],
+        ['limits', 'warning'],
+        ['providers', 'warning'],
+      ],
+    )
+  })
+})
 
 describe('doctor: home', () => {
   const facts = (entries: readonly HomeEntry[], more: Partial<HomeFacts> = {}): HomeFacts => ({

@@ -34,6 +34,8 @@ describe('the answer of claude', () => {
     const list = JSON.stringify([{ type: 'system' }, result({ result: 'yes' })])
     assert.equal(claudeAnswer(printed(list)), 'yes')
     assert.equal(claudeAnswer(printed([result({ result: '' })])), '')
+    const noticed = `an update is available\n${JSON.stringify(result({ result: 'yes' }))}\n`
+    assert.equal(claudeAnswer(printed(noticed)), 'yes')
   })
 
   it('is none where is_error says so, whatever the subtype', () => {
@@ -121,6 +123,8 @@ describe('the answer of gemini', () => {
       geminiAnswer(printed(JSON.stringify({ response: 'yes', stats: {} }, null, 2))),
       'yes',
     )
+    const document = JSON.stringify({ response: 'yes', stats: { models: {} } }, null, 2)
+    assert.equal(geminiAnswer(printed(`Loaded cached credentials.\n${document}\n`)), 'yes')
   })
 
   it('is none with an exit code, which is put into words, with the document on standard error', () => {

@@ -83,6 +83,7 @@ describe('an agent of kind openai', () => {
   })
 
   const refused: readonly [number, RegExp][] = [
+    [200, /answered with an error \(200\): .*it says so/],
     [302, /redirect \(302\), which is not followed: .*\(set base_url/],
     [400, /did not take the request \(400\): .*it says so/],
     [401, /refused the API key \(401\).*set KEY to one that is valid/],
@@ -120,6 +121,15 @@ describe('an agent of kind openai', () => {
     ]
     for (const [handler, words] of bad)
       assert.match((await failureOf(askOne(handler))).message, words)
+  })
+
+  it('takes an answer beside which an error is named that is none', async () => {
+    for (const error of [null, '', { message: 'a warning' }])
+      assert.equal(
+        (await askOne((response) => sendJson(response, 200, { ...chat({ content: 'a' }), error })))
+          .text,
+        'a',
+      )
   })
 
   it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
