@@ -62,9 +62,12 @@ describe('the thread that runs programs', () => {
 
   it('keeps a note of each program while it runs, and none afterwards', async () => {
     const { run, start: runIn } = await start()
-    const { stdout } = await runIn(['sh', '-c', 'cat >/dev/null; ls agents; echo $$'])
-    const [note, pid] = stdout.toString().split('\n')
-    assert.equal(note, `${pid}.json`)
+    // Its number stands there a moment after it has begun.
+    const script =
+      'until grep -q "pid.:$$," "agents/$DOORWARD_RUN.json"; do :; done; ls agents; echo $DOORWARD_RUN'
+    const { stdout } = await runIn(['sh', '-c', script])
+    const [note, mark] = stdout.toString().split('\n')
+    assert.equal(note, `${mark}.json`)
     assert.deepEqual(await readdir(join(run, 'agents')), [])
   })
 
