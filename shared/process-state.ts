@@ -17,6 +17,13 @@ export const isAlive = (pid: number): boolean => {
 /** When a process started, or undefined where the system does not tell: with its number, who it is. */
 export const startOf = (pid: number): string | undefined => statOf(pid)?.start
 
+/**
+ * True while the process that started then is alive; where the system does not tell when, one of that
+ * number is taken for it.
+ */
+export const isSameProcess = ({ pid, start }: { pid: number; start?: string }): boolean =>
+  isAlive(pid) && (start === undefined || startOf(pid) === start)
+
 /** True for a process that leads a group; false where the system does not tell. */
 export const isLeader = (pid: number): boolean => statOf(pid)?.group === String(pid)
 

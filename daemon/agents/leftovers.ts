@@ -1,29 +1,11 @@
-import { accessSync, appendFileSync, constants, mkdirSync } from 'node:fs'
+import { appendFileSync, mkdirSync } from 'node:fs'
 import { readFile, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { isAlive, startOf } from '../../shared/process-state.ts'
+import { isSameProcess, startOf } from '../../shared/process-state.ts'
 import type { Log } from '../log.ts'
+import { isAgentFolder, removeLeftFolders } from './agent-folders.ts'
 import { programMarked } from './program-marked.ts'
-
-/** What the folders are called that agents without a `cwd` work in. */
-export const folderPrefix = 'doorward-agent-'
-
-/**
- * Where temporary files lie in memory alone, as on Linux they can; elsewhere the usual place. For
- * programs that write down what they are told, whatever their flags.
- */
-export const memoryFolder = (): string => {
-  try {
-    accessSync(sharedMemory, constants.W_OK)
-    return sharedMemory
-  } catch {
-    return tmpdir()
-  }
-}
-
-const sharedMemory = '/dev/shm'
 
 /** Notes a program that is about to start. */
 export type NoteRun = (folder: string | undefined) => RunNote
@@ -84,12 +66,13 @@ export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
   for (const name of await readdir(foldersOf(home)).catch(() => [])) {
     const path = join(foldersOf(home), name)
     const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
-    if (note.daemon && isSame(note.daemon)) continue
+    if (note.daemon && isSameProcess(note.daemon)) continue
     if (await killLeftover(note)) ended += 1
     if (note.folder !== undefined && isAgentFolder(note.folder))
       await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
+  await removeLeftFolders()
   if (ended > 0) log.warn({ agents: ended }, 'ended agents of a daemon that was killed')
 }
 
@@ -128,10 +111,6 @@ const notedIn = (value: unknown): Noted | undefined => {
   return { pid, ...(typeof start === 'string' && { start }) }
 }
 
-/** Where the system does not tell when a process started, one of that number is taken for it. */
-const isSame = ({ pid, start }: Noted): boolean =>
-  isAlive(pid) && (start === undefined || startOf(pid) === start)
-
 const killLeftover = async ({ program, mark }: Note): Promise<boolean> => {
   const pid = program ? sameAs(program) : mark && (await untilFound(mark))
   if (!pid) return false
@@ -158,6 +137,3 @@ const untilFound = async (mark: string): Promise<number | undefined> => {
   }
   return undefined
 }
-
-const isAgentFolder = (folder: string): boolean =>
-  [tmpdir(), memoryFolder()].includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)

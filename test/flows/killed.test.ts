@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeAgentFolder } from '../../daemon/agents/agent-folders.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { fixtureAgent, isRunning, untilGone } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
@@ -80,6 +81,29 @@ describe('a daemon that was killed', () => {
     await untilGone(pid)
     assert.deepEqual(await readdir(join(first.home.run, 'agents')), [])
     assert.equal(await second.stop(), 0)
+  })
+
+  it('leaves no folder of a program that was not there yet', async () => {
+    const folder = await temporaryFolder()
+    const maker = `import { tmpdir } from 'node:os'
+      const { makeAgentFolder } = await import(process.argv[1])
+      console.log(await makeAgentFolder(tmpdir()))
+      process.kill(process.pid, 'SIGKILL')`
+    const module = new URL('../../daemon/agents/agent-folders.js', import.meta.url).href
+    const env = { ...process.env, TMPDIR: folder }
+    const child = spawn(process.execPath, ['--input-type=module', '-e', maker, module], { env })
+    const [made] = (await Promise.all([once(child.stdout, 'data'), once(child, 'exit')])).flat()
+    const left = String(made).trim()
+    assert.ok(existsSync(left))
+    await writeFile(join(left, 'login.json'), '{}')
+    // Of one who lives, as after a restart, and what nobody made so.
+    const kept = [await makeAgentFolder(folder), join(folder, 'doorward-agent-mine')]
+    await mkdir(join(folder, 'doorward-agent-mine'))
+
+    const daemon = await startDaemon({ variables: { TMPDIR: folder } })
+    assert.equal(await daemon.stop(), 0)
+    assert.equal(existsSync(left), false)
+    assert.deepEqual(kept.map(existsSync), [true, true])
   })
 
   it('leaves nothing that makes the next one end a stranger or remove a folder of another', async () => {
