@@ -42,9 +42,10 @@ export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
       }
     }
     try {
-      mkdirSync(foldersOf(home), { recursive: true, mode: 0o700 })
+      // Not what is above it: a home that was removed is not made anew.
+      mkdirSync(foldersOf(home), { mode: 0o700 })
     } catch {
-      // Nor is there a place for a note then.
+      // It is there, or nothing can be made: then there is no place for a note.
     }
     add({ mark, folder, daemon })
     return {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -69,6 +70,13 @@ describe('the thread that runs programs', () => {
     const [note, mark] = stdout.toString().split('\n')
     assert.equal(note, `${mark}.json`)
     assert.deepEqual(await readdir(join(run, 'agents')), [])
+  })
+
+  it('makes no home anew that was removed', async () => {
+    const gone = join(await temporaryFolder(), 'home')
+    const { start: run } = await start({ home: { run: join(gone, 'run') } })
+    assert.equal((await run(['echo', 'it'])).stdout.toString(), 'it\n')
+    assert.equal(existsSync(gone), false)
   })
 
   it('says why a program cannot be started', async () => {
