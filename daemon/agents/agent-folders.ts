@@ -65,8 +65,12 @@ const namesIn = (folder: string): string[] => {
 
 /** Others may plant what they like there, but not in our name. */
 const isOurFolder = (path: string): boolean => {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  return found?.isDirectory() === true && found.uid === (process.getuid?.() ?? found.uid)
+  try {
+    const found = lstatSync(path)
+    return found.isDirectory() && found.uid === (process.getuid?.() ?? found.uid)
+  } catch {
+    return false
+  }
 }
 
 /** Containers may share a folder: what has ended here may be alive there under another number. */
