@@ -63,8 +63,9 @@ const gatewayValue = async (home: Home): Promise<unknown> => {
     if (systemCode(error) === 'ENOENT') return ''
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`)
   })
-  // git calls twice for each push: the reader of YAML is loaded for a file that needs it only.
-  if (!/^[^#\n]*(authorization_endpoint|issuer|dialect)/m.test(text)) return undefined
+  // git calls twice for each push: the reader of YAML is loaded for a file that needs it only. A line that
+  // begins with # names no host; elsewhere a # may be part of a value, and a backslash of a name.
+  if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|\\)/m.test(text)) return undefined
   const { readYaml } = await import('../shared/yaml-file.ts')
   const { value, problems } = readYaml(path, text)
   if (problems.length === 0) return value

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt } from '../shared/home.ts'
+import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { channelToOld } from './handover/channel.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
@@ -87,6 +88,7 @@ const report = (error: unknown): void => {
   process.exitCode = known && unusable.has(known.code) ? 78 : 1
 }
 
+keepDebuggerShut()
 void run().catch((error: unknown) => {
   report(error)
   if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
+import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import { runTray } from './tray.ts'
 
 /** How long a panel may take to come at the start of a session (contract section 10). */
@@ -41,6 +42,7 @@ const describe = (error: unknown): string => {
   return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')
 }
 
+keepDebuggerShut()
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${describe(error)}\n`)
   // What was asked for is there.

@@ -4,7 +4,7 @@ import type { CliAgent } from '../../shared/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { NoAnswer } from './cli-answers.ts'
-import { memoryFolder } from './leftovers.ts'
+import { memoryFolder } from './agent-folders.ts'
 import { argvOf, grantsTools, presets } from './presets.ts'
 import { type Finished, type Surroundings, endingOf, lastLines, runProgram } from './program.ts'
 

@@ -1,96 +1,108 @@
-import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync } from 'node:fs'
 import { readFile, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
-import { isAlive, startOf } from '../../shared/process-state.ts'
+import { isSameProcess, startOf } from '../../shared/process-state.ts'
 import type { Log } from '../log.ts'
+import { isAgentFolder, removeLeftFolders } from './agent-folders.ts'
+import { programMarked } from './program-marked.ts'
 
-/** What the folders are called that agents without a `cwd` work in. */
-export const folderPrefix = 'doorward-agent-'
+/** Notes a program that is about to start. */
+export type NoteRun = (folder: string | undefined) => RunNote
 
-/**
- * Where temporary files lie in memory alone, as on Linux they can; elsewhere the usual place. For
- * programs that write down what they are told, whatever their flags.
- */
-export const memoryFolder = (): string => {
-  try {
-    accessSync(sharedMemory, constants.W_OK)
-    return sharedMemory
-  } catch {
-    return tmpdir()
-  }
+export type RunNote = {
+  /** What its environment is to have under `markVariable`. */
+  readonly mark: string
+  /** It runs, under this number. */
+  readonly started: (pid: number) => void
+  /** It has ended, or could not be started. */
+  readonly forget: () => Promise<void>
 }
-
-const sharedMemory = '/dev/shm'
-
-/** Notes that a program runs; returns what takes the note away when it has ended. */
-export type NoteRun = (pid: number, folder: string | undefined) => () => Promise<void>
 
 const foldersOf = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
 
 /**
  * Notes running agents in `run/agents`, one file each, so that the next daemon can end them should this
- * one be killed: they have process groups of their own and live on. Throws nothing: without a note an
- * agent runs as well.
+ * one be killed: they have process groups of their own and live on. There is a note before there is a
+ * process, as we can be killed while it starts: its mark is all that tells of it then. Throws nothing:
+ * without a note an agent runs as well.
  */
-export const noteRuns =
-  (home: Pick<Home, 'run'>): NoteRun =>
-  (pid, folder) => {
-    const path = join(foldersOf(home), `${pid}.json`)
-    try {
-      mkdirSync(foldersOf(home), { recursive: true, mode: 0o700 })
-      // At once, before anything can happen to us.
-      const daemon = { pid: process.pid, start: startOf(process.pid) }
-      const note = { pid, start: startOf(pid), folder, daemon }
-      writeFileSync(path, JSON.stringify(note), { mode: 0o600 })
-    } catch {
-      return async () => undefined
+export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
+  const daemon = { pid: process.pid, start: startOf(process.pid) }
+  return (folder) => {
+    // Of no two programs the same.
+    const mark = `${process.pid}-${process.hrtime.bigint()}`
+    const path = join(foldersOf(home), `${mark}.json`)
+    // At once, before anything can happen to us. A line that is there stays whole.
+    const add = (line: object) => {
+      try {
+        appendFileSync(path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
+      } catch {
+        // As on a full disk.
+      }
     }
-    return async () => rm(path, { force: true }).catch(() => undefined)
+    try {
+      // Not what is above it: a home that was removed is not made anew.
+      mkdirSync(foldersOf(home), { mode: 0o700 })
+    } catch {
+      // It is there, or nothing can be made: then there is no place for a note.
+    }
+    add({ mark, folder, daemon })
+    return {
+      mark,
+      started: (pid) => add({ pid, start: startOf(pid) }),
+      forget: async () => rm(path, { force: true }).catch(() => undefined),
+    }
   }
+}
 
 /**
  * Ends the agents that a killed daemon left running, with their process groups, and removes their
- * folders. Only a process that started when the note says is one of them; where the system does not
- * tell (all but Linux) none is ended. Those of a daemon that lives and finishes its work after a restart
- * are left alone. Call it while holding the home's lock.
+ * folders. Only a process that started when the note says is one of them, or one that has the mark of a
+ * note which says no more; where the system does not tell (all but Linux) none is ended. Those of a daemon
+ * that lives and finishes its work after a restart are left alone. Call it while holding the home's lock.
  */
 export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
   let ended = 0
   for (const name of await readdir(foldersOf(home)).catch(() => [])) {
     const path = join(foldersOf(home), name)
     const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
-    if (note?.daemon && isSame(note.daemon)) continue
-    if (note && killLeftover(note)) ended += 1
-    if (note?.folder !== undefined && isAgentFolder(note.folder))
+    if (note.daemon && isSameProcess(note.daemon)) continue
+    if (await killLeftover(note)) ended += 1
+    if (note.folder !== undefined && isAgentFolder(note.folder))
       await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
+  await removeLeftFolders()
   if (ended > 0) log.warn({ agents: ended }, 'ended agents of a daemon that was killed')
 }
 
 type Noted = { readonly pid: number; readonly start?: string }
 
-type Note = Noted & {
+type Note = {
+  readonly mark?: string
+  /** Once it runs. */
+  readonly program?: Noted | undefined
   readonly folder?: string
   /** Who runs it. */
   readonly daemon?: Noted | undefined
 }
 
-const parseNote = (text: string): Note | undefined => {
-  try {
-    const value = JSON.parse(text) as Record<string, unknown>
-    const noted = notedIn(value)
-    if (!noted) return undefined
-    const { folder } = value
-    return {
-      ...noted,
-      ...(typeof folder === 'string' && { folder }),
-      daemon: notedIn(value['daemon']),
+/** What its lines say together; one that is cut says nothing. */
+const parseNote = (text: string): Note => {
+  const value: Record<string, unknown> = {}
+  for (const line of text.split('\n'))
+    try {
+      Object.assign(value, JSON.parse(line))
+    } catch {
+      // The last one, or none of ours.
     }
-  } catch {
-    return undefined
+  const { mark, folder } = value
+  return {
+    ...(typeof mark === 'string' && { mark }),
+    ...(typeof folder === 'string' && { folder }),
+    program: notedIn(value),
+    daemon: notedIn(value['daemon']),
   }
 }
 
@@ -100,12 +112,9 @@ const notedIn = (value: unknown): Noted | undefined => {
   return { pid, ...(typeof start === 'string' && { start }) }
 }
 
-/** Where the system does not tell when a process started, one of that number is taken for it. */
-const isSame = ({ pid, start }: Noted): boolean =>
-  isAlive(pid) && (start === undefined || startOf(pid) === start)
-
-const killLeftover = ({ pid, start }: Note): boolean => {
-  if (start === undefined || startOf(pid) !== start) return false
+const killLeftover = async ({ program, mark }: Note): Promise<boolean> => {
+  const pid = program ? sameAs(program) : mark && (await untilFound(mark))
+  if (!pid) return false
   try {
     process.kill(-pid, 'SIGKILL')
     return true
@@ -114,5 +123,18 @@ const killLeftover = ({ pid, start }: Note): boolean => {
   }
 }
 
-const isAgentFolder = (folder: string): boolean =>
-  [tmpdir(), memoryFolder()].includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)
+const sameAs = ({ pid, start }: Noted): number | undefined =>
+  start !== undefined && startOf(pid) === start ? pid : undefined
+
+const looks = 5
+const lookMs = 50
+
+/** For the first moments of its life a process has the environment of the daemon that it was made by. */
+const untilFound = async (mark: string): Promise<number | undefined> => {
+  for (let look = 1; look <= looks; look += 1) {
+    const pid = programMarked(mark)
+    if (pid !== undefined) return pid
+    if (look < looks) await new Promise((resolve) => setTimeout(resolve, lookMs))
+  }
+  return undefined
+}

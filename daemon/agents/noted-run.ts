@@ -1,4 +1,5 @@
 import type { NoteRun } from './leftovers.ts'
+import { markVariable } from './program-marked.ts'
 import { type Ended, type ProcessOptions, runProcess } from './run-process.ts'
 
 export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
@@ -13,14 +14,15 @@ export type RunProcess = (options: RunOptions) => Promise<Ended>
 export const noteAndRun =
   (noteRun: NoteRun, started?: (pid: number) => void) =>
   async ({ folder, ...options }: RunOptions): Promise<Ended> => {
-    let forget: (() => Promise<void>) | undefined
+    const note = noteRun(folder)
+    const env = { ...options.env, [markVariable]: note.mark }
     const onStart = (pid: number) => {
-      forget = noteRun(pid, folder)
+      note.started(pid)
       started?.(pid)
     }
     try {
-      return await runProcess({ ...options, onStart })
+      return await runProcess({ ...options, env, onStart })
     } finally {
-      await forget?.()
+      await note.forget()
     }
   }

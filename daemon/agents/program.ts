@@ -1,10 +1,10 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
 import { cleanEnvironment, providersIn } from './clean-environment.ts'
-import { folderPrefix } from './leftovers.ts'
+import { makeAgentFolder } from './agent-folders.ts'
 import type { RunProcess } from './noted-run.ts'
 import type { Ended } from './run-process.ts'
 
@@ -63,9 +63,7 @@ export const runProgram = async (
   const tokens = await tokensFor(program.env, (provider) => tokenOf(provider, program.timeoutMs))
   const { ownFolder } = program
   const needsFolder = ownFolder !== undefined || program.cwd === undefined
-  const folder = needsFolder
-    ? await mkdtemp(join(ownFolder?.parent ?? tmpdir(), folderPrefix))
-    : undefined
+  const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
   try {
     const places = ownFolder && folder !== undefined ? await makePlaces(folder, ownFolder) : {}
     const ended = await run({

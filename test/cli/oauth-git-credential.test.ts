@@ -94,6 +94,19 @@ describe('cli: oauth git-credential', () => {
     assert.match(broken.stderr, /hint: doorward config check/)
   })
 
+  it('finds the host of a login wherever YAML lets it stand', async () => {
+    const enterprise = await serve({ github: {} })
+    const file = join(enterprise.home.config, 'gateway.yaml')
+    const endpoint = 'https://ghe.example.com/login/oauth/authorize'
+    for (const text of [
+      `providers: { github: { client_id: 'a#b', authorization_endpoint: '${endpoint}' } }\n`,
+      `providers: { github: { "authorization\\x5Fendpoint": '${endpoint}' } }\n`,
+    ]) {
+      await writeFile(file, text)
+      assert.equal((await call('get', `${github}\n`, enterprise)).stdout, '', text)
+    }
+  })
+
   describe('with a real git', function () {
     before(function () {
       if (process.platform === 'win32' || spawnSync('git', ['--version']).error) this.skip()

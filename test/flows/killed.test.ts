@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeAgentFolder } from '../../daemon/agents/agent-folders.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { fixtureAgent, isRunning, untilGone } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
@@ -17,7 +18,10 @@ const notesOf = async (run: string): Promise<Note[]> => {
   const folder = join(run, 'agents')
   const names = await readdir(folder).catch(() => [])
   return Promise.all(
-    names.map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8')) as Note),
+    names.map(async (name) => {
+      const lines = (await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')
+      return Object.assign({}, ...lines.map((line) => JSON.parse(line) as Partial<Note>)) as Note
+    }),
   )
 }
 
@@ -55,6 +59,53 @@ describe('a daemon that was killed', () => {
     )
   })
 
+  it('leaves none that the next one does not find, even when it is killed while one starts', async function () {
+    // Elsewhere nothing tells of a process that has no note of its number.
+    if (process.platform !== 'linux') this.skip()
+    const folder = await temporaryFolder()
+    // Before the daemon can know its number.
+    const script = 'kill -9 $PPID; echo $$ > pid.tmp; mv pid.tmp pid; sleep 600'
+    const first = await startDaemon({
+      webhooks: 'webhooks:\n  - { path: /a, agent: murderer, prompt_template: x }\n',
+      agents: `agents:\n  murderer: { kind: command, command: [sh, -c, '${script}'], cwd: '${folder}' }\n`,
+    })
+    first.client.close()
+    const ended = once(first.process, 'exit')
+    const headers = { 'content-type': 'application/json' }
+    await send(`${first.url}/a`, { headers, body: '{}' }).catch(() => undefined)
+    await ended
+    const pid = Number(await untilText(folder, 'pid', /./))
+    assert.equal(await isRunning(pid), true)
+
+    const second = await startDaemon({ home: first.home })
+    await untilGone(pid)
+    assert.deepEqual(await readdir(join(first.home.run, 'agents')), [])
+    assert.equal(await second.stop(), 0)
+  })
+
+  it('leaves no folder of a program that was not there yet', async () => {
+    const folder = await temporaryFolder()
+    const maker = `import { tmpdir } from 'node:os'
+      const { makeAgentFolder } = await import(process.argv[1])
+      console.log(await makeAgentFolder(tmpdir()))
+      process.kill(process.pid, 'SIGKILL')`
+    const module = new URL('../../daemon/agents/agent-folders.js', import.meta.url).href
+    const env = { ...process.env, TMPDIR: folder }
+    const child = spawn(process.execPath, ['--input-type=module', '-e', maker, module], { env })
+    const [made] = (await Promise.all([once(child.stdout, 'data'), once(child, 'exit')])).flat()
+    const left = String(made).trim()
+    assert.ok(existsSync(left))
+    await writeFile(join(left, 'login.json'), '{}')
+    // Of one who lives, as after a restart, and what nobody made so.
+    const kept = [await makeAgentFolder(folder), join(folder, 'doorward-agent-mine')]
+    await mkdir(join(folder, 'doorward-agent-mine'))
+
+    const daemon = await startDaemon({ variables: { TMPDIR: folder } })
+    assert.equal(await daemon.stop(), 0)
+    assert.equal(existsSync(left), false)
+    assert.deepEqual(kept.map(existsSync), [true, true])
+  })
+
   it('leaves nothing that makes the next one end a stranger or remove a folder of another', async () => {
     const home = await temporaryHome()
     const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60000)'], {
@@ -72,6 +123,8 @@ describe('a daemon that was killed', () => {
       }),
       'all.json': '{"pid":1,"start":"1"}',
       'broken.json': '{"pid":',
+      // No process has this mark.
+      'starting.json': JSON.stringify({ mark: '1-2', folder: precious }),
     }
     for (const [name, text] of Object.entries(notes)) await writeFile(join(agents, name), text)
     const daemon = await startDaemon({ home })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -62,10 +63,20 @@ describe('the thread that runs programs', () => {
 
   it('keeps a note of each program while it runs, and none afterwards', async () => {
     const { run, start: runIn } = await start()
-    const { stdout } = await runIn(['sh', '-c', 'cat >/dev/null; ls agents; echo $$'])
-    const [note, pid] = stdout.toString().split('\n')
-    assert.equal(note, `${pid}.json`)
+    // Its number stands there a moment after it has begun.
+    const script =
+      'until grep -q "pid.:$$," "agents/$DOORWARD_RUN.json"; do :; done; ls agents; echo $DOORWARD_RUN'
+    const { stdout } = await runIn(['sh', '-c', script])
+    const [note, mark] = stdout.toString().split('\n')
+    assert.equal(note, `${mark}.json`)
     assert.deepEqual(await readdir(join(run, 'agents')), [])
+  })
+
+  it('makes no home anew that was removed', async () => {
+    const gone = join(await temporaryFolder(), 'home')
+    const { start: run } = await start({ home: { run: join(gone, 'run') } })
+    assert.equal((await run(['echo', 'it'])).stdout.toString(), 'it\n')
+    assert.equal(existsSync(gone), false)
   })
 
   it('says why a program cannot be started', async () => {
