@@ -1,10 +1,13 @@
 import { DoorwardError } from '../shared/errors.ts'
+import { keepDebuggerShut } from '../shared/no-debugger.ts'
 
 /**
  * From now on Ctrl-C (and the end of the terminal) aborts this signal instead of ending the process,
- * so that a command can clean up. A second one ends the process at once.
+ * so that a command can clean up. A second one ends the process at once. Who waits holds the API token
+ * for long.
  */
 export const interruptSignal = (): AbortSignal => {
+  keepDebuggerShut()
   const control = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(name, () => {

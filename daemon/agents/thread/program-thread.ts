@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home.ts'
 import { packageFolder, programThread } from '../../../shared/version.ts'
 import type { RunOptions, RunProcess } from '../noted-run.ts'
@@ -47,7 +48,7 @@ export const createProgramThread = ({
     // Nothing of our environment is needed there: each program is given its own.
     const made = new Worker(text, { eval: true, env: {}, execArgv: [], workerData })
     made.on('message', hear)
-    let why = new Error('the thread that runs programs has ended')
+    let why: Error | undefined
     made.on('error', (error: Error) => (why = error))
     // By now it has said all that it had to say.
     made.on('exit', () => lose(made, why))
@@ -67,14 +68,14 @@ export const createProgramThread = ({
     run.failed(Object.assign(new Error(message.message), { code: message.code }))
   }
 
-  const lose = (lost: Worker, error: Error): void => {
+  const lose = (lost: Worker, why: Error | undefined): void => {
     if (lost !== thread) return
     thread = undefined
     const orphans = [...runs.values()]
     runs.clear()
     for (const { pid, failed } of orphans) {
       if (pid !== undefined) killGroup(pid, 'SIGKILL')
-      failed(error)
+      failed(pid === undefined ? notBegun(why) : broken(why))
     }
   }
 
@@ -114,6 +115,15 @@ export const createProgramThread = ({
     }
   }
 }
+
+/** Node has a code of its own for a thread that cannot be begun, and that of the system in its words. */
+const notBegun = (why: Error | undefined): Error => {
+  const code = /\b(E[A-Z]{3,})$/.exec(why?.message ?? '')?.[1]
+  return code === undefined ? broken(why) : Object.assign(new Error(code, { cause: why }), { code })
+}
+
+const broken = (why: Error | undefined): DoorwardError =>
+  new DoorwardError('agent-failed', 'the thread that runs programs has failed', { cause: why })
 
 /** Between threads a buffer becomes an array of bytes. */
 const withBuffers = (ended: Ended): Ended => ({

@@ -10,7 +10,7 @@ import {
   type ProgramThreadParts,
   createProgramThread,
 } from '../../../daemon/agents/thread/program-thread.ts'
-import { systemCode } from '../../../shared/errors.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { untilGone } from '../../support/fixtures.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -122,10 +122,19 @@ describe('the thread that runs programs', () => {
     const { start: run } = await start({ text: failingThread })
     for (const turn of [1, 2]) {
       const error = await run(['sleep', '600']).catch((thrown: unknown) => thrown)
-      const pid = Number(/the number is (\d+)/.exec(String(error))?.[1])
+      assert.ok(error instanceof DoorwardError, String(error))
+      assert.equal(error.code, 'agent-failed')
+      const pid = Number(/the number is (\d+)/.exec(String(error.cause))?.[1])
       assert.ok(pid > 0, `${turn}: ${String(error)}`)
       await untilGone(pid)
     }
+  })
+
+  it('says what the system said where it cannot be begun', async () => {
+    const text = "throw new Error('Worker initialization failure: EAGAIN')"
+    const { start: run } = await start({ text })
+    const error = await run(['echo']).catch((thrown: unknown) => thrown)
+    assert.equal(systemCode(error), 'EAGAIN')
   })
 
   it('is not begun where there is no room for its files, and takes none of them then', async function () {
