@@ -10,14 +10,16 @@ export const usageError = (
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') return new DoorwardError('usage', 'a command is missing')
   const message = error.message.replace(/^error: /, '')
-  const elsewhere = error.code === 'commander.unknownCommand' ? namesakes(message, program) : []
+  const place = commandAt(program, args)
+  const isFirst = error.code === 'commander.unknownCommand' && place === program.name()
+  const elsewhere = isFirst ? namesakes(message, program) : []
   if (elsewhere.length > 0)
     return new DoorwardError('usage', message.split('\n')[0] ?? message, {
       hint: `did you mean ${elsewhere.map((name) => `"${name}"`).join(' or ')}?`,
     })
   const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
   return new DoorwardError('usage', message.split('\n')[0] ?? message, {
-    hint: suggestion ? inQuotes(suggestion) : `${commandAt(program, args)} --help`,
+    hint: suggestion ? inQuotes(suggestion) : `${place} --help`,
   })
 }
 

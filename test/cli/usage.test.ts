@@ -87,6 +87,11 @@ describe('cli: usage', () => {
       ['start'],
       /command 'start'\nhint: did you mean "daemon start"\?/,
     ],
+    [
+      'the name of a command in a group that has none of it',
+      ['agent', 'list'],
+      /command 'list'\nhint: doorward agent --help/,
+    ],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
     [
