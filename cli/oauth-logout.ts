@@ -1,5 +1,6 @@
-import type { Logout } from '../shared/api.ts'
+import type { Logout, Status } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { nearest } from '../shared/nearest.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
@@ -24,11 +25,21 @@ export const logout = async (
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
     // Code 4 means "log in first"; nobody who logs out wants to.
-    const { code, message, hint = 'doorward oauth list' } = error
+    const { code, message, hint = await whereElse(context, provider) } = error
     reportError(new DoorwardError(code, message, { hint }), terminal.json)
     process.exitCode = exitFailed
   }
   if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
+}
+
+/** The provider that was meant, when there is none of this name. */
+const whereElse = async (context: Context, provider: string): Promise<string> => {
+  const status = await withDaemon(context, (client) =>
+    client.get<Status>('/status').catch(() => undefined),
+  )
+  const known = status?.providers.map(({ provider: name }) => name) ?? []
+  const meant = known.includes(provider) ? undefined : nearest(provider, known)
+  return meant ?? 'doorward oauth list'
 }
 
 /** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */

@@ -47,6 +47,7 @@ const send = async (
   })
 
 const hints = new Map([
+  [400, 'it was sent as it is: mend the payload, then send it again'],
   [401, 'the reason is in: doorward events --limit 1'],
   [
     404,

@@ -23,10 +23,14 @@ export const runProgram = async (args: readonly string[]): Promise<void> => {
     await program.parseAsync(args, { from: 'user' })
   } catch (thrown) {
     if (!(thrown instanceof CommanderError)) return endWithError(thrown, json)
-    const error = usageError(thrown, program, own)
+    const isUnknown = thrown.code === 'commander.unknownCommand'
+    const error = usageError(thrown, isUnknown ? createProgram(groups, rest) : program, own)
     if (error) await endWithError(error, json, exitUsage)
   }
 }
+
+/** A program made with these words has all its commands. */
+const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
 
 /** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>

@@ -10,10 +10,27 @@ export const usageError = (
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') return new DoorwardError('usage', 'a command is missing')
   const message = error.message.replace(/^error: /, '')
+  const place = commandAt(program, args)
+  const isFirst = error.code === 'commander.unknownCommand' && place === program.name()
+  const elsewhere = isFirst ? namesakes(message, program) : []
+  if (elsewhere.length > 0)
+    return new DoorwardError('usage', message.split('\n')[0] ?? message, {
+      hint: `did you mean ${elsewhere.map((name) => `"${name}"`).join(' or ')}?`,
+    })
   const [, suggestion] = /\n\((Did you mean .*)\)$/s.exec(message) ?? []
   return new DoorwardError('usage', message.split('\n')[0] ?? message, {
-    hint: suggestion ? inQuotes(suggestion) : `${commandAt(program, args)} --help`,
+    hint: suggestion ? inQuotes(suggestion) : `${place} --help`,
   })
+}
+
+/** `daemon logs` for `logs`: the commands of groups that have the name exactly. */
+const namesakes = (message: string, program: Command): string[] => {
+  const [, name] = /^unknown command '(.*)'/.exec(message) ?? []
+  return program.commands.flatMap((group) =>
+    group.commands
+      .filter((command) => command.name() === name)
+      .map((command) => `${group.name()} ${command.name()}`),
+  )
 }
 
 /** `doorward oauth login`: as far as the words that were typed name commands. */

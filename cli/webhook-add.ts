@@ -12,6 +12,7 @@ import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
 import { readSecret } from './read-secret.ts'
+import { shellWord } from './shell-word.ts'
 import { tableLines } from './table.ts'
 import { type WebhookAddOptions, newWebhook, presetOf } from './new-webhook.ts'
 import { type NewWebhook, webhookEntry } from './webhook-entry.ts'
@@ -165,7 +166,7 @@ const nextSteps = (
     ...(preset.secret === 'theirs' && secretState === 'unset'
       ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`]
       : []),
-    ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${envFile}`] : []),
+    ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
     preset.sample
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`

@@ -31,10 +31,19 @@ export const size = (text: string, meaning: string) =>
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
+/** A long run of letters and digits, as generators of secrets make it and people who name things do not. */
+const isLikeSecret = (name: string): boolean =>
+  name.split('_').some((run) => run.length >= 20 && /[a-z]/.test(run) && /\d/.test(run))
+
 /** The name of an environment variable, never its value. */
 export const environmentName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'not the name of an environment variable')
+  // A name is shown in warnings and logs.
+  .refine(
+    (name) => !isLikeSecret(name),
+    'this looks like a secret, not the name of one: put NAME=... into .env, and that name here',
+  )
 
 /** The name of a header, in lower case once read. */
 export const headerName = z

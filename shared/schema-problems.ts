@@ -45,6 +45,11 @@ export const problemsOf = (
     const hint = known.length === 1 ? `it begins with ${known[0]}:` : `known: ${known.join(', ')}`
     return [file.problemAt(path, issue.message, hint)]
   }
+  if (issue.code === 'invalid_value') {
+    const given = valueUnder(value, path)
+    const meant = typeof given === 'string' ? nearest(given, issue.values.map(String)) : undefined
+    return [file.problemAt(path, issue.message, meant)]
+  }
   return [file.problemAt(path, issue.message)]
 }
 

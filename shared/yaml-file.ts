@@ -67,7 +67,7 @@ export const readYaml = (file: string, text: string): YamlFile => {
   const problems: Problem[] = [...document.errors, ...document.warnings].map((error) => ({
     ...place(error.pos[0]),
     key: '',
-    reason: reasonOf(error),
+    reason: reasonOf(error, text),
   }))
   const refuse = (node: unknown, key: string, reason: string) =>
     problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
@@ -77,7 +77,7 @@ export const readYaml = (file: string, text: string): YamlFile => {
     visit(document, {
       Pair: (_, { key }) => {
         // Also an alias, which could stand for any name, and a list or map as a key.
-        if (key !== null && !isScalar(key)) refuse(key, '', 'a key must be plain text')
+        if (key !== null && !isScalar(key)) refuse(key, '', reasonOfKey(key, text))
         else if (key?.value === '__proto__') refuse(key, '__proto__', 'this name is not allowed')
       },
       Alias: (_, alias) => {
@@ -88,7 +88,12 @@ export const readYaml = (file: string, text: string): YamlFile => {
   } catch (error) {
     refuse(undefined, '', unreadable(error))
   }
-  return { value, problems, problemAt, collectionAt: (key) => collectionIn(document, key, lines) }
+  return {
+    value,
+    problems: oneALine(problems),
+    problemAt,
+    collectionAt: (key) => collectionIn(document, key, lines),
+  }
 }
 
 const collectionIn = (document: Document, key: string, lines: LineCounter): Collection => {
@@ -104,20 +109,47 @@ const collectionIn = (document: Document, key: string, lines: LineCounter): Coll
   return { form: 'block', indent: lines.linePos(from).col - 1 }
 }
 
-/** What the parser found, in our words where its own speak to programmers. */
-const reasonOf = ({ code, message }: YAMLError): string =>
-  (
-    ({
-      DUPLICATE_KEY: 'this key is there twice',
-      MULTIPLE_DOCS: 'a second document begins here, only one can be read',
-      TAB_AS_INDENT: 'a tab cannot indent, use spaces',
-      RESOURCE_EXHAUSTION: 'nested too deeply',
-    }) as Partial<Record<typeof code, string>>
-  )[code] ??
-  lowerFirst(message).replace(
-    /^missing closing (["'])quote$/,
-    'a text that begins with $1 has no end',
-  )
+/** What follows on the first fault of a line is as a rule no fault of its own. */
+const oneALine = (problems: readonly Problem[]): Problem[] => {
+  const lines = new Set<number>()
+  return problems.filter(({ line }) => !lines.has(line) && lines.add(line))
+}
+
+const notIndented = 'this line is not indented like those it belongs to'
+const noPair =
+  'not of the form "key: value" (a space follows the colon; a text of more lines is indented below its key)'
+
+/** What the parser says to programmers, and how we say it. */
+const words: readonly (readonly [RegExp, string])[] = [
+  [/^missing closing (["'])quote$/i, 'a text that begins with $1 has no end'],
+  [/^all \w+ items must start at the same column$/i, notIndented],
+  [/^a block sequence may not be used as an implicit map key$/i, notIndented],
+  [/^sequence item without - indicator$/i, notIndented],
+  [/^flow \w+ in block collection must .* and end with a (.)$/i, 'a $1 is missing before this'],
+  [/^implicit map keys need to be followed by map values$/i, noPair],
+  [/^implicit keys need to be on a single line$/i, noPair],
+  [/^nested mappings are not allowed in compact mappings$/i, 'a text with ": " in it needs quotes'],
+  [/^plain value cannot start with .* character (.)$/i, 'a text that begins with $1 needs quotes'],
+  [/^unexpected \S+ at node end$/i, 'the value before this has ended; is a quote misplaced?'],
+]
+
+const reasonOf = ({ code, message, pos }: YAMLError, text: string): string => {
+  if (code === 'DUPLICATE_KEY') {
+    const [key] = /^[\w-]{1,40}/.exec(text.slice(pos[0])) ?? []
+    return key === undefined ? 'this key is there twice' : `the key ${key} is there twice`
+  }
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here, only one can be read'
+  if (code === 'TAB_AS_INDENT') return 'a tab cannot indent, use spaces'
+  if (code === 'RESOURCE_EXHAUSTION') return 'nested too deeply'
+  const [pattern, ours] = words.find(([known]) => known.test(message)) ?? []
+  return pattern && ours !== undefined ? message.replace(pattern, ours) : lowerFirst(message)
+}
+
+const reasonOfKey = (key: unknown, text: string): string => {
+  const start = rangeStart(key)
+  const isTemplate = start !== undefined && text.slice(start - 1, start + 1) === '{{'
+  return isTemplate ? 'a text that begins with {{ needs quotes' : 'a key must be plain text'
+}
 
 const unreadable = (error: unknown): string => {
   if (error instanceof RangeError) return 'nested too deeply'

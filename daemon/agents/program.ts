@@ -154,7 +154,10 @@ const withoutTokens = (text: string, tokens: ReadonlyMap<string, string>): strin
 const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardError => {
   const name = argv[0] ?? ''
   const code = systemCode(error)
-  const hint = install === undefined ? undefined : `install it with: ${install}`
+  const hint =
+    install === undefined
+      ? undefined
+      : `install it with: ${install}; if it is installed: doorward doctor`
   const failed = (message: string) =>
     new DoorwardError('agent-not-found', message, {
       cause: error,
@@ -162,13 +165,15 @@ const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardEr
       localDetail: hint === undefined ? message : `${message}; ${hint}`,
     })
   if (code === 'ENOENT' && cwd !== undefined)
-    return failed(`cannot start ${name}: it is not on PATH, or its cwd ${cwd} does not exist`)
+    return failed(
+      `cannot start ${name}: it is not on the daemon's PATH, or its cwd ${cwd} does not exist`,
+    )
   const words: Record<string, string> = {
-    ENOENT: 'there is no such program on PATH',
+    ENOENT: "there is no such program on the daemon's PATH",
     // Without a slash it was looked up, and PATH can name folders that are closed to us.
     EACCES: /[\\/]/.test(name)
       ? 'it is not executable'
-      : 'there is no such program on PATH that may be run',
+      : "there is no such program on the daemon's PATH that may be run",
     E2BIG: 'its arguments are too long',
     EMFILE: 'too many files are open',
     EAGAIN: 'too many processes run',

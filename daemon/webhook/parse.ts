@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
+import { plainLine } from '../../shared/plain-text.ts'
 import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'
 
@@ -34,11 +35,15 @@ export const parse = (
   plainForms = false,
 ): Payload => {
   if (contentEncoding !== undefined && contentEncoding.trim().toLowerCase() !== 'identity')
-    throw unsupported('send the body without a content encoding')
+    throw unsupported(
+      `has the content encoding ${plainLine(contentEncoding).slice(0, 80)}`,
+      'send the body without a content encoding',
+    )
   const mediaType = mediaTypeOf(contentType)
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
   if (isForm(contentType)) return parseForm(decode(body.bytes), plainForms)
-  throw unsupported('send application/json')
+  const named = mediaType === '' ? 'has no content type' : `is ${plainLine(mediaType).slice(0, 80)}`
+  throw unsupported(named, 'send application/json')
 }
 
 const maxFormFields = 100
@@ -50,7 +55,7 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   const [payload, second] = fields.getAll('payload')
   if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
   if (plainForms && payload === undefined && fields.size > 0) return fieldsOf(fields)
-  throw unsupported('a form needs exactly one field named payload')
+  throw unsupported('is a form', 'a form needs exactly one field named payload')
 }
 
 /** Own properties alone, whatever the fields are called; the last of two fields of one name counts. */
@@ -81,5 +86,9 @@ const parseJson = (bytes: Buffer): Payload => {
   }
 }
 
-const unsupported = (hint: string) =>
-  new DoorwardError('media-type-unsupported', 'the body is of a type that is not taken', { hint })
+/** The sender is not told what it sent; the owner is. */
+const unsupported = (what: string, hint: string) =>
+  new DoorwardError('media-type-unsupported', 'the body is of a type that is not taken', {
+    hint,
+    localDetail: `the body ${what}: ${hint.replace(/^a form /, 'it ')}`,
+  })

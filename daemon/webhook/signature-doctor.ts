@@ -60,7 +60,7 @@ const ofMissingHeader = ({ headers, scheme }: Refused): string => {
   )
   if (sender) {
     const found = sender.forms.find(({ header }) => headers[header] !== undefined)?.header
-    return `there is a ${found} header, as ${sender.name} signs: set signature_scheme: ${sender.name}`
+    return `the header ${found} is there, as ${sender.name} signs: set signature_scheme: ${sender.name}`
   }
   if (headers['x-hub-signature'] !== undefined)
     return 'there is an x-hub-signature header with SHA-1 alone, which is never taken for SHA-256: the sender is an old one, or a proxy took the other header away'

@@ -57,7 +57,7 @@ export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): 
 }
 
 const notThere = ({ program, install }: { program: string; install: string }): string =>
-  `${program} is not on PATH; install it with: ${install}`
+  `${program} is not on the daemon's PATH; install it with: ${install}; if it is installed: doorward doctor`
 
 const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
   const webhook = byPath.get(path)

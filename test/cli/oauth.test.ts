@@ -273,8 +273,26 @@ describe('cli: oauth', () => {
     assert.equal(forgetting.code, 1)
     assert.deepEqual(JSON.parse(forgetting.stderr), shown)
     assert.deepEqual(
-      server.calls.map(({ path }) => path),
+      server.calls.map(({ path }) => path).filter((path) => path.startsWith('/oauth')),
       ['/oauth/tokens/github', '/oauth/tokens/github?forget=true'],
     )
+  })
+
+  it('asks a person who logs out of a provider that there is not which was meant', async () => {
+    const providers = [{ provider: 'github' }, { provider: 'google' }]
+    const server = await startContractServer(({ path }) =>
+      path === '/status'
+        ? [200, { providers }]
+        : [404, { code: 'not-logged-in', detail: 'you are not logged in' }],
+    )
+    const hintOf = async (name: string) => {
+      const { code, stderr } = await run(['oauth', 'logout', name], { home: server.home })
+      assert.equal(code, 1)
+      return /hint: (.*)/.exec(stderr)?.[1]
+    }
+    assert.equal(await hintOf('gihub'), 'did you mean "github"?')
+    assert.equal(await hintOf('google'), 'doorward oauth list')
+    assert.equal(await hintOf('keycloak'), 'doorward oauth list')
+    await server.close()
   })
 })

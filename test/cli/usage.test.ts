@@ -72,6 +72,26 @@ describe('cli: usage', () => {
       ['evnts'],
       /command 'evnts'\nhint: did you mean "events"\?/,
     ],
+    [
+      'the name of a command without its group',
+      ['logs', '-f'],
+      /command 'logs'\nhint: did you mean "daemon logs"\?/,
+    ],
+    [
+      'the name of a command of two groups',
+      ['list'],
+      /command 'list'\nhint: did you mean "oauth list" or "webhook list"\?/,
+    ],
+    [
+      'the name of a command that is like another',
+      ['start'],
+      /command 'start'\nhint: did you mean "daemon start"\?/,
+    ],
+    [
+      'the name of a command in a group that has none of it',
+      ['agent', 'list'],
+      /command 'list'\nhint: doorward agent --help/,
+    ],
     ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
     [

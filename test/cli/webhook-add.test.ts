@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { chmod, readFile, readlink, rename, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
@@ -12,7 +13,7 @@ import { type Home, homeAt } from '../../shared/home.ts'
 import { loadConfig } from '../../shared/load-config.ts'
 import { readYaml } from '../../shared/yaml-file.ts'
 import { startDaemon } from '../support/daemon.ts'
-import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { homeIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { run } from './support/cli.ts'
 
 const readIn = async (home: Home, name: 'webhooks' | 'agents') =>
@@ -61,6 +62,15 @@ describe('cli: webhook add', () => {
     assert.equal(sent.code, 0, sent.stderr)
     assert.match(sent.stdout, /\{"a":1\}/)
     await daemon.stop()
+  })
+
+  it('shows how to read the secret as a command that can be copied, wherever the home is', async () => {
+    const home = await homeIn(join(await temporaryFolder(), "Zoë's home"))
+    const { code, stderr } = await run(['webhook', 'add', 'github'], { home })
+    assert.equal(code, 0, stderr)
+    const [, command = ''] = /its secret: (.*)/.exec(stderr) ?? []
+    const shown = execFileSync('sh', ['-c', command]).toString()
+    assert.match(shown, /^GITHUB_WEBHOOK_SECRET=\S{20,}\n$/)
   })
 
   it('makes conditions, targets and prompt of its options', async () => {

@@ -152,7 +152,9 @@ describe('cli: webhook', () => {
     )
     assert.equal(code, 1)
     assert.equal(stdout, '')
-    assert.equal((JSON.parse(stderr) as { code: string }).code, 'payload-not-json')
+    const { code: problem, hint } = JSON.parse(stderr) as { code: string; hint: string }
+    assert.equal(problem, 'payload-not-json')
+    assert.match(hint, /mend the payload, then send it again/)
     const off = await cli(['webhook', 'send', '/off', '-', '--json'], '{}')
     assert.equal((JSON.parse(off.stderr) as { code: string }).code, 'webhook-not-found')
   })

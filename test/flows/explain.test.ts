@@ -64,11 +64,12 @@ webhooks:
 
   it('says that the program of the agent is not here, and how it comes', async () => {
     const { agent, matches } = await explain('/missing')
-    const detail = 'llm is not on PATH; install it with: pipx install llm'
+    const detail =
+      "llm is not on the daemon's PATH; install it with: pipx install llm; if it is installed: doorward doctor"
     assert.deepEqual([matches, agent.kind, agent.detail], [true, 'llm', detail])
     const { stdout } = await cli('webhook', 'explain', '/missing', file)
     assert.match(stdout, /^outcome +it would be taken, and fail/m)
-    assert.match(stdout, /✗ llm is not on PATH; install it with: pipx install llm/)
+    assert.match(stdout, /✗ llm is not on the daemon's PATH; install it with: pipx install llm;/)
   })
 
   it('names the webhook that was meant', async () => {

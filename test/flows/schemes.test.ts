@@ -142,7 +142,7 @@ describe('every sender, as its own package signs, through a running daemon', () 
     )
     assert.match(
       await detailOf(slack, body, others),
-      /there is a x-hub-signature-256 header, as github signs: set signature_scheme: github/,
+      /the header x-hub-signature-256 is there, as github signs: set signature_scheme: github/,
     )
   })
 

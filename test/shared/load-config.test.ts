@@ -86,11 +86,48 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'a key that is there twice': [
       { webhooks: webhook('    agent: echo\n') },
-      'webhooks.yaml:5:5 this key is there twice',
+      'webhooks.yaml:5:5 the key agent is there twice',
     ],
     'an agent that is there twice': [
       { agents: `${twoAgents}  echo: { kind: echo }\n` },
-      'agents.yaml:4:3 this key is there twice',
+      'agents.yaml:4:3 the key echo is there twice',
+    ],
+    'a key that begins further left than those beside it': [
+      { webhooks: 'webhooks:\n  - path: /a\n  agent: echo\n  prompt_template: x\n' },
+      'webhooks.yaml:3:1 this line is not indented like those it belongs to',
+      'webhooks.yaml:4:1 this line is not indented like those it belongs to',
+    ],
+    'an entry that begins further left than the one before, once': [
+      { webhooks: `${webhook()} - path: /b\n   agent: echo\n   prompt_template: x\n` },
+      'webhooks.yaml:5:1 this line is not indented like those it belongs to',
+    ],
+    'a prompt that is not indented below its key': [
+      { webhooks: webhook('    hi there\n', '/a', 'echo', '|') },
+      'webhooks.yaml:5:5 not of the form "key: value" (a space follows the colon; a text of more lines is indented below its key)',
+    ],
+    'a colon without a space': [
+      { webhooks: 'webhooks:[]\n' },
+      'webhooks.yaml:1:1 must be a map (it begins with webhooks:)',
+    ],
+    'a colon in a text without quotes': [
+      { webhooks: webhook('', '/a', 'echo', 'Summary: x') },
+      'webhooks.yaml:4:22 a text with ": " in it needs quotes',
+    ],
+    'a text that begins with a character of YAML': [
+      { webhooks: webhook('', '/a', 'echo', '@here look') },
+      'webhooks.yaml:4:22 a text that begins with @ needs quotes',
+    ],
+    'a template without quotes': [
+      { webhooks: webhook('', '/a', 'echo', '{{event.number}}') },
+      'webhooks.yaml:4:23 a text that begins with {{ needs quotes',
+    ],
+    'a list that is not closed': [
+      { webhooks: webhook('    deliver_to: [log, none\n    dedupe: off\n') },
+      'webhooks.yaml:6:5 a ] is missing before this',
+    ],
+    'a quote inside of quotes': [
+      { webhooks: webhook('', '/a', 'echo', "'it's new'") },
+      'webhooks.yaml:4:26 the value before this has ended; is a quote misplaced?',
     ],
     'aliases that multiply (a billion laughs)': [
       { webhooks: bomb },
@@ -280,6 +317,10 @@ describe('a value of the wrong kind', () => {
       { webhooks: webhook('    deliver_to: []\n    secret_env: []\n') },
       'webhooks.yaml:5:5 webhooks[0].deliver_to: must not be empty',
       'webhooks.yaml:6:5 webhooks[0].secret_env: must not be empty',
+    ],
+    'a secret where its name should stand, without showing it': [
+      { webhooks: webhook('    secret_env: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n') },
+      'webhooks.yaml:5:5 webhooks[0].secret_env: this looks like a secret, not the name of one: put NAME=... into .env, and that name here',
     ],
     'what cannot name a variable, without showing it': [
       { webhooks: webhook('    secret_env: [GOOD, "whsec_+/=", 3]\n') },
@@ -778,7 +819,7 @@ describe('a configuration', () => {
   refuses({
     'a signature_scheme that there is not': [
       { webhooks: webhook('    signature_scheme: githib\n') },
-      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix',
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix (did you mean "github"?)',
     ],
     'fields of hmac beside another scheme': [
       {

@@ -72,7 +72,8 @@ const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): C
     return error(
       name,
       `it is at ${path}, but the running daemon has another PATH and does not find it`,
-      'doorward daemon restart, from this shell',
+      // A restart hands the environment on; a service has the one it was installed with.
+      'from this shell: doorward daemon stop && doorward daemon start (if it starts at login: doorward daemon install)',
     )
   return ok(
     name,

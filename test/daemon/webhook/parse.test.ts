@@ -67,6 +67,34 @@ describe('parse', () => {
       assert.throws(() => parsed(body, type, encoding), { code })
     })
 
+  it('tells the owner, and not the sender, what came instead', () => {
+    for (const [body, type, encoding, told] of [
+      [
+        '{}',
+        'text/plain; charset=utf-8',
+        undefined,
+        'the body is text/plain: send application/json',
+      ],
+      ['{}', '', undefined, 'the body has no content type: send application/json'],
+      ['{}', form, undefined, 'the body is a form: it needs exactly one field named payload'],
+      [
+        '{}',
+        'application/json',
+        'gzip',
+        'the body has the content encoding gzip: send the body without a content encoding',
+      ],
+    ] as const)
+      assert.throws(
+        () => parsed(body, type, encoding),
+        (error: unknown) => {
+          assert.ok(error instanceof DoorwardError)
+          assert.equal(error.localDetail, told)
+          assert.equal(error.message, 'the body is of a type that is not taken')
+          return true
+        },
+      )
+  })
+
   it('reads a form without a payload as its fields where those are wanted', () => {
     const fields = parsed('command=%2Fdo&text=a+b&text=c&__proto__=x', form, undefined, true)
     assert.deepEqual(Object.entries(fields as object), [
