@@ -131,7 +131,9 @@ export const examine = async (patient: Patient): Promise<Examination> => {
       const files = await lookAtFileTargets(config, home)
       return judgeTargets(config, variables, files, (await outside)?.targets)
     }),
-    group('tray', async () => judgeTray(await lookAtDesktop(home, env))),
+    group('tray', async () =>
+      judgeTray(await lookAtDesktop(home, env), (await configuration).config),
+    ),
     group('autostart', async () => judgeAutostart(await lookAtAutostart(home))),
     group('tunnel', async () => {
       const { config } = await configuration

@@ -1,18 +1,40 @@
+import type { Config } from '../../../shared/load-config.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { DesktopFacts } from '../look/desktop.ts'
 
 const { ok, warning, error, skipped } = checksOf('tray')
 
-/** Whether the tray's program is whole, and whether this session can show its icon and its notes. */
-export const judgeTray = (facts: DesktopFacts): Check[] => {
+/** As much of a configuration as says who waits for the tray. */
+type Delivering = {
+  readonly webhooks: readonly (Pick<Config['webhooks'][number], 'path' | 'enabled'> & {
+    readonly targets: readonly { readonly kind: string }[]
+  })[]
+}
+
+/**
+ * Whether the tray's program is whole, whether this session can show its icon and its notes, and whether it
+ * runs where an enabled webhook delivers to it.
+ */
+export const judgeTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
   const { pid } = facts
   return [
     programOf(facts),
-    pid === undefined
-      ? skipped('running', 'it does not run; start it with: doorward tray')
-      : ok('running', `pid ${pid}`),
+    pid === undefined ? absent(config) : ok('running', `pid ${pid}`),
     ...(facts.platform === 'linux' ? sessionOf(facts) : []),
   ]
+}
+
+const absent = (config: Delivering | undefined): Check => {
+  const waiting = config?.webhooks.find(
+    ({ enabled, targets }) => enabled && targets.some(({ kind }) => kind === 'notify'),
+  )
+  return waiting
+    ? warning(
+        'running',
+        `it does not run, so nobody is shown what ${waiting.path} delivers to notify:desktop`,
+        'doorward tray',
+      )
+    : skipped('running', 'it does not run; start it with: doorward tray')
 }
 
 const programOf = ({ program, platform, arch }: DesktopFacts): Check => {

@@ -204,6 +204,22 @@ describe('doctor: tray', () => {
     )
   })
 
+  it('says that nobody is shown what a webhook delivers to it while it does not run', () => {
+    const webhook = { path: '/orders', enabled: true, targets: [{ kind: 'notify' }] }
+    const running = (config: Parameters<typeof judgeTray>[1], pid?: number) =>
+      judgeTray({ ...good, pid }, config).find(({ name }) => name === 'running')
+    const check = running({ webhooks: [webhook] })
+    assert.equal(check?.status, 'warning')
+    assert.match(check.detail, /\/orders/)
+    assert.equal(check.hint, 'doorward tray')
+    assert.equal(running({ webhooks: [webhook] }, 5)?.status, 'ok')
+    assert.equal(running({ webhooks: [{ ...webhook, enabled: false }] })?.status, 'skipped')
+    assert.equal(
+      running({ webhooks: [{ ...webhook, targets: [{ kind: 'log' }] }] })?.status,
+      'skipped',
+    )
+  })
+
   it('never runs a changed program, and wants no desktop where there is none', () => {
     assert.equal(statusOf({ ...good, program: 'changed' }, 'program'), 'error')
     assert.equal(statusOf({ ...good, hasHost: false }, 'host'), 'warning')
