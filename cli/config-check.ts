@@ -1,4 +1,5 @@
-import { type Warning, warningsOf } from '../shared/config-warnings.ts'
+import { warningsOf } from '../shared/config-warnings.ts'
+import type { Warning } from '../shared/warning.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'

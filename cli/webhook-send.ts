@@ -1,3 +1,5 @@
+import type { EventRecord } from '../shared/api.ts'
+import type { Client } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { loadConfig } from '../shared/load-config.ts'
@@ -42,7 +44,9 @@ export const sendWebhook = async (
   await withDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
     if (!options.wait) {
-      printPosted(await postWebhook(url, headers, delivery.body), terminal)
+      const posted = await postWebhook(url, headers, delivery.body)
+      printPosted(posted, terminal)
+      if (posted.status !== 'accepted') await sayWhy(client, posted.id, terminal)
       return
     }
     await waitForEvent(client, terminal, async () => {
@@ -81,6 +85,12 @@ const deliveryOf = async (
       `--event does not go with the scheme ${scheme.name}, which has no header for it`,
     )
   return ownDelivery(webhook, await readInput(file), nowMs, event)
+}
+
+/** What the event says of it: which part of a filter did not match, or which delivery it repeats. */
+const sayWhy = async (client: Client, id: string, terminal: Terminal): Promise<void> => {
+  const { detail } = await client.get<EventRecord>(`/events/${encodeURIComponent(id)}`)
+  if (detail !== undefined) terminal.say(plainLine(detail))
 }
 
 const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {

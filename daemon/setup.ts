@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Home } from '../shared/home.ts'
-import { type Warning, warningsOf } from '../shared/config-warnings.ts'
+import { warningsOf } from '../shared/config-warnings.ts'
+import type { Warning } from '../shared/warning.ts'
 import type { Config } from '../shared/load-config.ts'
 import { createInvoke } from './agents/invoke.ts'
 import type { RunProcess } from './agents/noted-run.ts'

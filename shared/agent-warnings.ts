@@ -1,5 +1,5 @@
 import { permissionOf } from './agent-permissions.ts'
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
 import { sentKinds } from './target-address.ts'

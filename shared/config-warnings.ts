@@ -1,12 +1,12 @@
 import { agentKeyWarnings, riskWarnings } from './agent-warnings.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
+import { nearest } from './nearest.ts'
 import { providerWarnings } from './provider-warnings.ts'
 import { schemeWarnings } from './scheme-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
-
-/** Something that works but should not stay so; shown by `config check`, the log and the tray. */
-export type Warning = { readonly code: string; readonly detail: string; readonly hint: string }
+import { templateWarnings } from './template-warnings.ts'
+import type { Warning } from './warning.ts'
 
 /** What a person should know about a configuration that can be used. Never a secret's value. */
 export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] => [
@@ -14,7 +14,7 @@ export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
   ...secretWarnings(config, env),
   ...config.webhooks
     .filter(({ enabled }) => enabled)
-    .flatMap((webhook) => schemeWarnings(webhook, env)),
+    .flatMap((webhook) => [...schemeWarnings(webhook, env), ...templateWarnings(webhook)]),
   ...agentKeyWarnings(config, env),
   ...targetWarnings(config, env),
   ...providerWarnings(config),
@@ -53,7 +53,17 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: `set ${unset.join(', ')} in .env: doorward config edit env`,
+          hint: unset.length === 1 ? (meantBy(unset[0] ?? '', env) ?? toSet(unset)) : toSet(unset),
         },
       ]
     })
+
+const toSet = (names: readonly string[]): string =>
+  `set ${names.join(', ')} in .env: doorward config edit env`
+
+/** Where a variable of nearly this name is set, that it may be meant. */
+const meantBy = (name: string, env: NodeJS.ProcessEnv): string | undefined => {
+  // Short names are all alike.
+  const meant = name.length < 8 ? undefined : nearest(name, Object.keys(env))
+  return meant && `${toSet([name])}; ${meant}`
+}

@@ -2,7 +2,7 @@ import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Agent } from './agent-schema.ts'
 import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import type { Config } from './load-config.ts'
 
 /** An agent program, and where it lies on this machine; without `path` it is not installed. */

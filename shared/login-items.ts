@@ -1,4 +1,4 @@
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import type { Home } from './home.ts'
 import { isEntryOn } from './login-items/desktop-entry.ts'
 import { inspectItem, isLinked, removeItem, writeItem } from './login-items/item-file.ts'

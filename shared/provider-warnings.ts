@@ -1,5 +1,5 @@
 import { builtInProviders } from './config.ts'
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import type { Config } from './load-config.ts'
 
 /** Providers of gateway.yaml that nobody can log in to, as nothing says where. */

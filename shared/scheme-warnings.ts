@@ -1,4 +1,4 @@
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import { secretsOf } from './environment.ts'
 import { secretFault } from './secret-key.ts'
 import { presetSchemes } from './signature-schemes.ts'

@@ -1,5 +1,5 @@
 import { isLoopbackUrl } from './config.ts'
-import type { Warning } from './config-warnings.ts'
+import type { Warning } from './warning.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
 import { discordUrlOf, signingKeyOf, smtpServerOf } from './target-secrets.ts'

@@ -16,6 +16,7 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
   'target-secret-wrong': '.env',
   'webhook-unsigned': webhooks,
   'scheme-differs': webhooks,
+  'placeholder-unfinished': webhooks,
   'dangerous-combination': agents,
   'target-not-encrypted': gateway,
   'provider-incomplete': gateway,

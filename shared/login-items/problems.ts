@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises'
-import type { Warning } from '../config-warnings.ts'
+import type { Warning } from '../warning.ts'
 import type { Home } from '../home.ts'
 import { isEntryOn, withoutSwitch } from './desktop-entry.ts'
 import { inspectItem, isLinked } from './item-file.ts'

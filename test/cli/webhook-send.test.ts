@@ -49,7 +49,8 @@ describe('cli: webhook send', () => {
 
   before(async () => {
     daemon = await startDaemon({
-      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}\n`,
+      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}
+  - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }\n`,
       variables,
     })
   })
@@ -123,6 +124,16 @@ describe('cli: webhook send', () => {
     const { code, stderr } = await send(['/webhook/stripe', '-', '--event', 'invoice.paid'], '{}')
     assert.equal(code, 2)
     assert.match(stderr, /stripe, which has no header for it/)
+  })
+
+  it('says why a delivery that was taken runs nothing', async () => {
+    const { stdout, stderr, code } = await run(['webhook', 'send', '/webhook/picky', '-'], {
+      home: daemon.home,
+      stdin: '{"action": "opened"}',
+    })
+    assert.match(stdout, /^evt_\w+ filtered\n$/)
+    assert.equal(stderr, 'the filter on action does not match\n')
+    assert.equal(code, 0)
   })
 
   it('does not send with a secret that is none of the scheme', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Warning, warningsOf } from '../../shared/config-warnings.ts'
+import { warningsOf } from '../../shared/config-warnings.ts'
+import type { Warning } from '../../shared/warning.ts'
 import { checkConfig } from '../../shared/load-config.ts'
 import { readYaml } from '../../shared/yaml-file.ts'
 

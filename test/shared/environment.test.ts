@@ -142,4 +142,16 @@ describe('limits', () => {
     assert.deepEqual(await codes('queue: { max_bytes: 10mb }\n'), ['body-limit-too-large'])
     assert.deepEqual(await codes('queue: { max_bytes: 25mb }\n'), [])
   })
+
+  it('that are set under nearly the same name are asked for by that', async () => {
+    const home = await temporaryHome({
+      webhooks:
+        'webhooks:\n  - { path: /x, agent: echo, prompt_template: x, secret_env: GITHUB_WEBHOK_SECRET }\n',
+    })
+    const env = { GITHUB_WEBHOOK_SECRET: 'canary-value' }
+    const [warning] = warningsOf(await loadConfig(home, env), env)
+    assert.equal(warning?.code, 'secret-unset')
+    assert.match(warning.hint, /; did you mean "GITHUB_WEBHOOK_SECRET"\?$/)
+    assert.ok(!JSON.stringify(warning).includes('canary'))
+  })
 })
