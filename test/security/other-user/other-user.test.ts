@@ -4,6 +4,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventLink } from '../../../shared/api.ts'
 import { prepareHome } from '../../../shared/home.ts'
+import type { StartMessage } from '../../../shared/spawn-daemon.ts'
 import { run } from '../../cli/support/cli.ts'
 import {
   type RunningDaemon,
@@ -214,11 +215,13 @@ describe('another user of this machine', () => {
       })
       const env = { DOORWARD_PORT: String(squatter.port) }
       const child = spawnDaemon(home, env)
-      const first = await Promise.race([once(child, 'message'), once(child, 'exit')])
-      if (typeof first[0] === 'number') {
+      const ended = once(child, 'exit')
+      const [told] = (await once(child, 'message')) as [StartMessage]
+      if ('code' in told) {
         // `localhost` was the family that is taken: it says so and does not start.
         assert.equal(host, 'localhost')
-        assert.equal(first[0], 1)
+        assert.equal(told.code, 'port-in-use')
+        assert.deepEqual(await ended, [1, null])
       } else {
         for (const args of [
           ['status', '--no-start'],
@@ -228,13 +231,12 @@ describe('another user of this machine', () => {
           assert.equal((await run(args, { home, env })).code, 0, `${host}: ${args.join(' ')}`)
         // A browser that is sent to a name may try the other family first.
         assert.doesNotMatch(await readFile(home.daemonJson, 'utf8'), /localhost/)
-        const ended = once(child, 'exit')
         child.kill('SIGTERM')
         await ended
       }
       const heard = await squatter.end()
       assert.doesNotMatch(heard, /authorization|bearer|x-hub/i)
-      if (typeof first[0] !== 'number') assert.equal(heard, '', `${host} beside ${other}`)
+      if ('url' in told) assert.equal(heard, '', `${host} beside ${other}`)
     }
   })
 
