@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { secretsOf } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { unsetHint } from '../shared/unset-hint.ts'
 import type { Webhook } from '../shared/webhook-definition.ts'
 import type { Sample } from './samples.ts'
 import { signPayload } from './sign-payload.ts'
@@ -113,7 +114,7 @@ export const signedHeaders = (
   const names = secretNames.join(', ')
   if (secrets.length === 0)
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
-      hint: 'set it in .env of the home folder, or in the environment',
+      hint: unsetHint(secretNames, env),
     })
   for (const secret of secrets) {
     const signature = signPayload(scheme, secret, body, { deliveryId, nowMs })

@@ -1,11 +1,11 @@
 import { agentKeyWarnings, riskWarnings } from './agent-warnings.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
-import { nearest } from './nearest.ts'
 import { providerWarnings } from './provider-warnings.ts'
 import { schemeWarnings } from './scheme-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { templateWarnings } from './template-warnings.ts'
+import { unsetHint } from './unset-hint.ts'
 import type { Warning } from './warning.ts'
 
 /** What a person should know about a configuration that can be used. Never a secret's value. */
@@ -53,17 +53,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: unset.length === 1 ? (meantBy(unset[0] ?? '', env) ?? toSet(unset)) : toSet(unset),
+          hint: unsetHint(unset, env),
         },
       ]
     })
-
-const toSet = (names: readonly string[]): string =>
-  `set ${names.join(', ')} in .env: doorward config edit env`
-
-/** Where a variable of nearly this name is set, that it may be meant. */
-const meantBy = (name: string, env: NodeJS.ProcessEnv): string | undefined => {
-  // Short names are all alike.
-  const meant = name.length < 8 ? undefined : nearest(name, Object.keys(env))
-  return meant && `${toSet([name])}; ${meant}`
-}

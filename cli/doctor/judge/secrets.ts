@@ -2,6 +2,7 @@ import { secretsOf } from '../../../shared/environment.ts'
 import type { Config } from '../../../shared/load-config.ts'
 import { schemeWarnings } from '../../../shared/scheme-warnings.ts'
 import { secretFault } from '../../../shared/secret-key.ts'
+import { unsetHint } from '../../../shared/unset-hint.ts'
 import type { Webhook } from '../../../shared/webhook-definition.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { ConfigurationFacts } from '../look/configuration.ts'
@@ -24,8 +25,6 @@ export const judgeSecrets = ({ config, env, ofFile, envProblem }: ConfigurationF
     ...shadowed(config, env, ofFile ?? {}),
   ]
 }
-
-const setHint = (name: string) => `set ${name} in .env: doorward config edit env`
 
 const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv): Check[] => {
   const { path, secretNames } = webhook
@@ -52,10 +51,12 @@ const ofSecret = (
   isServed: boolean,
 ): Check => {
   const [secret] = secretsOf([name], env)
-  if (secret === undefined)
+  if (secret === undefined) {
+    const hint = unsetHint([name], env)
     return isServed
-      ? warning(path, `${name} is unset or empty`, setHint(name))
-      : error(path, `${name} is unset or empty: deliveries are answered 503`, setHint(name))
+      ? warning(path, `${name} is unset or empty`, hint)
+      : error(path, `${name} is unset or empty: deliveries are answered 503`, hint)
+  }
   const again = `copy the secret again from the sender into ${name} in .env`
   const shape = shapeFault(secret)
   if (shape?.bad) return error(path, `${name} ${shape.reason}`, again)
