@@ -78,7 +78,7 @@ const withoutSignature = (
           : 'the value of its secret_env is no secret of its signature_scheme: doorward config check says why',
     })
   // A page that the owner opens could post a form to this machine, which no other stranger can.
-  if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.[0]))
+  if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.join()))
     throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
       hint: 'a webhook with secret_env takes what is signed, from anywhere',
     })

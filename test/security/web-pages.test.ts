@@ -4,6 +4,7 @@ import { startAuthorizationServer } from '../support/authorization-server.ts'
 import { approve, visit } from '../support/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { send } from '../support/http.ts'
+import { sendOpen } from '../support/raw.ts'
 
 /** Every value that browsers send (Fetch Metadata, section 2.4), none at all, and some that none sends. */
 const sites = [
@@ -38,6 +39,19 @@ providers: { mine: { issuer: "${server.issuer}", scopes: [openid], client_id: pu
   const json = { 'content-type': 'application/json' }
   const statusOf = async (path: string, headers: Record<string, string>, body?: string) =>
     (await send(`${daemon.url}${path}`, { method: body ? 'POST' : 'GET', headers, body })).status
+
+  it('with two Sec-Fetch-Site, of which the first is that of a program, is kept out', async () => {
+    const { host } = new URL(daemon.url)
+    const request = (line: string, more: string) =>
+      sendOpen(
+        daemon.url,
+        `${line} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n${more}`,
+      )
+    const bearer = `Authorization: Bearer ${daemon.apiToken}\r\n\r\n`
+    assert.match(await request('GET /status', bearer), /^HTTP\/1\.1 403 /)
+    const body = 'Content-Type: application/json\r\nContent-Length: 7\r\n\r\n{"a":1}'
+    assert.match(await request('POST /open', body), /^HTTP\/1\.1 403 /)
+  })
 
   for (const site of sites)
     it(`with Sec-Fetch-Site "${site}" is ${foreign(site) ? 'kept out' : 'as one of a program'}`, async () => {
