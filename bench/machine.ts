@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { cpus, release, totalmem } from 'node:os'
 import { promisify } from 'node:util'
 import { version } from '../shared/version.ts'
+import { versionsOfOpenclaw } from './openclaw-folder.ts'
 
 const run = promisify(execFile)
 
@@ -29,8 +30,14 @@ export const describeMachine = async (): Promise<string[]> => {
     `${cpus().length} × ${first?.model.trim() ?? 'unknown'}, ${gigabytes} GB, Linux ${release()}`,
     `doorward ${version}, node ${process.version}, wrk ${await packageVersion('wrk')}`,
     `adnanh/webhook ${await packageVersion('webhook')}, oidc-agent ${await packageVersion('oidc-agent-cli')}, gh ${await packageVersion('gh')}`,
+    ...openclawVersions(),
     `servers on core ${serverCore}, load on core ${loadCore}`,
   ]
+}
+
+const openclawVersions = (): string[] => {
+  const versions = versionsOfOpenclaw()
+  return versions ? [`openclaw ${versions.openclaw} on node v${versions.node}`] : []
 }
 
 const packageVersion = async (name: string): Promise<string> =>

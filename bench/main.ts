@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { packageFolder } from '../shared/version.ts'
 import { measureGrowth } from './groups/growth.ts'
 import { type Standing, measureLoads, warmUp } from './groups/load.ts'
+import { measureOpenclaw } from './groups/openclaw.ts'
 import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
 import { measureStarts } from './groups/start.ts'
 import { logins, measureTokens } from './groups/token.ts'
 import { deliveryOf } from './load/delivery.ts'
 import { describeMachine, hasProgram, moveToLoadCore } from './machine.ts'
+import { versionsOfOpenclaw } from './openclaw-folder.ts'
 import { type Options, groupNames, readOptions } from './options.ts'
 import { results } from './report/results.ts'
 import { rowsOf } from './report/rows.ts'
@@ -82,6 +84,7 @@ const startAll = async (
   for (const [name, program, debian] of peers)
     if (!(await hasProgram(program)))
       console.error(`${name} is left out: not installed (Debian: ${debian})`)
+  if (!versionsOfOpenclaw()) console.error('openclaw is left out: see bench/README.md')
   return {
     bare: await startPeer('bare', first),
     koa: await startPeer('koa', first),
@@ -112,6 +115,8 @@ const measureRound = async (
 ): Promise<void> => {
   const { groups, seconds, isShort } = options
   if (groups.includes('load')) await measureLoads(standing, { seconds, round, isShort }, note)
+  if (groups.includes('load') && !isShort && versionsOfOpenclaw())
+    await measureOpenclaw(folder, { seconds }, note)
   if (groups.includes('pace')) await measurePaces(standing, { seconds, isShort }, note)
   if (groups.includes('token')) await measureTokens(standing, { seconds, provider }, note)
   if (groups.includes('start'))

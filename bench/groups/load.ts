@@ -18,9 +18,9 @@ export type Standing = {
   readonly oidcAgent: OidcAgent | undefined
 }
 
-type Target = { readonly column: Column; readonly server: Server; readonly url: string }
+export type Target = { readonly column: Column; readonly server: Server; readonly url: string }
 
-const cases: readonly (readonly [size: Size, callers: number, isInShort: boolean])[] = [
+export const cases: readonly (readonly [size: Size, callers: number, isInShort: boolean])[] = [
   ['24 KB', 16, true],
   ['24 KB', 64, false],
   ['1 KB', 64, true],
@@ -79,7 +79,7 @@ const rotated = <Value>(values: readonly Value[], by: number): Value[] => {
   return [...values.slice(start), ...values.slice(0, start)]
 }
 
-const measureOne = async (
+export const measureOne = async (
   row: string,
   { column, server, url }: Target,
   delivery: Delivery,
@@ -91,7 +91,7 @@ const measureOne = async (
   // What was accepted is worked off first: it belongs to the cost of the requests.
   await untilIdle(server.pid)
   const used = (await processorMs(server.pid)) - before
-  const good = load.answers['202'] ?? 0
+  const good = (load.answers['202'] ?? 0) + (load.answers['200'] ?? 0)
   // Nothing was answered in time: nothing to say of each.
   if (load.requests === 0) return note({ row, measure: 'answers/s', column, value: 0 })
   note({ row, measure: 'answers/s', column, value: good / load.seconds })
@@ -101,7 +101,7 @@ const measureOne = async (
 }
 
 /** How long nothing comes before what a server still holds is looked at: a daemon idles most of its life. */
-const quietMs = 10_000
+export const quietMs = 10_000
 
 /** Until it used no processor time for a while. */
 export const untilIdle = async (pid: number): Promise<void> => {

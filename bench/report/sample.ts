@@ -4,6 +4,7 @@ export type Column =
   | 'koa'
   | 'adnanh, runs'
   | 'adnanh, runs nothing'
+  | 'openclaw'
   | 'gh'
   | 'oidc-agent'
   | 'filtered'
@@ -14,6 +15,7 @@ export const columns: readonly Column[] = [
   'koa',
   'adnanh, runs',
   'adnanh, runs nothing',
+  'openclaw',
   'gh',
   'oidc-agent',
   'filtered',

@@ -24,16 +24,17 @@ export type Program = {
   readonly url: string
   /** To be answered well before the server counts as started. */
   readonly first: Delivery
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const startLimitMs = 60_000
 
 /** Starts a server on its core, and resolves when it takes deliveries. Throws when it never does. */
-export const startServer = async ({ name, argv, url, first }: Program): Promise<Server> => {
+export const startServer = async ({ name, argv, url, first, env }: Program): Promise<Server> => {
   const start = performance.now()
   const child = spawn('taskset', ['--cpu-list', serverCore, ...argv], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, BENCH_SECRET: secret },
+    env: { ...process.env, BENCH_SECRET: secret, ...env },
   })
   const ended = once(child, 'exit')
   const sender = createSender(url, first)
