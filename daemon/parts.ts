@@ -1,5 +1,6 @@
 import type { Home } from '../shared/home.ts'
-import { createProgramThread } from './agents/thread/program-thread.ts'
+import { noteRuns } from './agents/leftovers.ts'
+import { noteAndRun } from './agents/noted-run.ts'
 import { type CommentMarks, createCommentMarks } from './deliver/own-comment.ts'
 import { type EventStream, createEventStream } from './event-stream.ts'
 import type { HandOver } from './handover/hand-over.ts'
@@ -68,7 +69,7 @@ export const makeParts = (
     home,
     queue: intake.queue,
     access,
-    run: createProgramThread({ home }),
+    run: noteAndRun(noteRuns(home)),
     marks,
     log,
   }

@@ -61,19 +61,6 @@ export const ascii = {
 
 const codeOf = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** What starts programs, for a thread: it is given to V8 as text, which can load nothing beside it. */
-export const programThreadBundle = (root) => ({
-  input: {
-    cwd: root,
-    input: {
-      'doorward-daemon-programs': join(root, 'dist', 'daemon', 'agents', 'thread', 'main.js'),
-    },
-    platform: 'node',
-    plugins: [ascii],
-  },
-  output: { format: 'cjs', strict: true, comments: false, entryFileNames: '[name].cjs' },
-})
-
 /** What rolldown has to know, and to write. */
 export const daemonBundle = (root) => ({
   input: {

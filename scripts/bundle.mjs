@@ -4,7 +4,7 @@
 // daemon see bundle-daemon.mjs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ascii, daemonBundle, programThreadBundle } from './bundle-daemon.mjs'
+import { ascii, daemonBundle } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
 
 /** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
@@ -34,11 +34,7 @@ export const bundle = async (root) => {
   // For `npm run coverage`, which has to know what of ours ran in them.
   const sourcemap = withSourceMaps
   const chunks = []
-  for (const { input, output } of [
-    commandsBundle(root),
-    daemonBundle(root),
-    programThreadBundle(root),
-  ]) {
+  for (const { input, output } of [commandsBundle(root), daemonBundle(root)]) {
     const build = await rolldown(input)
     chunks.push(...(await build.write({ dir: outFolder, ...output, sourcemap })).output)
     await build.close()

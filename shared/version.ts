@@ -13,9 +13,6 @@ export const cliProgram = 'dist/bin/doorward.cjs'
 export const daemonProgram = 'dist/bin/doorward-daemon.cjs'
 export const daemonUnderLaunchd = 'dist/bin/doorward-daemon-under-launchd.cjs'
 
-/** The thread of the daemon that starts programs, in one file. */
-export const programThread = 'dist/bin/doorward-daemon-programs.cjs'
-
 /** The version in `package.json`. */
 export const version: string = (
   JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string }

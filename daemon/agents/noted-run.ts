@@ -10,18 +10,14 @@ export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
 /** Runs a program as `runProcess` does, which says what it rejects with. */
 export type RunProcess = (options: RunOptions) => Promise<Ended>
 
-/** Runs programs with a note of each for as long as it runs; `started` is told their numbers. */
+/** Runs programs with a note of each for as long as it runs. */
 export const noteAndRun =
-  (noteRun: NoteRun, started?: (pid: number) => void) =>
-  async ({ folder, ...options }: RunOptions): Promise<Ended> => {
+  (noteRun: NoteRun): RunProcess =>
+  async ({ folder, ...options }) => {
     const note = noteRun(folder)
     const env = { ...options.env, [markVariable]: note.mark }
-    const onStart = (pid: number) => {
-      note.started(pid)
-      started?.(pid)
-    }
     try {
-      return await runProcess({ ...options, env, onStart })
+      return await runProcess({ ...options, env, onStart: note.started })
     } finally {
       await note.forget()
     }

@@ -113,7 +113,7 @@ const endOf = async (
   })
 
 /** Ends a program with all of its group; where there are no groups, it alone. */
-export const killGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
+const killGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
   if (pid === undefined) return
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, signal)
