@@ -57,8 +57,8 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   const end = (why: 'timeout' | 'stopped', delayMs = killDelayMs) => {
     if (reason !== 'exit') return
     reason = why
-    killGroup(child.pid, 'SIGTERM')
-    timers.push(setTimeout(() => killGroup(child.pid, 'SIGKILL'), delayMs))
+    killGroup(child, 'SIGTERM')
+    timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
   }
   const stopNow = () =>
     end('stopped', options.signal.reason === 'at-once' ? hurriedKillDelayMs : killDelayMs)
@@ -100,23 +100,24 @@ const endOf = async (
     child.once('exit', () => {
       timers.push(
         setTimeout(() => {
-          killGroup(child.pid, 'SIGKILL')
+          killGroup(child, 'SIGKILL')
           child.stdout?.destroy()
           child.stderr?.destroy()
         }, closeDelayMs),
       )
     })
     child.once('close', (code, signal) => {
-      killGroup(child.pid, 'SIGKILL')
+      killGroup(child, 'SIGKILL')
       resolve([code, signal])
     })
   })
 
-/** Ends a program with all of its group; where there are no groups, it alone. */
-const killGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
-  if (pid === undefined) return
+const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
+  if (child.pid === undefined) return
   try {
-    process.kill(process.platform === 'win32' ? pid : -pid, signal)
+    // There are no groups there, and a number may be another's once its process has ended.
+    if (process.platform === 'win32') child.kill(signal)
+    else process.kill(-child.pid, signal)
   } catch {
     // ESRCH: the group has ended by itself meanwhile.
   }
