@@ -45,13 +45,13 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     const daemon = await startDaemon({ home })
     start()
     await untilStatus('Ready')
-    const ready = await desktop.untilIcon()
+    await desktop.untilPicture('idle')
     daemon.process.kill('SIGSTOP')
     await untilStatus(`The daemon (pid ${daemon.process.pid}) does not answer · last seen `)
-    const silent = await desktop.untilIcon(ready)
+    await desktop.untilPicture('unreachable')
     daemon.process.kill('SIGCONT')
     await untilStatus('Ready')
-    assert.notEqual(await desktop.untilIcon(silent), silent)
+    await desktop.untilPicture('idle')
     await daemon.stop()
   })
 
@@ -102,17 +102,16 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
       await set
     }
     await untilStatus('Ready')
-    let icon = await desktop.untilIcon()
     for (let times = 0; times < 2; times += 1) {
       daemon.status = working
       daemon.send({})
       await untilStatus('Working')
-      const busy = await desktop.untilIcon(icon)
+      await desktop.untilPicture('running')
       await setClock()
       daemon.status = statusWith()
       daemon.send({})
       await untilStatus('Ready')
-      icon = await desktop.untilIcon(busy)
+      await desktop.untilPicture('idle')
     }
     await daemon.die()
     await untilStatus('Daemon not running · last seen ')

@@ -38,8 +38,8 @@ export type Desktop = {
   readonly env: Record<string, string>
   /** The process id of the tray program whose icon was registered last. */
   readonly iconProcess: () => Promise<number>
-  /** The name of the icon picture, which changes with the picture; waits until it is another one. */
-  readonly untilIcon: (isNot?: string) => Promise<string>
+  /** Waits until the icon has a picture, whichever. */
+  readonly untilIcon: () => Promise<void>
   /** Waits until the icon is the picture of this state. */
   readonly untilPicture: (name: IconName) => Promise<void>
   /** Waits until the visible rows of the menu fulfil this, and answers them. */
@@ -299,11 +299,9 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         if (!/disconnected/.test(String(error))) throw error
       })
     },
-    untilIcon: async (isNot?: string) =>
-      until(async () => {
-        const name = (await property('IconName')) || JSON.stringify(await property('IconPixmap'))
-        return name === isNot ? undefined : name
-      }),
+    untilIcon: async () => {
+      await until(async () => (await property('IconName')) || (await property('IconPixmap')))
+    },
     untilPicture: async (name: IconName) => {
       const file = await readFile(iconFile(name))
       await until(async () => {
