@@ -21,8 +21,8 @@ export const createFifo = <Value>(): Fifo<Value> => {
     shift: () => {
       const first = items[gone]
       if (gone < items.length) gone += 1
-      // Moved once for as many steps as there are left.
-      if (gone > fewGone && gone * 2 > items.length) {
+      // Moved once for as many steps as there are left; what is gone is not held once none is left.
+      if (gone === items.length || (gone > fewGone && gone * 2 > items.length)) {
         items.splice(0, gone)
         gone = 0
       }

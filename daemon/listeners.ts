@@ -3,6 +3,7 @@ import { type AddressInfo, Server as Socket } from 'node:net'
 import type { Gateway } from '../shared/config.ts'
 import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
+import { letInFirst } from './let-in-first.ts'
 import type { Log } from './log.ts'
 
 /** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
@@ -68,7 +69,7 @@ export const createListeners = ({
       const address = addressOf(server)
       if (address) addresses.set(app, address)
     })
-    server.on('request', (request, response) => {
+    letInFirst(server, (request, response) => {
       // Who comes again is to come to the other process.
       if (isLeaving) response.setHeader('connection', 'close')
       if (handlers) handlers[app](request, response)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createFifo } from '../../daemon/fifo.ts'
+import { collectGarbage } from '../../daemon/give-back-memory.ts'
 
 describe('a first-in, first-out list', () => {
   it('gives what came first, also after many have come and gone', () => {
@@ -33,5 +34,23 @@ describe('a first-in, first-out list', () => {
     fifo.remove('b')
     fifo.remove('a')
     assert.deepEqual(fifo.values(), ['c'])
+  })
+
+  it('does not hold what is gone once none is left', async () => {
+    const fifo = createFifo<object>()
+    const held = Array.from({ length: 10 }, () => {
+      const value = { of: 'somebody' }
+      fifo.add(value)
+      return new WeakRef(value)
+    })
+    while (fifo.size() > 0) fifo.shift()
+    // What a WeakRef has shown or made in a turn lives to its end.
+    await new Promise((resolve) => setImmediate(resolve))
+    collectGarbage()
+    assert.deepEqual(
+      held.filter((value) => value.deref() !== undefined),
+      [],
+    )
+    assert.equal(fifo.size(), 0)
   })
 })

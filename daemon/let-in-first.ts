@@ -1,0 +1,59 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import { createFifo } from './fifo.ts'
+
+/*
+ * Node (libuv 1.46) accepts one new connection in each turn of its loop. Of many who come at once, the last
+ * would wait for as many turns as there are others, each of them as long as all who are in already take
+ * with all that they ask: seconds, for some hundreds who ask again and again.
+ */
+
+/** How many requests are answered in a turn while connections come in. */
+const atATime = 4
+
+/** More requests do not wait: one connection may bring any number at once, and each is held in memory. */
+const mostWaiting = 512
+
+/**
+ * Has requests answered by `serve`: at once, but while new connections come in, in turn after turn, only a
+ * few in each, in the order they came, and all that wait as soon as a turn brings no new connection. So turns
+ * are short meanwhile, whoever comes is soon in, and who goes on coming keeps nobody from being answered. No
+ * more than 512 wait: the next one has the first of them answered.
+ */
+export const letInFirst = (server: Server & HalfOpen, serve: RequestListener): void => {
+  const waiting = createFifo<readonly [IncomingMessage, ServerResponse]>()
+  let areComing = false
+  let hasOneCome = false
+
+  const serveNext = (): void => {
+    const next = waiting.shift()
+    if (!next) return
+    const [request, response] = next
+    // Who is gone by now would be waited for.
+    if (!request.socket.destroyed) serve(request, response)
+  }
+  const turn = (): void => {
+    areComing = hasOneCome
+    hasOneCome = false
+    for (let left = areComing ? atATime : waiting.size(); left > 0; left -= 1) serveNext()
+    server.httpAllowHalfOpen = waiting.size() > 0
+    if (areComing) setImmediate(turn)
+  }
+  server.on('connection', () => {
+    hasOneCome = true
+    if (areComing) return
+    areComing = true
+    setImmediate(turn)
+  })
+  server.on('request', (request, response) => {
+    if (!areComing) return serve(request, response)
+    waiting.add([request, response])
+    if (waiting.size() > mostWaiting) serveNext()
+    server.httpAllowHalfOpen = true
+  })
+}
+
+/**
+ * Node's own, though its documentation does not have it: whether somebody who says that he sends no more is
+ * still answered. Usually not, which tells us soon that a client has gone; whoever waits is.
+ */
+type HalfOpen = { httpAllowHalfOpen?: boolean }

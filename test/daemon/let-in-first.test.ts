@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { type RequestListener, type Server, createServer, request } from 'node:http'
+import { type AddressInfo, type Socket, connect } from 'node:net'
+import { buffer, text } from 'node:stream/consumers'
+import { letInFirst } from '../../daemon/let-in-first.ts'
+
+const ask = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n'
+
+describe('letting connections in first', () => {
+  let server: Server
+  const clients: Socket[] = []
+
+  const serverWith = async (serve: RequestListener): Promise<number> => {
+    server = createServer()
+    letInFirst(server, serve)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
+  }
+  const connected = (port: number): Socket => {
+    const client = connect(port, '127.0.0.1')
+    clients.push(client)
+    return client
+  }
+
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.destroy()
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+
+  it('answers a few requests for each connection while others come', async () => {
+    const callers = 200
+    const each = 20
+    let served = 0
+    let servedBeforeLast = 0
+    let areIn = 0
+    const port = await serverWith((_, response) => {
+      served += 1
+      response.end()
+    })
+    server.on('connection', () => {
+      areIn += 1
+      servedBeforeLast = served
+    })
+    await Promise.all(
+      Array.from({ length: callers }, async () => {
+        const client = connected(port)
+        for (let count = 0; count < each; count += 1) {
+          client.write(ask)
+          await once(client, 'data')
+        }
+      }),
+    )
+    assert.equal(areIn, callers)
+    assert.equal(served, callers * each)
+    // Served as they ask, those who are in would have had all they want by then.
+    assert.ok(servedBeforeLast < callers * 4, `${servedBeforeLast} before the last one was in`)
+  })
+
+  it('answers while connections go on coming', async () => {
+    const port = await serverWith((_, response) => void response.end())
+    let isAnswered = false
+    let areIn = 0
+    server.on('connection', () => {
+      areIn += 1
+      // Each brings the next one, until there is an answer.
+      if (!isAnswered) connected(port)
+    })
+    const client = connected(port)
+    client.write(ask)
+    await once(client, 'data')
+    isAnswered = true
+    assert.ok(areIn < 50, `${areIn} came in before`)
+  })
+
+  it('keeps the order in which requests came', async () => {
+    const order: string[] = []
+    const port = await serverWith((request, response) => {
+      order.push(request.url ?? '')
+      response.end()
+    })
+    const client = connected(port)
+    client.write([1, 2, 3, 4, 5, 6].map((n) => ask.replace('/', `/${n}`)).join(''))
+    for (let answers = ''; answers.split('HTTP/1.1 200').length < 7;)
+      answers += String((await once(client, 'data'))[0])
+    assert.deepEqual(order, ['/1', '/2', '/3', '/4', '/5', '/6'])
+  })
+
+  it('lets no more wait than 512, however many one connection brings', async () => {
+    const wanted = 5000
+    let asked = 0
+    let served = 0
+    let most = 0
+    let isDone = false
+    const port = await serverWith((_, response) => {
+      served += 1
+      response.end()
+    })
+    server.on('request', () => {
+      asked += 1
+      most = Math.max(most, asked - served)
+    })
+    server.on('connection', () => {
+      // Each brings the next one, so that requests wait.
+      if (!isDone) connected(port)
+    })
+    const client = connected(port)
+    client.end(ask.repeat(wanted))
+    const answers = await text(client)
+    isDone = true
+    assert.equal(answers.split('HTTP/1.1 200').length - 1, wanted)
+    assert.ok(most > 1 && most <= 512, `${most} waited`)
+  })
+
+  it('gives a large body whole, however long its request has waited', async () => {
+    const body = Buffer.alloc(3_000_000, 'doorward')
+    const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+    const port = await serverWith((incoming, response) => {
+      void buffer(incoming).then((bytes) => response.end(hash(bytes)))
+    })
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const posted = request({ port, method: 'POST' })
+        posted.end(body)
+        const [response] = await once(posted, 'response')
+        return text(response)
+      }),
+    )
+    assert.deepEqual(new Set(answers), new Set([hash(body)]))
+  })
+
+  it('answers those who have sent all they want, too', async () => {
+    const port = await serverWith((_, response) => void response.end('answer'))
+    const areIn = new Promise<void>((resolve) => {
+      let left = 100
+      server.on('connection', () => (left -= 1) === 0 && resolve())
+    })
+    const callers = Array.from({ length: 100 }, () => connected(port))
+    await areIn
+    const answers = callers.map(async (client) => {
+      // And with it that nothing more comes.
+      client.end(ask)
+      return text(client)
+    })
+    // They wait for these.
+    for (let count = 0; count < 100; count += 1) connected(port)
+    assert.deepEqual(
+      (await Promise.all(answers)).filter((answer) => !answer.endsWith('answer')),
+      [],
+    )
+  })
+
+  it('does not begin with a request whose sender has gone', async () => {
+    const urls: string[] = []
+    const port = await serverWith((incoming, response) => {
+      urls.push(incoming.url ?? '')
+      response.end()
+    })
+    // Seen before those who wait are served: it leaves while the rest comes in.
+    let hasLeft = false
+    const leaving = connected(port)
+    server.on('request', (incoming) => {
+      if (incoming.url !== '/leaving') return
+      incoming.socket.destroy()
+      hasLeft = true
+    })
+    leaving.write(ask.replace('/', '/leaving'))
+    const others = Array.from({ length: 20 }, () => connected(port))
+    for (const other of others) other.write(ask)
+    await Promise.all(others.map((other) => once(other, 'data')))
+    assert.ok(hasLeft)
+    assert.deepEqual(new Set(urls), new Set(['/']))
+  })
+})
