@@ -5,6 +5,7 @@ import { homeAt } from '../shared/home.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { channelToOld } from './handover/channel.ts'
+import { makeAllYoung } from './make-all-young.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
 /*
@@ -89,6 +90,7 @@ const report = (error: unknown): void => {
 }
 
 keepDebuggerShut()
+makeAllYoung()
 void run().catch((error: unknown) => {
   report(error)
   if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })
