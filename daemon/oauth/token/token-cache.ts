@@ -4,12 +4,18 @@ import { readToken, tokenPath } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
 
 /**
- * Token records in memory. The file stays the truth: each time it is looked at, not read, so that one
- * that was changed, removed or opened to others by hand counts at once.
+ * Token records in memory. The file stays the truth: it is looked at, not read, so that one that was
+ * changed, removed or opened to others by hand counts at once.
  */
 export const createTokenCache = (home: Home) => {
   type Entry = { readonly path: string; readonly stamp: Stamp; readonly record: TokenRecord }
   const known = new Map<string, Entry>()
+  /** Those whose files have been looked at in this turn of the loop, which many may ask in. */
+  const seen = new Set<Entry>()
+  const see = (entry: Entry): void => {
+    if (seen.size === 0) setImmediate(() => seen.clear())
+    seen.add(entry)
+  }
 
   const knownWith = (
     entry: Entry | undefined,
@@ -18,10 +24,17 @@ export const createTokenCache = (home: Home) => {
     entry && stamp && isSame(entry.stamp, stamp) ? entry.record : undefined
 
   return {
-    /** The record in memory while the file is what it was; undefined says nothing. */
+    /**
+     * The record in memory while the file is what it was when this was asked first in this turn; undefined
+     * says nothing.
+     */
     known: (provider: string): TokenRecord | undefined => {
       const entry = known.get(provider)
-      return entry && knownWith(entry, stampOf(entry.path))
+      if (!entry) return undefined
+      if (seen.has(entry)) return entry.record
+      const record = knownWith(entry, stampOf(entry.path))
+      if (record) see(entry)
+      return record
     },
     /** The record of a provider as `readToken` gives it, with what that throws. */
     get: async (provider: string): Promise<TokenRecord | undefined> => {

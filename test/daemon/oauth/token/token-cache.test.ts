@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, describe, it } from 'mocha'
 import { type TokenCache, createTokenCache } from '../../../../daemon/oauth/token/token-cache.ts'
 import { removeToken, writeToken } from '../../../../daemon/oauth/token/token-file.ts'
@@ -50,5 +52,24 @@ describe('a token record in memory', () => {
   it('goes with its file', async () => {
     await removeToken(home, 'mine')
     assert.equal(await cache.get('mine'), undefined)
+  })
+
+  it('is given without a second look in the same turn, and looked at again in the next', async () => {
+    await nextTurn()
+    assert.deepEqual(cache.known('mine'), record)
+    rmSync(join(home.tokens, 'mine.json'))
+    assert.deepEqual(cache.known('mine'), record)
+    await nextTurn()
+    assert.equal(cache.known('mine'), undefined)
+  })
+
+  it('is not given in the same turn once it was read anew', async () => {
+    await nextTurn()
+    assert.deepEqual(cache.known('mine'), record)
+    await writeToken(home, { ...record, accessToken: 'access-2' })
+    await cache.get('mine')
+    assert.equal(cache.known('mine')?.accessToken, 'access-2')
+    await removeToken(home, 'mine')
+    assert.equal(cache.known('mine'), undefined)
   })
 })
