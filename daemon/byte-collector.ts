@@ -6,54 +6,33 @@ export type ByteCollector = {
   readonly bytes: () => Buffer
 }
 
-const smallestBlock = 1024
-const largestBlock = 64 * 1024
+const smallestRoom = 1024
 
 /**
- * Makes an empty collector. What lies in memory is at most twice what came and 1 KiB: a piece that
- * fills the most of the memory it lies in is kept as it is, others are copied into blocks. A sender
- * that cuts a body into pieces of one byte would else cost some hundred times the bytes that are counted.
+ * Makes an empty collector; `expected` is how many bytes there will be, if that is known. Pieces are
+ * copied, so that the memory they lie in is free at once: a piece of one byte may lie in 64 KiB. The room
+ * for them is at most twice what came and 1 KiB, of which the system gives memory as it is used.
  */
-export const createByteCollector = (): ByteCollector => {
-  const full: Uint8Array[] = []
-  let block = Buffer.alloc(0)
-  let used = 0
+export const createByteCollector = (expected = Number.POSITIVE_INFINITY): ByteCollector => {
+  let room = Buffer.alloc(0)
   let size = 0
-  const endBlock = () => {
-    if (used > 0) full.push(block.subarray(0, used))
-    block = block.subarray(used)
-    used = 0
-  }
-  const copy = (piece: Uint8Array) => {
-    for (let from = 0; from < piece.length;) {
-      if (used === block.length) {
-        endBlock()
-        const wanted = Math.max(size, piece.length - from, smallestBlock)
-        // Not of the shared pool, which a small block would keep whole.
-        block = Buffer.allocUnsafeSlow(Math.min(wanted, largestBlock))
-      }
-      const part = piece.subarray(from, from + block.length - used)
-      block.set(part, used)
-      used += part.length
-      size += part.length
-      from += part.length
-    }
+  const grow = (wanted: number) => {
+    // A sender says how many there are, and may say what is no number.
+    const enough = expected > wanted ? Math.min(wanted * 2, expected) : wanted * 2
+    const larger = Math.max(enough, smallestRoom)
+    // Not of the shared pool, which a small one would keep whole.
+    const next = Buffer.allocUnsafeSlow(larger)
+    room.copy(next, 0, 0, size)
+    room = next
   }
   return {
     size: () => size,
     add: (piece) => {
-      if (piece.length < smallestBlock || piece.length * 2 < piece.buffer.byteLength)
-        return copy(piece)
-      endBlock()
-      full.push(piece)
-      size += piece.length
+      const wanted = size + piece.length
+      if (wanted > room.length) grow(wanted)
+      room.set(piece, size)
+      size = wanted
     },
-    bytes: () => {
-      endBlock()
-      const [only, second] = full
-      return only && second === undefined
-        ? Buffer.from(only.buffer, only.byteOffset, only.length)
-        : Buffer.concat(full, size)
-    },
+    bytes: () => room.subarray(0, size),
   }
 }

@@ -55,7 +55,7 @@ export const receive = async (
         counted += chunk.length
         // Most bodies come in one piece: it is not held beyond this turn, so that it need not be copied.
         if (chunk.length === declared) whole = chunk
-        else (pieces ??= createByteCollector()).add(chunk)
+        else (pieces ??= createByteCollector(declared)).add(chunk)
       })
       // Whatever comes after the first of these changes nothing.
       request.on('end', () => end())

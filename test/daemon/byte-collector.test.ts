@@ -17,6 +17,24 @@ describe('a byte collector', () => {
     assert.equal(createByteCollector().bytes().length, 0)
   })
 
+  it('holds no more than twice what came, and just what was announced', () => {
+    const rooms = (expected?: number, pieces = 9) => {
+      const collector = createByteCollector(expected)
+      return Array.from({ length: pieces }, () => {
+        collector.add(Buffer.alloc(1000))
+        const { length, buffer } = collector.bytes()
+        assert.ok(buffer.byteLength <= 2 * length + 1024, `${buffer.byteLength} for ${length}`)
+        return buffer.byteLength
+      })
+    }
+    rooms(undefined, 300)
+    rooms(Number.NaN)
+    // Less came than was said, or more.
+    rooms(1_000_000)
+    rooms(5000)
+    assert.equal(rooms(9000).at(-1), 9000)
+  })
+
   it('copies, so that no piece stays in memory', () => {
     const collector = createByteCollector()
     const piece = Buffer.from('one')
