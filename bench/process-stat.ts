@@ -2,7 +2,8 @@ import { readFile, readdir } from 'node:fs/promises'
 
 /* What Linux knows of a process: proc(5). */
 
-const tickMs = 10
+/** Of the clock that processor time is counted by. */
+export const tickMs = 10
 
 /** Processor time of a process and its threads so far, in ms, in steps of 10; of ended children too. */
 export const processorMs = async (pid: number): Promise<number> => {

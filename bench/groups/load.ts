@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Delivery, deliveryOf, type Size } from '../load/delivery.ts'
 import { postAll } from '../load/wrk.ts'
-import { memoryOf, processorMs } from '../process-stat.ts'
+import { childCount, memoryOf, processorMs, tickMs } from '../process-stat.ts'
 import type { Column, Note } from '../report/sample.ts'
 import type { Doorward } from '../servers/doorward.ts'
 import type { OidcAgent } from '../servers/oidc-agent.ts'
@@ -86,11 +86,13 @@ export const measureOne = async (
   pressure: { readonly callers: number; readonly seconds: number },
   note: Note,
 ): Promise<void> => {
-  const before = await processorMs(server.pid)
+  const { pid } = server
+  const children = await childCount(pid)
+  const before = await processorMs(pid)
   const load = await postAll(url, delivery, pressure)
   // What was accepted is worked off first: it belongs to the cost of the requests.
-  await untilIdle(server.pid)
-  const used = (await processorMs(server.pid)) - before
+  await untilIdle(pid, children)
+  const used = (await processorMs(pid)) - before
   const good = (load.answers['202'] ?? 0) + (load.answers['200'] ?? 0)
   // Nothing was answered in time: nothing to say of each.
   if (load.requests === 0) return note({ row, measure: 'answers/s', column, value: 0 })
@@ -103,11 +105,15 @@ export const measureOne = async (
 /** How long nothing comes before what a server still holds is looked at: a daemon idles most of its life. */
 export const quietMs = 10_000
 
-/** Until it used no processor time for a while. */
-export const untilIdle = async (pid: number): Promise<void> => {
-  for (let last = -1, now = 0; now - last > 10;) {
-    last = await processorMs(pid)
+/**
+ * Until it used no processor time for a while and has no more children than these: what it has yet to do
+ * would hit the next one that is measured.
+ */
+export const untilIdle = async (pid: number, children = 0): Promise<void> => {
+  for (let last = await processorMs(pid); ;) {
     await wait(200)
-    now = await processorMs(pid)
+    const now = await processorMs(pid)
+    if (now - last <= tickMs && (await childCount(pid)) <= children) return
+    last = now
   }
 }

@@ -1,10 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Delivery, deliveryOf } from '../load/delivery.ts'
 import { postAtPace } from '../load/pace.ts'
 import { type Answer, createSender } from '../load/sender.ts'
 import { quantile } from '../quantile.ts'
 import type { Column, Note } from '../report/sample.ts'
-import type { Standing } from './load.ts'
+import type { Server } from '../servers/server.ts'
+import { type Standing, untilIdle } from './load.ts'
 
 /*
  * Posts at a fixed pace. Meanwhile the daemon runs four programs at a time, 200 ms each, beside the
@@ -28,18 +28,20 @@ export const measurePaces = async (
   note: Note,
 ): Promise<void> => {
   const delivery = await deliveryOf('24 KB')
-  const targets: readonly (readonly [Column, string | undefined])[] = [
-    ['bare', bare.url],
-    ['koa', isShort ? undefined : koa.url],
+  const targets: readonly (readonly [Column, Server | undefined])[] = [
+    ['bare', bare],
+    ['koa', isShort ? undefined : koa],
     // It runs a program for each post, and answers before that ends.
-    ['adnanh, runs', isShort ? undefined : adnanh?.url],
-    ['doorward', doorward.url],
+    ['adnanh, runs', isShort ? undefined : adnanh],
+    ['doorward', doorward],
   ]
   for (const perSecond of [200, 1000])
-    for (const [column, url] of targets) {
-      if (url === undefined) continue
+    for (const [column, server] of targets) {
+      if (server === undefined) continue
+      const { pid, url } = server
       const meanwhile = column === 'doorward' ? `${doorward.origin}/webhook/sleeper` : undefined
       const answers = await paced(url, delivery, { perSecond, seconds }, meanwhile)
+      await untilIdle(pid)
       const row = `posts of 24 KB, ${perSecond} a second`
       const times = answers.map(({ ms }) => ms)
       const bad = answers.filter(({ status }) => status !== 202).length
@@ -64,7 +66,6 @@ const paced = async (
   const more = other && postAtPace(other, { perSecond, seconds: pace.seconds })
   const answers = await postAtPace(sender, pace)
   await more
-  if (other) await wait(500)
   sender.close()
   other?.close()
   return answers
