@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createHash } from 'node:crypto'
 import { watch } from 'node:fs'
 import { access, chmod, readFile, readdir, realpath, writeFile } from 'node:fs/promises'
@@ -49,12 +50,13 @@ const pidsIn = async (folder: string): Promise<number[]> => {
   const watcher = watch(folder)
   try {
     const read = () => readFile(join(folder, 'pids'), 'utf8').catch(() => undefined)
-    let text = await read()
-    while (text === undefined) {
-      await new Promise((resolve) => watcher.once('change', resolve))
-      text = await read()
+    for (;;) {
+      // Listened for before the look: it may come while we look.
+      const changed = once(watcher, 'change')
+      const text = await read()
+      if (text !== undefined) return text.split(' ').map(Number)
+      await changed
     }
-    return text.split(' ').map(Number)
   } finally {
     watcher.close()
   }
