@@ -7,22 +7,30 @@ import { createFifo } from './fifo.ts'
  * with all that they ask: seconds, for some hundreds who ask again and again.
  */
 
-/** How many requests are answered in a turn while connections come in. */
+/** For so long, in milliseconds, connections alone come in. */
+const usualAloneMs = 50
+
+/** How many requests are answered in a turn while they go on coming in. */
 const atATime = 4
 
 /** More requests do not wait: one connection may bring any number at once, and each is held in memory. */
 const mostWaiting = 512
 
 /**
- * Has requests answered by `serve`: at once, but while new connections come in, in turn after turn, only a
- * few in each, in the order they came, and all that wait as soon as a turn brings no new connection. So turns
- * are short meanwhile, whoever comes is soon in, and who goes on coming keeps nobody from being answered. No
- * more than 512 wait: the next one has the first of them answered.
+ * Has requests answered by `serve`: at once, but while new connections come in, in turn after turn, none for
+ * 50 ms and then a few in each, in the order they came, and all that wait as soon as a turn brings no new
+ * connection. So turns are short meanwhile, whoever comes is soon in, and who goes on coming keeps nobody from
+ * being answered. No more than 512 wait: the next one has the first of them answered.
  */
-export const letInFirst = (server: Server & HalfOpen, serve: RequestListener): void => {
+export const letInFirst = (
+  server: Server & HalfOpen,
+  serve: RequestListener,
+  aloneMs = usualAloneMs,
+): void => {
   const waiting = createFifo<readonly [IncomingMessage, ServerResponse]>()
   let areComing = false
   let hasOneCome = false
+  let beganAt = 0
 
   const serveNext = (): void => {
     const next = waiting.shift()
@@ -31,10 +39,14 @@ export const letInFirst = (server: Server & HalfOpen, serve: RequestListener): v
     // Who is gone by now would be waited for.
     if (!request.socket.destroyed) serve(request, response)
   }
+  const mayBeServed = (): number => {
+    if (!areComing) return waiting.size()
+    return performance.now() - beganAt < aloneMs ? 0 : atATime
+  }
   const turn = (): void => {
     areComing = hasOneCome
     hasOneCome = false
-    for (let left = areComing ? atATime : waiting.size(); left > 0; left -= 1) serveNext()
+    for (let left = mayBeServed(); left > 0; left -= 1) serveNext()
     server.httpAllowHalfOpen = waiting.size() > 0
     if (areComing) setImmediate(turn)
   }
@@ -42,6 +54,7 @@ export const letInFirst = (server: Server & HalfOpen, serve: RequestListener): v
     hasOneCome = true
     if (areComing) return
     areComing = true
+    beganAt = performance.now()
     setImmediate(turn)
   })
   server.on('request', (request, response) => {

@@ -12,9 +12,9 @@ describe('letting connections in first', () => {
   let server: Server
   const clients: Socket[] = []
 
-  const serverWith = async (serve: RequestListener): Promise<number> => {
+  const serverWith = async (serve: RequestListener, aloneMs = 0): Promise<number> => {
     server = createServer()
-    letInFirst(server, serve)
+    letInFirst(server, serve, aloneMs)
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     return (server.address() as AddressInfo).port
@@ -59,6 +59,33 @@ describe('letting connections in first', () => {
     assert.equal(served, callers * each)
     // Served as they ask, those who are in would have had all they want by then.
     assert.ok(servedBeforeLast < callers * 4, `${servedBeforeLast} before the last one was in`)
+  })
+
+  it('answers nobody at first, until all are in', async () => {
+    const callers = 200
+    let served = 0
+    let servedBeforeLast = 0
+    let areIn = 0
+    const port = await serverWith((_, response) => {
+      served += 1
+      response.end()
+    }, Number.POSITIVE_INFINITY)
+    const ended: Promise<unknown>[] = []
+    const come = (): void => {
+      const client = connected(port)
+      client.write(ask)
+      ended.push(once(client, 'data'))
+    }
+    server.on('connection', () => {
+      areIn += 1
+      servedBeforeLast = served
+      if (areIn < callers) come()
+    })
+    come()
+    while (ended.length < callers) await Promise.all(ended)
+    await Promise.all(ended)
+    assert.equal(servedBeforeLast, 0)
+    assert.equal(served, callers)
   })
 
   it('answers while connections go on coming', async () => {
