@@ -1,4 +1,5 @@
 import type { NoteRun } from './leftovers.ts'
+import { oneInATurn } from './one-in-a-turn.ts'
 import { markVariable } from './program-marked.ts'
 import { type Ended, type ProcessOptions, runProcess } from './run-process.ts'
 
@@ -10,10 +11,11 @@ export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
 /** Runs a program as `runProcess` does, which says what it rejects with. */
 export type RunProcess = (options: RunOptions) => Promise<Ended>
 
-/** Runs programs with a note of each for as long as it runs. */
-export const noteAndRun =
-  (noteRun: NoteRun): RunProcess =>
-  async ({ folder, ...options }) => {
+/** Runs programs with a note of each for as long as it runs, and starts no two in one turn of the loop. */
+export const noteAndRun = (noteRun: NoteRun): RunProcess => {
+  const turn = oneInATurn()
+  return async ({ folder, ...options }) => {
+    await turn()
     const note = noteRun(folder)
     const env = { ...options.env, [markVariable]: note.mark }
     try {
@@ -22,3 +24,4 @@ export const noteAndRun =
       await note.forget()
     }
   }
+}
