@@ -73,7 +73,7 @@ const decode = (bytes: Buffer): string => {
 
 const parseJson = (bytes: Buffer): Payload => {
   const text = decode(bytes)
-  if (isTooComplex(bytes))
+  if (isTooComplex(text))
     throw new DoorwardError(
       'payload-not-json',
       'the body is nested too deeply, or has too many objects and lists',
