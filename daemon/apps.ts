@@ -33,7 +33,7 @@ export type AppsParts = {
   readonly listeners: Pick<Listeners, 'port'>
   readonly whereabouts: Pick<Whereabouts, 'url' | 'publicUrl'>
   readonly memory: Memory
-  readonly intake: Pick<Intake, 'budget' | 'queue'>
+  readonly intake: Pick<Intake, 'budget' | 'rooms' | 'queue'>
   readonly live: LiveConfig
   readonly office: Pick<Office, 'oauth' | 'atOnce' | 'access'>
   readonly oauthCounts: OAuthCounts
@@ -57,7 +57,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
   const { isOwnComment } = parts.marks
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
-  const { budget, queue } = intake
+  const { budget, rooms, queue } = intake
   const measures = createMeasures(events)
   const memoryKeeper = createMemoryKeeper()
 
@@ -75,7 +75,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
     const examine = createExamine()
     const serveWebhook = serveWebhooks(
       live.current,
-      { budget, events, deliveries, rateLimits, learners, examine, isOwnComment, refusals },
+      { budget, rooms, events, deliveries, rateLimits, learners, examine, isOwnComment, refusals },
       { log, answered },
     )
     const oauth = office.oauth()

@@ -3,10 +3,12 @@ import { type ByteBudget, createByteBudget } from './byte-budget.ts'
 import { type Unfinished, createUnfinished } from './handover/unfinished.ts'
 import { type Queue, createQueue } from './queue.ts'
 import type { Setup } from './setup.ts'
+import { type BodyRooms, createBodyRooms } from './webhook/body-rooms.ts'
 
 /** What a daemon takes in: how many events wait and run, and how many bytes they may hold. */
 export type Intake = {
   readonly budget: ByteBudget
+  readonly rooms: BodyRooms
   readonly queue: Queue
   /** What a daemon that was handed over from has yet to do. */
   readonly elsewhere: Unfinished
@@ -30,6 +32,7 @@ export const createIntake = (
   const queue = createQueue({ maxEvents, concurrency, budget, elsewhere })
   return {
     budget,
+    rooms: createBodyRooms(),
     queue,
     elsewhere,
     unfinished: () => {

@@ -5,6 +5,7 @@ import type { ByteBudget } from '../byte-budget.ts'
 import { type CommentMarks, ownCommentDetail } from '../deliver/own-comment.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
+import type { BodyRooms } from './body-rooms.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
 import { type Deliveries, deliveryKey } from './deliveries.ts'
 import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
@@ -38,6 +39,7 @@ import { type VerifiedBody, verify } from './verify.ts'
 
 export type PipelineParts = {
   readonly budget: ByteBudget
+  readonly rooms: BodyRooms
   readonly events: EventStore
   readonly deliveries: Deliveries
   readonly rateLimits: RateLimits
@@ -91,7 +93,8 @@ export const acceptDelivery = async (
     signed: undefined,
   }
   try {
-    const body = await receive(request, { maxBodyBytes, budget: parts.budget })
+    const { budget, rooms } = parts
+    const body = await receive(request, { maxBodyBytes, budget, rooms })
     try {
       return take(incoming, body, runEvent, parts)
     } finally {

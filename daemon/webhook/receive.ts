@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
-import { type ByteCollector, createByteCollector } from '../byte-collector.ts'
+import type { BodyRoom, BodyRooms } from './body-rooms.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
 const defaultBodyTimeoutMs = 15_000
@@ -9,11 +9,12 @@ const defaultBodyTimeoutMs = 15_000
 export type ReceiveLimits = {
   readonly maxBodyBytes: number
   readonly budget: ByteBudget
+  readonly rooms: BodyRooms
   /** Default 15 s. */
   readonly bodyTimeoutMs?: number
 }
 
-/** Raw bytes, counted in the budget until `release` is called. */
+/** Raw bytes, there and counted in the budget until `release` is called. */
 export type ReceivedBody = {
   readonly bytes: Buffer
   readonly release: () => void
@@ -26,17 +27,18 @@ export type ReceivedBody = {
  */
 export const receive = async (
   request: IncomingMessage,
-  { maxBodyBytes, budget, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
+  { maxBodyBytes, budget, rooms, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
 ): Promise<ReceivedBody> => {
   const declared = Number(request.headers['content-length'])
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
 
   let whole: Buffer | undefined
-  let pieces: ByteCollector | undefined
+  let room: BodyRoom | undefined
   let counted = 0
   const release = () => {
     budget.giveBack(counted)
     counted = 0
+    room?.release()
   }
   try {
     await new Promise<void>((resolve, reject) => {
@@ -55,7 +57,7 @@ export const receive = async (
         counted += chunk.length
         // Most bodies come in one piece: it is not held beyond this turn, so that it need not be copied.
         if (chunk.length === declared) whole = chunk
-        else (pieces ??= createByteCollector(declared)).add(chunk)
+        else (room ??= rooms(declared)).add(chunk)
       })
       // Whatever comes after the first of these changes nothing.
       request.on('end', () => end())
@@ -68,7 +70,7 @@ export const receive = async (
     release()
     throw error
   }
-  return { bytes: whole ?? pieces?.bytes() ?? Buffer.alloc(0), release }
+  return { bytes: whole ?? room?.bytes() ?? Buffer.alloc(0), release }
 }
 
 const tooSlow = (limitMs: number) =>

@@ -3,10 +3,12 @@ import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { type ByteBudget, createByteBudget } from '../../../daemon/byte-budget.ts'
+import { createBodyRooms } from '../../../daemon/webhook/body-rooms.ts'
 import { type ReceivedBody, receive } from '../../../daemon/webhook/receive.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const maxBodyBytes = 1000
+const rooms = createBodyRooms()
 
 type Outcome = { readonly body?: ReceivedBody; readonly code?: string }
 
@@ -39,7 +41,9 @@ describe('receive', () => {
 
   const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      outcomes.push({ body: await receive(request, { maxBodyBytes, budget, bodyTimeoutMs }) })
+      outcomes.push({
+        body: await receive(request, { maxBodyBytes, budget, rooms, bodyTimeoutMs }),
+      })
       response.end('taken')
     } catch (error) {
       assert.ok(error instanceof DoorwardError)
