@@ -48,7 +48,7 @@ export const measureLoads = async (
       await measureOne(row, target, delivery, { callers, seconds }, note)
   }
   const { bare, koa, adnanh, doorward } = standing
-  await wait(isShort ? 0 : quietMs)
+  await wait(quietMs)
   for (const [column, server] of [
     ['bare', bare],
     ['koa', koa],
