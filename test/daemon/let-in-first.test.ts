@@ -76,14 +76,17 @@ describe('letting connections in first', () => {
       client.write(ask)
       ended.push(once(client, 'data'))
     }
-    server.on('connection', () => {
-      areIn += 1
-      servedBeforeLast = served
-      if (ended.length < callers) come()
+    const areAllIn = new Promise<void>((resolve) => {
+      server.on('connection', () => {
+        areIn += 1
+        servedBeforeLast = served
+        if (ended.length < callers) come()
+        if (areIn === callers) resolve()
+      })
     })
     // Some are always on their way, so that each turn brings one.
     for (let count = 0; count < 20; count += 1) come()
-    while (areIn < callers) await once(server, 'connection')
+    await areAllIn
     await Promise.all(ended)
     assert.equal(servedBeforeLast, 0)
     assert.equal(served, callers)
