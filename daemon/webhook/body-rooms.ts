@@ -12,9 +12,6 @@ export type BodyRooms = (expected: number) => BodyRoom
 /** Up to here a body lies in memory of the usual sort. */
 const smallBytes = 128 * 1024
 
-/** A large room is this many times as large as what there is to go in: only what is used takes memory. */
-const ahead = 8
-
 /** Rooms that are free, in bytes all together, and for how long they stay if none is wanted. */
 const mostFreeBytes = 32 * 1024 * 1024
 const freeMs = 1000
@@ -23,7 +20,8 @@ const freeMs = 1000
  * Makes the rooms of a daemon. glibc gives the system no more back than the end of its heap, so that many
  * large bodies at once leave 30 to 110 MB behind that nobody uses. A resizable ArrayBuffer is memory that V8
  * has of the system and gives back; as its pages take a tenth of the time of a body of 1 MB to come, it is
- * used again while more bodies come.
+ * used again while more bodies come. What is used again is in memory whole, so that a room is never more than
+ * twice as large as what came: who sends a little must not hold more than is counted.
  */
 export const createBodyRooms = (): BodyRooms => {
   const stores = createStores()
@@ -33,7 +31,7 @@ export const createBodyRooms = (): BodyRooms => {
     let large = new Uint8Array()
     let size = 0
     const grow = (wanted: number): void => {
-      const next = stores.take(Math.max(wanted, Math.min(wanted * ahead, expected || wanted * 2)))
+      const next = stores.take(wanted)
       const bytes = new Uint8Array(next)
       bytes.set(store ? large.subarray(0, size) : small.bytes())
       if (store) stores.giveBack(store)
@@ -71,7 +69,7 @@ const createStores = () => {
     timer = undefined
   }
   return {
-    /** At least so many bytes: a power of two, so that it fits others too. Of what was in it before, all may be there. */
+    /** The next power of two, so that it fits others too. All that was in it before may be there. */
     take: (bytes: number): ArrayBuffer => {
       const length = 2 ** Math.ceil(Math.log2(bytes))
       const index = free.findIndex(({ byteLength }) => byteLength === length)

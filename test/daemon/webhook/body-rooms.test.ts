@@ -69,6 +69,23 @@ describe('rooms for bodies', () => {
     assert.ok(taken < 2 * 200 * 200_000, `${taken} for ${200 * 200_000}`)
   })
 
+  it('take no more for what comes after larger bodies, whose rooms are there', () => {
+    const before = memoryUsage().rss
+    const rounds = 8
+    const open = Array.from({ length: rounds }, () => {
+      const larger = Array.from({ length: 30 }, () =>
+        filled(Buffer.alloc(megabyte, 'x'), megabyte, 65_536),
+      )
+      for (const room of larger) room.release()
+      return Array.from({ length: 30 }, () => filled(Buffer.alloc(150_000), megabyte, 65_536))
+    }).flat()
+    const taken = memoryUsage().rss - before
+    for (const room of open) room.release()
+    // And what is free, and was there before it is collected.
+    const most = 2 * open.length * 150_000 + 64 * megabyte
+    assert.ok(taken < most, `${taken}, not ${most}`)
+  })
+
   it('give the system its memory back when no more bodies come', async () => {
     const open = Array.from({ length: 30 }, () =>
       filled(Buffer.alloc(megabyte, 'x'), megabyte, 65_536),
