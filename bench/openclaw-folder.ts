@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A folder with openclaw and a Node for it, as README.md says how to make one. */
-const folder = process.env['BENCH_OPENCLAW']
+const folder = process.env['BENCH_OPENCLAW'] || undefined
 
 const pathOf = (...names: string[]): string => join(folder ?? '', 'node_modules', ...names)
 
