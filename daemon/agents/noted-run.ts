@@ -11,11 +11,24 @@ export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
 /** Runs a program as `runProcess` does, which says what it rejects with. */
 export type RunProcess = (options: RunOptions) => Promise<Ended>
 
-/** Runs programs with a note of each for as long as it runs, and starts no two in one turn of the loop. */
+const neverStarted: Ended = {
+  reason: 'stopped',
+  exitCode: null,
+  exitSignal: null,
+  stdout: Buffer.alloc(0),
+  cut: false,
+  stderr: Buffer.alloc(0),
+}
+
+/**
+ * Runs programs with a note of each for as long as it runs, and starts no two in one turn of the loop; none
+ * that is to stop by the time its turn comes.
+ */
 export const noteAndRun = (noteRun: NoteRun): RunProcess => {
   const turn = oneInATurn()
   return async ({ folder, ...options }) => {
     await turn()
+    if (options.signal.aborted) return neverStarted
     const note = noteRun(folder)
     const env = { ...options.env, [markVariable]: note.mark }
     try {

@@ -19,6 +19,19 @@ describe('letting connections in first', () => {
     await once(server, 'listening')
     return (server.address() as AddressInfo).port
   }
+  /** Counts whom it answers, and how many of them before the last one was in. */
+  const counting = async (aloneMs = 0) => {
+    const counts = { areIn: 0, served: 0, servedBeforeLast: 0 }
+    const port = await serverWith((_, response) => {
+      counts.served += 1
+      response.end()
+    }, aloneMs)
+    server.on('connection', () => {
+      counts.areIn += 1
+      counts.servedBeforeLast = counts.served
+    })
+    return { port, counts }
+  }
   const connected = (port: number): Socket => {
     const client = connect(port, '127.0.0.1')
     clients.push(client)
@@ -35,17 +48,7 @@ describe('letting connections in first', () => {
   it('answers a few requests for each connection while others come', async () => {
     const callers = 200
     const each = 20
-    let served = 0
-    let servedBeforeLast = 0
-    let areIn = 0
-    const port = await serverWith((_, response) => {
-      served += 1
-      response.end()
-    })
-    server.on('connection', () => {
-      areIn += 1
-      servedBeforeLast = served
-    })
+    const { port, counts } = await counting()
     await Promise.all(
       Array.from({ length: callers }, async () => {
         const client = connected(port)
@@ -55,21 +58,18 @@ describe('letting connections in first', () => {
         }
       }),
     )
-    assert.equal(areIn, callers)
-    assert.equal(served, callers * each)
+    assert.equal(counts.areIn, callers)
+    assert.equal(counts.served, callers * each)
     // Served as they ask, those who are in would have had all they want by then.
-    assert.ok(servedBeforeLast < callers * 4, `${servedBeforeLast} before the last one was in`)
+    assert.ok(
+      counts.servedBeforeLast < callers * 4,
+      `${counts.servedBeforeLast} before the last one was in`,
+    )
   })
 
   it('answers nobody at first, until all are in', async () => {
     const callers = 200
-    let served = 0
-    let servedBeforeLast = 0
-    let areIn = 0
-    const port = await serverWith((_, response) => {
-      served += 1
-      response.end()
-    }, Number.POSITIVE_INFINITY)
+    const { port, counts } = await counting(Number.POSITIVE_INFINITY)
     const ended: Promise<unknown>[] = []
     const come = (): void => {
       const client = connected(port)
@@ -78,18 +78,16 @@ describe('letting connections in first', () => {
     }
     const areAllIn = new Promise<void>((resolve) => {
       server.on('connection', () => {
-        areIn += 1
-        servedBeforeLast = served
         if (ended.length < callers) come()
-        if (areIn === callers) resolve()
+        if (counts.areIn === callers) resolve()
       })
     })
     // Some are always on their way, so that each turn brings one.
     for (let count = 0; count < 20; count += 1) come()
     await areAllIn
     await Promise.all(ended)
-    assert.equal(servedBeforeLast, 0)
-    assert.equal(served, callers)
+    assert.equal(counts.servedBeforeLast, 0)
+    assert.equal(counts.served, callers)
   })
 
   it('answers while connections go on coming', async () => {

@@ -1,38 +1,49 @@
 import assert from 'node:assert/strict'
-import { noteAndRun } from '../../../daemon/agents/noted-run.ts'
+import { once } from 'node:events'
+import { type RunOptions, noteAndRun } from '../../../daemon/agents/noted-run.ts'
+import { countTurns } from '../../support/count-turns.ts'
+
+const options = (argv: readonly string[], signal: AbortSignal): RunOptions => ({
+  argv,
+  cwd: process.cwd(),
+  env: { PATH: process.env['PATH'] ?? '' },
+  input: 'the prompt',
+  timeoutMs: 60_000,
+  outputLimitBytes: 1000,
+  signal,
+  folder: undefined,
+})
+
+const noting = (started: () => void) =>
+  noteAndRun(() => ({ mark: 'mark', started, forget: async () => undefined }))
 
 describe('programs that are to start together', () => {
   it('start in a turn of the loop each, so that what comes meanwhile is looked at', async () => {
-    let turns = 0
-    let isOver = false
-    const count = (): void => {
-      turns += 1
-      if (!isOver) setImmediate(count)
-    }
+    const turns = countTurns()
     const startedIn: number[] = []
-    const run = noteAndRun(() => ({
-      mark: 'mark',
-      started: () => void startedIn.push(turns),
-      forget: async () => undefined,
-    }))
-    setImmediate(count)
+    const run = noting(() => void startedIn.push(turns.now()))
+    const { signal } = new AbortController()
     const ended = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        run({
-          argv: ['cat'],
-          cwd: process.cwd(),
-          env: { PATH: process.env['PATH'] ?? '' },
-          input: 'the prompt',
-          timeoutMs: 60_000,
-          outputLimitBytes: 1000,
-          signal: new AbortController().signal,
-          folder: undefined,
-        }),
-      ),
+      Array.from({ length: 8 }, async () => run(options(['cat'], signal))),
     )
-    isOver = true
+    turns.end()
     assert.equal(startedIn.length, 8)
     assert.deepEqual(startedIn, [...new Set(startedIn)])
     assert.deepEqual(new Set(ended.map(({ stdout }) => String(stdout))), new Set(['the prompt']))
+  })
+
+  it('do not start any more when they are to stop before their turn comes', async () => {
+    let started = 0
+    const stop = new AbortController()
+    const isStopped = once(stop.signal, 'abort')
+    const run = noting(() => {
+      started += 1
+      stop.abort()
+    })
+    const all = Array.from({ length: 8 }, async () => run(options(['sleep', '60'], stop.signal)))
+    await isStopped
+    const ended = await Promise.all(all)
+    assert.equal(started, 1)
+    for (const { reason } of ended) assert.equal(reason, 'stopped')
   })
 })

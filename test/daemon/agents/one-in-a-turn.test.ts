@@ -1,28 +1,23 @@
 import assert from 'node:assert/strict'
 import { oneInATurn } from '../../../daemon/agents/one-in-a-turn.ts'
+import { countTurns } from '../../support/count-turns.ts'
 
 describe('one in a turn', () => {
   it('lets the first go on at once, and the others one after the other, a turn for each', async () => {
     const turn = oneInATurn()
-    let turns = 0
-    let isOver = false
-    const count = (): void => {
-      turns += 1
-      if (!isOver) setImmediate(count)
-    }
+    const turns = countTurns()
     const order: string[] = []
     const at: number[] = []
     const go = async (name: string): Promise<void> => {
       await turn()
       order.push(name)
-      at.push(turns)
+      at.push(turns.now())
     }
-    setImmediate(count)
     const all = Promise.all(['a', 'b', 'c', 'd'].map(go))
     await Promise.resolve()
     assert.deepEqual(order, ['a'])
     await all
-    isOver = true
+    turns.end()
     assert.deepEqual(order, ['a', 'b', 'c', 'd'])
     assert.deepEqual(at, [...new Set(at)])
   })
