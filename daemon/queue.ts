@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { workAtEndOfTurn } from './end-of-turn.ts'
 import { longTimeout } from './long-timeout.ts'
 
 /** The reason of the signal of a job whose program is not given the usual time to end by itself. */
@@ -125,8 +126,7 @@ export const createQueue = ({
   const schedulePump = () => {
     if (pumpScheduled) return
     pumpScheduled = true
-    // Not in this turn: the answer to the sender is written first.
-    setImmediate(pump)
+    workAtEndOfTurn(pump)
   }
   /** The first waiting job that may start now, looking at agents in turn. */
   const nextJob = (): Job | undefined => {

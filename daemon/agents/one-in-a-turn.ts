@@ -1,3 +1,4 @@
+import { workAtEndOfTurn } from '../end-of-turn.ts'
 import { createFifo } from '../fifo.ts'
 
 /**
@@ -12,12 +13,12 @@ export const oneInATurn = (): (() => Promise<void>) => {
     const goOn = waiting.shift()
     isTaken = goOn !== undefined
     if (!goOn) return
-    setImmediate(next)
+    workAtEndOfTurn(next)
     goOn()
   }
   return async () => {
     if (isTaken) return new Promise((resolve) => waiting.add(resolve))
     isTaken = true
-    setImmediate(next)
+    workAtEndOfTurn(next)
   }
 }

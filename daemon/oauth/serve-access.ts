@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessToken } from '../../shared/api.ts'
 import { plainLine } from '../../shared/plain-text.ts'
+import { answerAtEndOfTurn } from '../end-of-turn.ts'
 import type { Guard } from '../guard.ts'
 import type { Log } from '../log.ts'
 import { answerJsonText, answerProblem, sayHowToAsk } from '../plain-answer.ts'
@@ -41,7 +42,8 @@ export const serveAccess = (
       const minValidity = given?.length ? minValidityMs(given) : undefined
       const asked = { minValidityMs: minValidity, asker: askerOf(request.headers['user-agent']) }
       const token = tokens.atOnce(provider, asked) ?? (await tokens.access(provider, asked))
-      answerJsonText(response, 200, textOf(token), neverStored)
+      const text = textOf(token)
+      answerAtEndOfTurn(() => answerJsonText(response, 200, text, neverStored))
     } catch (error) {
       if (isLetIn)
         for (const [name, value] of Object.entries(neverStored)) response.setHeader(name, value)

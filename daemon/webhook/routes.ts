@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Log } from '../log.ts'
+import { answerAtEndOfTurn } from '../end-of-turn.ts'
 import { answerJson, answerProblem } from '../plain-answer.ts'
 import type { ServeFirst } from '../serve-first.ts'
 import type { Setup } from '../setup.ts'
@@ -33,21 +34,27 @@ export const serveWebhooks = (
     setup: Setup,
   ): Promise<void> => {
     const start = performance.now()
+    const send = (answer: () => void) =>
+      answerAtEndOfTurn(() => {
+        answer()
+        answered(performance.now() - start)
+      })
     try {
       if (request.method !== 'POST') {
         response.setHeader('Allow', 'POST')
         throw new DoorwardError('method-not-allowed', 'a webhook takes POST only')
       }
       const { id, status, text } = await acceptDelivery(request, webhook, setup, parts)
-      if (text === undefined) answerJson(response, 202, { id, status })
-      else answerText(response, text, { id, status })
+      send(() => {
+        if (text === undefined) answerJson(response, 202, { id, status })
+        else answerText(response, text, { id, status })
+      })
     } catch (error) {
       const retryAfter = error instanceof DoorwardError ? retryAfterOf(error) : undefined
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
       if (!request.complete && !request.destroyed) endAfterAnswer(request, response)
-      answerProblem(response, error, { log, path: webhook.path })
+      send(() => answerProblem(response, error, { log, path: webhook.path }))
     }
-    answered(performance.now() - start)
   }
   return (request, response) => {
     const setup = current()

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, type Socket, connect } from 'node:net'
+import { answerAtEndOfTurn, workAtEndOfTurn } from '../../daemon/end-of-turn.ts'
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+describe('the end of a turn', () => {
+  it('sends answers in their order, and only then comes work', async () => {
+    const done: string[] = []
+    workAtEndOfTurn(() => done.push('work'))
+    answerAtEndOfTurn(() => done.push('first'))
+    answerAtEndOfTurn(() => done.push('second'))
+    assert.deepEqual(done, [])
+    await turn()
+    assert.deepEqual(done, ['first', 'second', 'work'])
+  })
+
+  it('has the answers of the next turn before what work puts off', async () => {
+    const done: string[] = []
+    workAtEndOfTurn(() => {
+      workAtEndOfTurn(() => done.push('later work'))
+      answerAtEndOfTurn(() => done.push('answer'))
+      done.push('work')
+    })
+    await turn()
+    assert.deepEqual(done, ['work'])
+    await turn()
+    assert.deepEqual(done, ['work', 'answer', 'later work'])
+  })
+
+  it('comes once requests that came together are all taken in', async () => {
+    const steps: string[] = []
+    const server = createServer((_request, response) => {
+      steps.push('taken in')
+      answerAtEndOfTurn(() => {
+        steps.push('answered')
+        response.end()
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const sockets: Socket[] = []
+    while (sockets.length < 8) {
+      sockets.push(connect(port, '127.0.0.1'))
+      await once(server, 'connection')
+    }
+    await Promise.all(
+      sockets.map(async (socket) => {
+        socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+        await once(socket, 'data')
+      }),
+    )
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    assert.deepEqual(steps, [
+      ...Array.from({ length: 8 }, () => 'taken in'),
+      ...Array.from({ length: 8 }, () => 'answered'),
+    ])
+  })
+})
