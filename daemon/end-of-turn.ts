@@ -7,14 +7,20 @@
 
 type Step = () => void
 
+/** For so long, in milliseconds, an answer waits for others in a turn that takes in very much. */
+const mostWaitMs = 1
+
 let answers: Step[] = []
 let work: Step[] = []
 let isDue = false
+let waitingSince = 0
 
-/** Sends an answer when the turn ends, in the order of the calls. `send` must not throw. */
+/** Sends an answer when the turn ends, or after 1 ms of it, in the order of the calls. `send` must not throw. */
 export const answerAtEndOfTurn = (send: Step): void => {
-  answers.push(send)
-  comeTo()
+  const now = performance.now()
+  if (answers.push(send) === 1) waitingSince = now
+  if (now - waitingSince < mostWaitMs) comeTo()
+  else sendAll()
 }
 
 /** Does this when the turn ends, after its answers; what is put off meanwhile comes in the next turn. */
@@ -30,9 +36,15 @@ const comeTo = (): void => {
 }
 
 const end = (): void => {
-  const steps = [answers, work]
-  answers = []
-  work = []
   isDue = false
-  for (const row of steps) for (const step of row) step()
+  sendAll()
+  const steps = work
+  work = []
+  for (const step of steps) step()
+}
+
+const sendAll = (): void => {
+  const ready = answers
+  answers = []
+  for (const send of ready) send()
 }

@@ -39,6 +39,8 @@ export const receive = async (
     budget.giveBack(counted)
     counted = 0
     room?.release()
+    // The request, which lives until it is answered, leads to both.
+    whole = room = undefined
   }
   try {
     await new Promise<void>((resolve, reject) => {

@@ -30,6 +30,18 @@ describe('the end of a turn', () => {
     assert.deepEqual(done, ['work', 'answer', 'later work'])
   })
 
+  it('is not waited for any longer in a turn that takes in very much', async () => {
+    const done: string[] = []
+    workAtEndOfTurn(() => done.push('work'))
+    answerAtEndOfTurn(() => done.push('first'))
+    const end = performance.now() + 1
+    while (performance.now() < end);
+    answerAtEndOfTurn(() => done.push('second'))
+    assert.deepEqual(done, ['first', 'second'])
+    await turn()
+    assert.deepEqual(done, ['first', 'second', 'work'])
+  })
+
   it('comes once requests that came together are all taken in', async () => {
     const steps: string[] = []
     const server = createServer((_request, response) => {
