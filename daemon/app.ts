@@ -3,12 +3,12 @@ import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { loggedPath } from './event-page/page-path.ts'
-import type { Guard } from './guard.ts'
-import type { Log } from './log.ts'
-import { logInternal, sayHowToAsk } from './plain-answer.ts'
-import { problemMediaType, problemOf } from './problem.ts'
-import type { ServeFirst } from './serve-first.ts'
-import { serveHealth } from './serve-health.ts'
+import type { Guard } from './http/guard.ts'
+import type { Log } from './log/log.ts'
+import { logInternal, sayHowToAsk } from './http/plain-answer.ts'
+import { problemMediaType, problemOf } from './http/problem.ts'
+import type { ServeFirst } from './http/serve-first.ts'
+import { serveHealth } from './http/serve-health.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])

@@ -1,7 +1,7 @@
 import type { HandOver, Heir } from './handover/hand-over.ts'
 import { type RetireParts, retire } from './handover/retire.ts'
 import type { StandIn } from './handover/stand-in.ts'
-import type { Listeners } from './listeners.ts'
+import type { Listeners } from './http/listeners.ts'
 import { type ShutDownParts, shutDown } from './shut-down.ts'
 
 /*

@@ -5,11 +5,11 @@ import { type HomeLock, holdHome, newHolding } from '../shared/instance-lock.ts'
 import { version } from '../shared/version.ts'
 import { readOrMakeApiToken } from './api-token.ts'
 import { type RunningDaemon, createDaemon } from './create-daemon.ts'
-import { removeHalfWritten } from './half-written.ts'
+import { removeHalfWritten } from './configuration/half-written.ts'
 import type { Channel } from './handover/channel.ts'
 import type { FromNew, FromOld } from './handover/messages.ts'
 import { type Predecessor, meetPredecessor } from './handover/take-over.ts'
-import { readConfig } from './live-config.ts'
+import { readConfig } from './configuration/live-config.ts'
 
 /*
  * The two ways in which a daemon's life begins: home -> lock -> configuration -> parts -> listen; or, for

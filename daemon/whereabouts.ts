@@ -1,8 +1,8 @@
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { createDaemonJson } from './daemon-json.ts'
-import type { Listeners } from './listeners.ts'
-import type { Log } from './log.ts'
+import type { Listeners } from './http/listeners.ts'
+import type { Log } from './log/log.ts'
 import type { Setup } from './setup.ts'
 
 /** Where a daemon is found, and what tells clients of it. */

@@ -1,6 +1,6 @@
 /**
  * Every code a person or program can meet, in one place. Stable once released; kebab-case.
- * The HTTP status of a code is in `daemon/problem.ts`, its exit code in `cli/exit-code.ts`.
+ * The HTTP status of a code is in `daemon/http/problem.ts`, its exit code in `cli/exit-code.ts`.
  */
 export type ErrorCode =
   // home and configuration

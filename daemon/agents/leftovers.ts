@@ -3,7 +3,7 @@ import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
 import { isSameProcess, startOf } from '../../shared/process-state.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { isAgentFolder, removeLeftFolders } from './agent-folders.ts'
 import { programMarked } from './program-marked.ts'
 

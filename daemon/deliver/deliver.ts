@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { ReadyTarget } from '../webhook/expand-targets.ts'
 import type { Answered } from './answered.ts'
 import type { DeliveryFailed } from './delivery-failed.ts'

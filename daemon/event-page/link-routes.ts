@@ -1,6 +1,6 @@
 import type { Router } from '@koa/router'
 import type { EventLink } from '../../shared/api.ts'
-import { exactRouter } from '../exact-router.ts'
+import { exactRouter } from '../http/exact-router.ts'
 import type { EventStore } from '../events.ts'
 import { eventNotFound } from '../webhook/retry-event.ts'
 import type { EventLinks } from './links.ts'

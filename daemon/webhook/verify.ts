@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import { signedHead } from '../../shared/signature-schemes.ts'
-import { isFromWebPage } from '../guard.ts'
+import { isFromWebPage } from '../http/guard.ts'
 import { type SignatureHeaders, invalid, oneValue, readSignature } from './read-signature.ts'
 import { type ReadyForm, type Verifier, tokenDigest } from './verifier.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import type { DaemonFile, Status, WebhookSummary } from '../../shared/api.ts'
-import { isForwarded } from '../../daemon/guard.ts'
+import { isForwarded } from '../../daemon/http/guard.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { send } from '../support/http.ts'
 

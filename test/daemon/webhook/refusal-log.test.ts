@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Log } from '../../../daemon/log.ts'
+import type { Log } from '../../../daemon/log/log.ts'
 import { createRefusalLog } from '../../../daemon/webhook/refusal-log.ts'
 
 const setUp = (everyMs: number) => {

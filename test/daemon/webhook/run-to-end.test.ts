@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createEventStore } from '../../../daemon/events.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
 import { createRunToEnd } from '../../../daemon/webhook/run-to-end.ts'
-import type { Log } from '../../../daemon/log.ts'
+import type { Log } from '../../../daemon/log/log.ts'
 
 const spin = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until;);

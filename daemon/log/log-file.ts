@@ -1,5 +1,5 @@
 import { type RotatingFileStream, createStream } from 'rotating-file-stream'
-import { type Home, systemReason } from '../shared/home.ts'
+import { type Home, systemReason } from '../../shared/home.ts'
 
 /** The file of the log. Never throws: a disk that takes nothing must not end the daemon. */
 export type LogFile = {

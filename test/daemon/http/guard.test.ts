@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isFromWebPage, isLoopbackPeer, isOurHost } from '../../daemon/guard.ts'
+import { isFromWebPage, isLoopbackPeer, isOurHost } from '../../../daemon/http/guard.ts'
 
 describe('isLoopbackPeer', () => {
   for (const address of ['127.0.0.1', '127.255.255.254', '::1', '::ffff:127.0.0.1'])

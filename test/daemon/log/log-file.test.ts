@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openLogFile } from '../../daemon/log-file.ts'
-import { temporaryHome } from '../support/temporary.ts'
+import { openLogFile } from '../../../daemon/log/log-file.ts'
+import { temporaryHome } from '../../support/temporary.ts'
 
 const megabyte = 1024 * 1024
 

@@ -1,7 +1,7 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
-import type { Home } from '../shared/home.ts'
-import { isoTime } from './iso-time.ts'
+import type { Home } from '../../shared/home.ts'
+import { isoTime } from '../iso-time.ts'
 import { createLineBuffer } from './line-buffer.ts'
 import { openLogFile } from './log-file.ts'
 

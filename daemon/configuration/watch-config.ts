@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { basename, relative, sep } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
-import { systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import { systemCode } from '../../shared/errors.ts'
+import type { Home } from '../../shared/home.ts'
 
 export type ConfigWatch = { readonly close: () => Promise<void> }
 

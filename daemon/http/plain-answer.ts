@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { DoorwardError } from '../shared/errors.ts'
-import type { Log } from './log.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { Log } from '../log/log.ts'
 import { problemMediaType, problemOf } from './problem.ts'
 
 const jsonMediaType = 'application/json; charset=utf-8'

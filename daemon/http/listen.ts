@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo, Server as Socket } from 'node:net'
-import { whoAnswers } from '../shared/client.ts'
-import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { portHolder } from '../shared/port-holder.ts'
-import type { Log } from './log.ts'
+import { whoAnswers } from '../../shared/client.ts'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { portHolder } from '../../shared/port-holder.ts'
+import type { Log } from '../log/log.ts'
 
 /** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
 export const listen = async (

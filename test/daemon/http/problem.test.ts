@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { problemOf } from '../../daemon/problem.ts'
-import { problemSchema } from '../../shared/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { problemOf } from '../../../daemon/http/problem.ts'
+import { problemSchema } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 
 describe('problemOf', () => {
   it('makes an RFC 9457 document of an error of ours', () => {

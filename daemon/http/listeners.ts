@@ -1,10 +1,10 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type AddressInfo, Server as Socket } from 'node:net'
-import type { Gateway } from '../shared/config.ts'
+import type { Gateway } from '../../shared/config.ts'
 import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
 import { letInFirst } from './let-in-first.ts'
-import type { Log } from './log.ts'
+import type { Log } from '../log/log.ts'
 
 /** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
 export type Listeners = {

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
-import { DoorwardError } from '../shared/errors.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 
 /** Says whether a request may go on; see `createGuard`. Throws why not. */
 export type Guard = (request: IncomingMessage) => void

@@ -1,4 +1,4 @@
-import { DoorwardError } from '../shared/errors.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 

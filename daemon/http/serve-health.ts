@@ -1,8 +1,8 @@
-import { DoorwardError } from '../shared/errors.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
-import { version } from '../shared/version.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
+import { version } from '../../shared/version.ts'
 import { isLoopbackPeer } from './guard.ts'
-import type { Log } from './log.ts'
+import type { Log } from '../log/log.ts'
 import { answerJson, answerProblem } from './plain-answer.ts'
 import type { ServeFirst } from './serve-first.ts'
 

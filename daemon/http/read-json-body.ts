@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { z } from 'zod'
-import { DoorwardError } from '../shared/errors.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 
 const usualMaxBytes = 64 * 1024
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import { createFifo } from './fifo.ts'
+import { createFifo } from '../fifo.ts'
 
 /*
  * Node (libuv 1.46) accepts one new connection in each turn of its loop. Of many who come at once, the last
