@@ -10,6 +10,9 @@ import { createFifo } from '../fifo.ts'
 /** For so long, in milliseconds, connections alone come in. */
 const usualAloneMs = 50
 
+/** And for no greater part of the time than this, however many rushes follow each other. */
+const aloneShare = 1 / 20
+
 /** How many requests are answered in a turn while they go on coming in. */
 const atATime = 4
 
@@ -19,8 +22,8 @@ const mostWaiting = 512
 /**
  * Has requests answered by `serve`: at once, but while new connections come in, in turn after turn, none for
  * 50 ms and then a few in each, in the order they came, and all that wait as soon as a turn brings no new
- * connection. So turns are short meanwhile, whoever comes is soon in, and who goes on coming keeps nobody from
- * being answered. No more than 512 wait: the next one has the first of them answered.
+ * connection. So turns are short meanwhile, whoever comes is soon in, and who goes on coming, or comes in rush
+ * after rush, keeps nobody from being answered. No more than 512 wait: the next one has the first of them answered.
  */
 export const letInFirst = (
   server: Server & HalfOpen,
@@ -31,6 +34,8 @@ export const letInFirst = (
   let areComing = false
   let hasOneCome = false
   let beganAt = 0
+  let endedAt = 0
+  let aloneLeftMs = aloneMs
 
   const serveNext = (): void => {
     const next = waiting.shift()
@@ -41,7 +46,7 @@ export const letInFirst = (
   }
   const mayBeServed = (): number => {
     if (!areComing) return waiting.size()
-    return performance.now() - beganAt < aloneMs ? 0 : atATime
+    return performance.now() - beganAt < aloneLeftMs ? 0 : atATime
   }
   const turn = (): void => {
     areComing = hasOneCome
@@ -49,13 +54,21 @@ export const letInFirst = (
     for (let left = mayBeServed(); left > 0; left -= 1) serveNext()
     server.httpAllowHalfOpen = waiting.size() > 0
     if (areComing) setImmediate(turn)
+    else end()
+  }
+  const begin = (): void => {
+    areComing = true
+    beganAt = performance.now()
+    aloneLeftMs = Math.min(aloneMs, aloneLeftMs + (beganAt - endedAt) * aloneShare)
+    setImmediate(turn)
+  }
+  const end = (): void => {
+    endedAt = performance.now()
+    aloneLeftMs = Math.max(0, aloneLeftMs - (endedAt - beganAt))
   }
   server.on('connection', () => {
     hasOneCome = true
-    if (areComing) return
-    areComing = true
-    beganAt = performance.now()
-    setImmediate(turn)
+    if (!areComing) begin()
   })
   server.on('request', (request, response) => {
     if (!areComing) return serve(request, response)

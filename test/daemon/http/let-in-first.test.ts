@@ -19,6 +19,12 @@ describe('letting connections in first', () => {
     await once(server, 'listening')
     return (server.address() as AddressInfo).port
   }
+  /** Resolves with the answer. */
+  const askOnce = (port: number): Promise<unknown> => {
+    const client = connected(port)
+    client.write(ask)
+    return once(client, 'data')
+  }
   /** Counts whom it answers, and how many of them before the last one was in. */
   const counting = async (aloneMs = 0) => {
     const counts = { areIn: 0, served: 0, servedBeforeLast: 0 }
@@ -71,11 +77,7 @@ describe('letting connections in first', () => {
     const callers = 200
     const { port, counts } = await counting(Number.POSITIVE_INFINITY)
     const ended: Promise<unknown>[] = []
-    const come = (): void => {
-      const client = connected(port)
-      client.write(ask)
-      ended.push(once(client, 'data'))
-    }
+    const come = (): void => void ended.push(askOnce(port))
     const areAllIn = new Promise<void>((resolve) => {
       server.on('connection', () => {
         if (ended.length < callers) come()
@@ -88,6 +90,28 @@ describe('letting connections in first', () => {
     await Promise.all(ended)
     assert.equal(counts.servedBeforeLast, 0)
     assert.equal(counts.served, callers)
+  })
+
+  it('answers at once in a rush that soon follows another', async () => {
+    const aloneMs = 20
+    const { port, counts } = await counting(aloneMs)
+    const rush = async (isOver: () => boolean): Promise<void> => {
+      const ended: Promise<unknown>[] = []
+      const come = (): void => void ended.push(askOnce(port))
+      const comeAgain = (): void => {
+        if (isOver()) server.off('connection', comeAgain)
+        else come()
+      }
+      server.on('connection', comeAgain)
+      for (let count = 0; count < 20; count += 1) come()
+      while (!isOver()) await once(server, 'connection')
+      await Promise.all(ended)
+    }
+    const end = performance.now() + 2 * aloneMs
+    await rush(() => performance.now() >= end)
+    const { served, areIn } = counts
+    await rush(() => counts.areIn >= areIn + 200)
+    assert.ok(counts.servedBeforeLast > served, 'nobody before the last one was in')
   })
 
   it('answers while connections go on coming', async () => {
