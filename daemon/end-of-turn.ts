@@ -7,44 +7,57 @@
 
 type Step = () => void
 
-/** For so long, in milliseconds, an answer waits for others in a turn that takes in very much. */
-const mostWaitMs = 1
-
-let answers: Step[] = []
-let work: Step[] = []
-let isDue = false
-let waitingSince = 0
-
-/** Sends an answer when the turn ends, or after 1 ms of it, in the order of the calls. `send` must not throw. */
-export const answerAtEndOfTurn = (send: Step): void => {
-  const now = performance.now()
-  if (answers.push(send) === 1) waitingSince = now
-  if (now - waitingSince < mostWaitMs) comeTo()
-  else sendAll()
+/** What is put off until a turn of the loop ends. */
+export type EndOfTurn = {
+  /** Sends an answer when the turn ends, in the order of the calls. `send` must not throw. */
+  readonly answerAtEndOfTurn: (send: Step) => void
+  /** Does this when the turn ends, after its answers; what is put off meanwhile comes in the next turn. */
+  readonly workAtEndOfTurn: (step: Step) => void
+  /** True while an answer is put off. */
+  readonly hasAnswers: () => boolean
 }
 
-/** Does this when the turn ends, after its answers; what is put off meanwhile comes in the next turn. */
-export const workAtEndOfTurn = (step: Step): void => {
-  work.push(step)
-  comeTo()
+/** In a turn that takes in very much, an answer that is older than this, in milliseconds, waits for no more of them. */
+const usualMostWaitMs = 1
+
+/** The one of this process is below; tests have some of their own. */
+export const createEndOfTurn = (mostWaitMs = usualMostWaitMs): EndOfTurn => {
+  let answers: Step[] = []
+  let work: Step[] = []
+  let isDue = false
+  let waitingSince = 0
+
+  const comeTo = (): void => {
+    if (isDue) return
+    isDue = true
+    setImmediate(end)
+  }
+  const end = (): void => {
+    isDue = false
+    sendAll()
+    const steps = work
+    work = []
+    for (const step of steps) step()
+  }
+  const sendAll = (): void => {
+    const ready = answers
+    answers = []
+    for (const send of ready) send()
+  }
+
+  return {
+    answerAtEndOfTurn: (send) => {
+      const now = performance.now()
+      if (answers.push(send) === 1) waitingSince = now
+      if (now - waitingSince < mostWaitMs) comeTo()
+      else sendAll()
+    },
+    workAtEndOfTurn: (step) => {
+      work.push(step)
+      comeTo()
+    },
+    hasAnswers: () => answers.length > 0,
+  }
 }
 
-const comeTo = (): void => {
-  if (isDue) return
-  isDue = true
-  setImmediate(end)
-}
-
-const end = (): void => {
-  isDue = false
-  sendAll()
-  const steps = work
-  work = []
-  for (const step of steps) step()
-}
-
-const sendAll = (): void => {
-  const ready = answers
-  answers = []
-  for (const send of ready) send()
-}
+export const { answerAtEndOfTurn, workAtEndOfTurn, hasAnswers } = createEndOfTurn()

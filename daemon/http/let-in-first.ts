@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import { hasAnswers } from '../end-of-turn.ts'
 import { createFifo } from '../fifo.ts'
 
 /*
@@ -26,7 +27,7 @@ const mostWaiting = 512
  * after rush, keeps nobody from being answered. No more than 512 wait: the next one has the first of them answered.
  */
 export const letInFirst = (
-  server: Server & HalfOpen,
+  server: Server,
   serve: RequestListener,
   aloneMs = usualAloneMs,
 ): void => {
@@ -37,6 +38,11 @@ export const letInFirst = (
   let endedAt = 0
   let aloneLeftMs = aloneMs
 
+  // Node's own, though its documentation does not have it: whether somebody who says that he sends no more is
+  // still answered. Usually not, which tells us soon that a client has gone; whoever waits for an answer is.
+  Object.defineProperty(server, 'httpAllowHalfOpen', {
+    get: () => waiting.size() > 0 || hasAnswers(),
+  })
   const serveNext = (): void => {
     const next = waiting.shift()
     if (!next) return
@@ -52,7 +58,6 @@ export const letInFirst = (
     areComing = hasOneCome
     hasOneCome = false
     for (let left = mayBeServed(); left > 0; left -= 1) serveNext()
-    server.httpAllowHalfOpen = waiting.size() > 0
     if (areComing) setImmediate(turn)
     else end()
   }
@@ -74,12 +79,5 @@ export const letInFirst = (
     if (!areComing) return serve(request, response)
     waiting.add([request, response])
     if (waiting.size() > mostWaiting) serveNext()
-    server.httpAllowHalfOpen = true
   })
 }
-
-/**
- * Node's own, though its documentation does not have it: whether somebody who says that he sends no more is
- * still answered. Usually not, which tells us soon that a client has gone; whoever waits is.
- */
-type HalfOpen = { httpAllowHalfOpen?: boolean }

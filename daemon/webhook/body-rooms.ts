@@ -21,7 +21,7 @@ const freeMs = 1000
  * large bodies at once leave 30 to 110 MB behind that nobody uses. A resizable ArrayBuffer is memory that V8
  * has of the system and gives back; as its pages take a tenth of the time of a body of 1 MB to come, it is
  * used again while more bodies come. What is used again is in memory whole, so that a room is never more than
- * twice as large as what came: who sends a little must not hold more than is counted.
+ * twice as large as what came: who sends a little must not hold many times what is counted.
  */
 export const createBodyRooms = (): BodyRooms => {
   const stores = createStores()

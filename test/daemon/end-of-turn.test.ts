@@ -2,18 +2,23 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
-import { answerAtEndOfTurn, workAtEndOfTurn } from '../../daemon/end-of-turn.ts'
+import { createEndOfTurn } from '../../daemon/end-of-turn.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 describe('the end of a turn', () => {
+  // However slow the machine is.
+  const { answerAtEndOfTurn, workAtEndOfTurn, hasAnswers } = createEndOfTurn(Infinity)
+
   it('sends answers in their order, and only then comes work', async () => {
     const done: string[] = []
     workAtEndOfTurn(() => done.push('work'))
     answerAtEndOfTurn(() => done.push('first'))
     answerAtEndOfTurn(() => done.push('second'))
     assert.deepEqual(done, [])
+    assert.ok(hasAnswers())
     await turn()
+    assert.ok(!hasAnswers())
     assert.deepEqual(done, ['first', 'second', 'work'])
   })
 
@@ -31,6 +36,7 @@ describe('the end of a turn', () => {
   })
 
   it('is not waited for any longer in a turn that takes in very much', async () => {
+    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(1)
     const done: string[] = []
     workAtEndOfTurn(() => done.push('work'))
     answerAtEndOfTurn(() => done.push('first'))

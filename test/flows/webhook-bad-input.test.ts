@@ -288,6 +288,17 @@ webhooks:
     ])
   })
 
+  it('does not leave a sender without an answer that says at once that it sends no more', async () => {
+    const request = `POST /open HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, async () => sendRaw(daemon.url, request)),
+    )
+    assert.deepEqual(
+      new Set(answers.map((answer) => answer.split('\r\n')[0])),
+      new Set(['HTTP/1.1 202 Accepted']),
+    )
+  })
+
   it('keeps the connection of a sender whose refused request is complete', async () => {
     const ask = 'GET /signed HTTP/1.1\r\nHost: x\r\n\r\n'
     const socket = await openRaw(daemon.url, ask)

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type RequestListener, type Server, createServer, request } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
+import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
 import { letInFirst } from '../../../daemon/http/let-in-first.ts'
 
 const ask = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n'
@@ -93,7 +94,7 @@ describe('letting connections in first', () => {
   })
 
   it('answers at once in a rush that soon follows another', async () => {
-    const aloneMs = 20
+    const aloneMs = 100
     const { port, counts } = await counting(aloneMs)
     const rush = async (isOver: () => boolean): Promise<void> => {
       const ended: Promise<unknown>[] = []
@@ -107,7 +108,7 @@ describe('letting connections in first', () => {
       while (!isOver()) await once(server, 'connection')
       await Promise.all(ended)
     }
-    const end = performance.now() + 2 * aloneMs
+    const end = performance.now() + 4 * aloneMs
     await rush(() => performance.now() >= end)
     const { served, areIn } = counts
     await rush(() => counts.areIn >= areIn + 200)
@@ -205,6 +206,17 @@ describe('letting connections in first', () => {
       (await Promise.all(answers)).filter((answer) => !answer.endsWith('answer')),
       [],
     )
+  })
+
+  it('answers them at the end of a turn as well', async () => {
+    const port = await serverWith((_, response) =>
+      answerAtEndOfTurn(() => void response.end('answer')),
+    )
+    for (let count = 0; count < 20; count += 1) {
+      const client = connected(port)
+      client.end(ask)
+      assert.match(await text(client), /answer$/)
+    }
   })
 
   it('does not begin with a request whose sender has gone', async () => {
