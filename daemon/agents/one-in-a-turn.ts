@@ -2,23 +2,20 @@ import { workAtEndOfTurn } from '../end-of-turn.ts'
 import { createFifo } from '../fifo.ts'
 
 /**
- * Makes what lets one go on in each turn of the loop, in the order they came; at once if nobody has in this
- * one. The start of a program stops the daemon for milliseconds: of many that are ready together, each would
- * have to be waited for by whoever sends something.
+ * Makes what lets one go on at the end of each turn of the loop, in the order they came. The start of a program
+ * stops the daemon for milliseconds: of many that are ready together, each would have to be waited for by
+ * whoever sends something, and the answers of a turn go out before any.
  */
 export const oneInATurn = (): (() => Promise<void>) => {
   const waiting = createFifo<() => void>()
-  let isTaken = false
   const next = (): void => {
     const goOn = waiting.shift()
-    isTaken = goOn !== undefined
-    if (!goOn) return
-    workAtEndOfTurn(next)
-    goOn()
+    if (waiting.size() > 0) workAtEndOfTurn(next)
+    goOn?.()
   }
-  return async () => {
-    if (isTaken) return new Promise((resolve) => waiting.add(resolve))
-    isTaken = true
-    workAtEndOfTurn(next)
-  }
+  return async () =>
+    new Promise((resolve) => {
+      waiting.add(resolve)
+      if (waiting.size() === 1) workAtEndOfTurn(next)
+    })
 }

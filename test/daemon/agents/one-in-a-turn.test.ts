@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { oneInATurn } from '../../../daemon/agents/one-in-a-turn.ts'
+import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
 import { countTurns } from '../../support/count-turns.ts'
 
 describe('one in a turn', () => {
-  it('lets the first go on at once, and the others one after the other, a turn for each', async () => {
+  it('lets one go on after the other, a turn for each', async () => {
     const turn = oneInATurn()
     const turns = countTurns()
     const order: string[] = []
@@ -13,23 +14,26 @@ describe('one in a turn', () => {
       order.push(name)
       at.push(turns.now())
     }
-    const all = Promise.all(['a', 'b', 'c', 'd'].map(go))
-    await Promise.resolve()
-    assert.deepEqual(order, ['a'])
-    await all
+    await Promise.all(['a', 'b', 'c', 'd'].map(go))
     turns.end()
     assert.deepEqual(order, ['a', 'b', 'c', 'd'])
     assert.deepEqual(at, [...new Set(at)])
   })
 
-  it('lets go on at once again when nobody waits any more', async () => {
+  it('lets nobody go on before the answers of the turn are out', async () => {
+    const turn = oneInATurn()
+    const order: string[] = []
+    const gone = turn().then(() => order.push('start'))
+    await Promise.resolve()
+    answerAtEndOfTurn(() => order.push('answer'))
+    await gone
+    assert.deepEqual(order, ['answer', 'start'])
+  })
+
+  it('goes on for who comes when nobody waits any more', async () => {
     const turn = oneInATurn()
     await Promise.all([turn(), turn()])
-    await new Promise((resolve) => setImmediate(resolve))
-    await new Promise((resolve) => setImmediate(resolve))
-    let isIn = false
-    void turn().then(() => (isIn = true))
-    await Promise.resolve()
-    assert.ok(isIn)
+    await turn()
+    await Promise.all([turn(), turn()])
   })
 })
