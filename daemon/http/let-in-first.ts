@@ -34,6 +34,7 @@ export const letInFirst = (
   const waiting = createFifo<readonly [IncomingMessage, ServerResponse]>()
   let areComing = false
   let hasOneCome = false
+  let isRush = false
   let beganAt = 0
   let endedAt = 0
   let aloneLeftMs = aloneMs
@@ -57,23 +58,26 @@ export const letInFirst = (
   const turn = (): void => {
     areComing = hasOneCome
     hasOneCome = false
+    if (!areComing) end()
     for (let left = mayBeServed(); left > 0; left -= 1) serveNext()
     if (areComing) setImmediate(turn)
-    else end()
   }
   const begin = (): void => {
     areComing = true
+    isRush = false
     beganAt = performance.now()
     aloneLeftMs = Math.min(aloneMs, aloneLeftMs + (beganAt - endedAt) * aloneShare)
     setImmediate(turn)
   }
   const end = (): void => {
     endedAt = performance.now()
-    aloneLeftMs = Math.max(0, aloneLeftMs - (endedAt - beganAt))
+    // Nobody has waited for one who comes alone.
+    if (isRush) aloneLeftMs = Math.max(0, aloneLeftMs - (endedAt - beganAt))
   }
   server.on('connection', () => {
     hasOneCome = true
-    if (!areComing) begin()
+    if (areComing) isRush = true
+    else begin()
   })
   server.on('request', (request, response) => {
     if (!areComing) return serve(request, response)

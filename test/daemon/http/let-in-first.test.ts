@@ -26,6 +26,19 @@ describe('letting connections in first', () => {
     client.write(ask)
     return once(client, 'data')
   }
+  /** Some are always on their way, so that each turn brings one. */
+  const rush = async (port: number, isOver: () => boolean): Promise<void> => {
+    const ended: Promise<unknown>[] = []
+    const come = (): void => void ended.push(askOnce(port))
+    const comeAgain = (): void => {
+      if (isOver()) server.off('connection', comeAgain)
+      else come()
+    }
+    server.on('connection', comeAgain)
+    for (let count = 0; count < 20; count += 1) come()
+    while (!isOver()) await once(server, 'connection')
+    await Promise.all(ended)
+  }
   /** Counts whom it answers, and how many of them before the last one was in. */
   const counting = async (aloneMs = 0) => {
     const counts = { areIn: 0, served: 0, servedBeforeLast: 0 }
@@ -77,42 +90,34 @@ describe('letting connections in first', () => {
   it('answers nobody at first, until all are in', async () => {
     const callers = 200
     const { port, counts } = await counting(Number.POSITIVE_INFINITY)
-    const ended: Promise<unknown>[] = []
-    const come = (): void => void ended.push(askOnce(port))
-    const areAllIn = new Promise<void>((resolve) => {
-      server.on('connection', () => {
-        if (ended.length < callers) come()
-        if (counts.areIn === callers) resolve()
-      })
-    })
-    // Some are always on their way, so that each turn brings one.
-    for (let count = 0; count < 20; count += 1) come()
-    await areAllIn
-    await Promise.all(ended)
+    await rush(port, () => counts.areIn >= callers)
     assert.equal(counts.servedBeforeLast, 0)
-    assert.equal(counts.served, callers)
+    assert.equal(counts.served, counts.areIn)
   })
 
   it('answers at once in a rush that soon follows another', async () => {
     const aloneMs = 100
     const { port, counts } = await counting(aloneMs)
-    const rush = async (isOver: () => boolean): Promise<void> => {
-      const ended: Promise<unknown>[] = []
-      const come = (): void => void ended.push(askOnce(port))
-      const comeAgain = (): void => {
-        if (isOver()) server.off('connection', comeAgain)
-        else come()
-      }
-      server.on('connection', comeAgain)
-      for (let count = 0; count < 20; count += 1) come()
-      while (!isOver()) await once(server, 'connection')
-      await Promise.all(ended)
-    }
     const end = performance.now() + 4 * aloneMs
-    await rush(() => performance.now() >= end)
+    await rush(port, () => performance.now() >= end)
     const { served, areIn } = counts
-    await rush(() => counts.areIn >= areIn + 200)
+    await rush(port, () => counts.areIn >= areIn + 200)
     assert.ok(counts.servedBeforeLast > served, 'nobody before the last one was in')
+  })
+
+  it('answers nobody at first in a rush after many who came one by one', async () => {
+    const aloneMs = 400
+    const { port, counts } = await counting(aloneMs)
+    for (let count = 0; count < 100; count += 1) {
+      server.once('request', () => {
+        const end = performance.now() + 5
+        while (performance.now() < end);
+      })
+      await askOnce(port)
+    }
+    const { served } = counts
+    await rush(port, () => counts.areIn >= served + 50)
+    assert.equal(counts.servedBeforeLast, served)
   })
 
   it('answers while connections go on coming', async () => {
