@@ -61,6 +61,21 @@ export const ascii = {
 
 const codeOf = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
+/** The version is that of the files, not of a package.json that may be another's by now, and is not read for it. */
+export const knownVersion = {
+  name: 'known-version',
+  transform: (code, id) => {
+    if (!/[\\/]dist[\\/]shared[\\/]version\.js$/.test(id)) return undefined
+    const { version } = JSON.parse(readFileSync(join(id, '..', '..', '..', 'package.json'), 'utf8'))
+    const known = code.replace(
+      /^export const version = .*;$/m,
+      `export const version = '${version}'`,
+    )
+    if (known === code) throw new Error('shared/version.ts names no version that is known here')
+    return known
+  },
+}
+
 /** What rolldown has to know, and to write. */
 export const daemonBundle = (root) => ({
   input: {
@@ -71,7 +86,7 @@ export const daemonBundle = (root) => ({
     },
     platform: 'node',
     preserveEntrySignatures: false,
-    plugins: [lighter, ascii],
+    plugins: [lighter, knownVersion, ascii],
     checks: { eval: false },
   },
   output: {

@@ -2,9 +2,9 @@
 // command, and most of that is finding and compiling one module after the other; the loader of CommonJS
 // takes 4 ms less than that of ES modules. A command's file is still loaded only when it is used; for the
 // daemon see bundle-daemon.mjs.
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ascii, daemonBundle } from './bundle-daemon.mjs'
+import { ascii, daemonBundle, knownVersion } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
 
 /** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
@@ -39,7 +39,44 @@ export const bundle = async (root) => {
     chunks.push(...(await build.write({ dir: outFolder, ...output, sourcemap })).output)
     await build.close()
   }
+  // Coverage is told by the place of each character, which the loader changes.
+  if (!withSourceMaps) {
+    const loader = await loaderOf(root, rolldown)
+    for (const name of compiled) putBehind(loader, join(outFolder, name))
+  }
   writeFileSync(join(outFolder, 'LICENSES.txt'), licensesOf(chunks))
+}
+
+/** What is large and runs at the start of the daemon, or of `oauth token`. */
+const compiled = [
+  'ask-daemon',
+  'doorward-daemon',
+  'doorward-daemon-mail',
+  'doorward-daemon-packages',
+  'doorward-daemon-yaml',
+  'doorward-daemon-zod',
+  'run-program',
+]
+
+/** Makes `NAME.code.cjs` of a file, and puts the program that loads it in its place. */
+const putBehind = (loader, path) => {
+  const [, program = '', code] = /^(#!.*\n)?([^]*)$/.exec(readFileSync(`${path}.cjs`, 'latin1'))
+  // Node would warn of it there.
+  if (/\bimport\(/.test(code)) throw new Error(`${path}.cjs has an import()`)
+  writeFileSync(`${path}.code.cjs`, code, 'latin1')
+  writeFileSync(`${path}.cjs`, program + loader)
+}
+
+/** The program that `shared/load-compiled.ts` is, whole: one more file to load would be half of what it saves. */
+const loaderOf = async (root, rolldown) => {
+  const build = await rolldown({
+    cwd: root,
+    input: join(root, 'dist', 'shared', 'load-compiled.js'),
+    platform: 'node',
+  })
+  const { output } = await build.generate({ format: 'cjs', strict: true, comments: false })
+  await build.close()
+  return `${output[0].code}loadCompiled(module, require);\n`
 }
 
 const commandsBundle = (root) => {
@@ -51,7 +88,7 @@ const commandsBundle = (root) => {
       platform: 'node',
       external,
       preserveEntrySignatures: false,
-      plugins: [withoutChildProcess, ascii],
+      plugins: [withoutChildProcess, knownVersion, ascii],
     },
     output: {
       format: 'cjs',

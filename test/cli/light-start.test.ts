@@ -4,9 +4,14 @@ import { cliProgram, packageFolder } from '../../shared/version.ts'
 
 /** What a file of the bundle loads when it is loaded itself; what a command needs later is not at the edge. */
 const loadedBy = async (name: string): Promise<string[]> => {
-  const text = await readFile(new URL(`${cliProgram}/../${name}.cjs`, packageFolder), 'utf8')
-  const lines = text.matchAll(/^(?:const|let|var) .*?require\("([^"]+)"\)/gm)
-  return [...new Set([...lines].map(([, loaded = '']) => loaded))]
+  const text = async (end: string) =>
+    readFile(new URL(`${cliProgram}/../${name}${end}`, packageFolder), 'utf8')
+  // One that is compiled ahead is two files; in a build for coverage none is.
+  const both = (await text('.cjs')) + (await text('.code.cjs').catch(() => ''))
+  const lines = both.matchAll(/^(?:const|let|var) .*?require\("([^"]+)"\)/gm)
+  const names = [...lines].map(([, loaded = '']) => loaded)
+  // Node has that one by then itself.
+  return [...new Set(names)].filter((loaded) => loaded !== 'node:vm')
 }
 
 /*
