@@ -61,7 +61,7 @@ const writeHome = async (home) => {
   }
   const endpoints =
     '{ authorization_endpoint: "http://127.0.0.1/a", token_endpoint: "http://127.0.0.1/t" }'
-  await write('.env', `SECRET=${randomBytes(24).toString('hex')}\n`)
+  await write('.env', `COMPILE_SECRET=${randomBytes(24).toString('hex')}\n`)
   await write('config/agents.yaml', 'agents:\n  echo: { kind: echo }\n')
   await write('config/gateway.yaml', `providers:\n  example: ${endpoints}\n`)
   await write(
@@ -70,7 +70,7 @@ const writeHome = async (home) => {
   - path: /webhook/github
     agent: echo
     signature_scheme: github
-    secret_env: SECRET
+    secret_env: COMPILE_SECRET
     prompt_template: "{{event.pull_request.title}}"
     filter: { action: opened }
 `,
