@@ -61,8 +61,11 @@ describe('flow: the program of the daemon', () => {
     const folder = await temporaryFolder()
     const tell = join(folder, 'tell.cjs')
     await writeFile(tell, tellsWhatItLoaded(join(folder, 'loaded')))
-    const env = cleanEnvironment({ DOORWARD_PORT: '0', NODE_OPTIONS: `--require ${tell}` })
-    delete env['NODE_V8_COVERAGE']
+    const env = {
+      ...cleanEnvironment({ DOORWARD_PORT: '0', NODE_OPTIONS: `--require ${tell}` }),
+      // To be named, or Node hands it on by itself.
+      NODE_V8_COVERAGE: undefined,
+    }
     const start = [...nodeOptions, join(root, daemonProgram), '--home', home.root]
     const daemon = spawn(process.execPath, start, {
       env,
