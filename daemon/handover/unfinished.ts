@@ -20,22 +20,26 @@ export const createUnfinished = (concurrencyOf: (agentName: string) => number): 
   const open = new Map<string, EventRecord>()
   const inStates = (...states: EventRecord['state'][]): number =>
     [...open.values()].filter(({ state }) => states.includes(state)).length
-  const byAgent = (): Map<string, number> => {
-    const counts = new Map<string, number>()
+  // Looked at for each job, and empty nearly always: counted when something is noted.
+  const byAgent = new Map<string, number>()
+  const count = (): void => {
+    byAgent.clear()
     for (const { agent, state } of open.values())
-      if (agent !== null && beforeAgent.has(state)) counts.set(agent, (counts.get(agent) ?? 0) + 1)
-    return counts
+      if (agent !== null && beforeAgent.has(state))
+        byAgent.set(agent, (byAgent.get(agent) ?? 0) + 1)
   }
   return {
     note: (record) => {
       if (record.kind !== 'webhook') return
       if (isFinal(record.state)) open.delete(record.id)
       else open.set(record.id, record)
+      count()
     },
-    of: (agentName) => byAgent().get(agentName) ?? 0,
+    of: (agentName) => byAgent.get(agentName) ?? 0,
     agents: () => {
+      if (byAgent.size === 0) return 0
       let sum = 0
-      for (const [agentName, count] of byAgent()) sum += Math.min(count, concurrencyOf(agentName))
+      for (const [agentName, count] of byAgent) sum += Math.min(count, concurrencyOf(agentName))
       return sum
     },
     counts: () => ({
@@ -55,6 +59,7 @@ export const createUnfinished = (concurrencyOf: (agentName: string) => number): 
         })
       }
       open.clear()
+      count()
     },
   }
 }
