@@ -1,7 +1,7 @@
 import { createById } from '../by-id.ts'
 import type { EventStore } from '../events.ts'
 
-/** What an event needs to be run again, as long as its prompt is in memory. */
+/** What an event needs to be run again: until it is done, or its prompt is no longer in memory. */
 export type KeptEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
@@ -10,11 +10,14 @@ export type KeptEvents<Value> = {
   readonly follow: (listener: (id: string, value: Value) => void) => void
 }
 
-/** Keeps values by the id of an event, and lets each go with the prompt and answer of its event. */
+/** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
   const kept = createById<Value>()
   const listeners: ((id: string, value: Value) => void)[] = []
   events.onForget((id) => kept.delete(id))
+  events.follow(({ record }) => {
+    if (record.state === 'done') kept.delete(record.id)
+  })
   return {
     keep: (id, value) => {
       kept.set(id, value)

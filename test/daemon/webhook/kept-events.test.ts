@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { createEventStore } from '../../../daemon/events.ts'
+import { createKeptEvents } from '../../../daemon/webhook/kept-events.ts'
+
+const at = new Date(0)
+
+describe('what an event needs to be run again', () => {
+  it('is there while the event goes on, and after it failed or was dropped', () => {
+    const events = createEventStore(10)
+    const kept = createKeptEvents<string>(events)
+    const { id } = events.add(at, { state: 'queued' })
+    kept.keep(id, 'its payload')
+    const found = (['running', 'delivering', 'failed', 'queued', 'dropped'] as const).map(
+      (state) => {
+        events.update(id, { state })
+        return kept.get(id)
+      },
+    )
+    assert.deepEqual(new Set(found), new Set(['its payload']))
+  })
+
+  it('is let go once the event is done, which cannot be run again', () => {
+    const events = createEventStore(10)
+    const kept = createKeptEvents<string>(events)
+    const [first, second] = ['a', 'b'].map((text) => {
+      const { id } = events.add(at, { state: 'queued' })
+      kept.keep(id, text)
+      return id
+    })
+    events.update(first ?? '', { state: 'done' })
+    assert.deepEqual(kept.entries(), [[second, 'b']])
+  })
+
+  it('is let go with the prompt of the event', () => {
+    const events = createEventStore(1)
+    const kept = createKeptEvents<string>(events)
+    const fail = (prompt: string): string => {
+      const { id } = events.add(at, { state: 'queued' })
+      kept.keep(id, 'its payload')
+      events.update(id, { state: 'failed' }, { prompt })
+      return id
+    }
+    const first = fail('first')
+    assert.equal(kept.get(first), 'its payload')
+    const second = fail('second')
+    assert.deepEqual([kept.get(first), kept.get(second)], [undefined, 'its payload'])
+  })
+})
