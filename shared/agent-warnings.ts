@@ -1,11 +1,12 @@
 import { permissionOf } from './agent-permissions.ts'
-import type { Warning } from './warning.ts'
+import type { Agent } from './config.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
 import { sentKinds } from './target-address.ts'
-import type { Webhook } from './webhook-definition.ts'
+import { unsetHint } from './unset-hint.ts'
+import type { Warning } from './warning.ts'
 
-/** Variables that agents of enabled webhooks cannot do without. */
+/** Variables that agents of enabled webhooks name, and that are not there. */
 export const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const used = new Map(
     config.webhooks
@@ -13,25 +14,30 @@ export const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warnin
       .map(({ agentName, agent }) => [agentName, agent]),
   )
   return [...used].flatMap(([agentName, agent]): Warning[] => {
-    const unset = neededBy(agent).filter((name) => secretsOf([name], env).length === 0)
+    const unset = variablesOf(agent).filter((name) => secretsOf([name], env).length === 0)
     if (unset.length === 0) return []
     return [
       {
         code: 'agent-key-unset',
-        detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; it cannot be asked`,
-        hint: `set ${unset.join(', ')} in .env: doorward config edit env`,
+        detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; ${withoutVariable(agent)}`,
+        hint: unsetHint(unset, env),
       },
     ]
   })
 }
 
-const neededBy = (agent: Webhook['agent']): string[] => {
+/** The names of our variables whose values an agent gets or is asked with, each once. */
+export const variablesOf = (agent: Agent): string[] => {
+  if (agent.kind === 'echo') return []
   if (agent.kind === 'openai') return agent.api_key_env === undefined ? [] : [agent.api_key_env]
-  if (agent.kind !== 'http') return []
-  return Object.values(agent.headers ?? {})
-    .filter((value) => value.startsWith('env:'))
-    .map((value) => value.slice('env:'.length))
+  const values = Object.values((agent.kind === 'http' ? agent.headers : agent.env) ?? {})
+  const named = values.filter((value) => value.startsWith('env:'))
+  return [...new Set(named.map((value) => value.slice('env:'.length)))]
 }
+
+/** What an agent does whose variable is unset. */
+export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
+  kind === 'openai' || kind === 'http' ? 'it cannot be asked' : 'it runs without'
 
 /** Text of strangers, an agent that may act, and a way out of the machine: together they are a way in. */
 export const riskWarnings = (config: Config): Warning[] =>

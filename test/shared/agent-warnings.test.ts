@@ -58,4 +58,22 @@ describe('the warnings of a configuration', () => {
     assert.match(warnings(http, 'prompt_template: x')[0]?.detail ?? '', /: B, E are unset/)
     assert.deepEqual(warnings(http, 'prompt_template: x, enabled: false'), [])
   })
+
+  it('name the variables that an agent would run without, each once', () => {
+    const agent = 'kind: claude, env: { A: "env:MY_KEY", B: "env:MY_KEY", C: c, D: "oauth:github" }'
+    assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEZ: 'typo' }), [
+      {
+        code: 'agent-key-unset',
+        detail: 'agent fixer: MY_KEY is unset or empty; it runs without',
+        hint: 'set MY_KEY in .env: doorward config edit env',
+      },
+    ])
+    assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEY: 'k' }), [])
+  })
+
+  it('name a variable of nearly the same name that is set', () => {
+    const agent = 'kind: command, command: [a], env: { KEY: "env:ANTHROPIC_KEY" }'
+    const [warning] = warnings(agent, 'prompt_template: x', { ...signed, ANTROPIC_KEY: 'k' })
+    assert.match(warning?.hint ?? '', /ANTROPIC_KEY/)
+  })
 })

@@ -1,5 +1,5 @@
 import type { StatusProblem } from '../../../shared/api.ts'
-import { riskWarnings } from '../../../shared/agent-warnings.ts'
+import { riskWarnings, withoutVariable } from '../../../shared/agent-warnings.ts'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import type { Config } from '../../../shared/load-config.ts'
 import { shellWord } from '../../shell-word.ts'
@@ -27,7 +27,7 @@ const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Ch
     faults.push(
       (key ? error : warning)(
         name,
-        `${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${key ? ': it cannot be asked' : ': it runs without'}`,
+        `${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty: ${withoutVariable(facts)}`,
         `set ${unset.join(', ')} in .env: doorward config edit env`,
       ),
     )

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { agentClis, isCliKind } from '../../../shared/agent-clis.ts'
+import { variablesOf } from '../../../shared/agent-warnings.ts'
 import { type Agent, isLoopbackUrl } from '../../../shared/config.ts'
 import { findProgram } from '../../../shared/detect-agents.ts'
 import { secretsOf } from '../../../shared/environment.ts'
@@ -49,18 +50,11 @@ const lookAtAgent = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts> => {
-  const facts = { name, kind: agent.kind, unset: [], providers: [] }
+  const unset = variablesOf(agent).filter((variable) => secretsOf([variable], env).length === 0)
+  const facts = { name, kind: agent.kind, unset, providers: [] }
   if (agent.kind === 'echo') return facts
-  if (agent.kind === 'openai')
-    return {
-      ...facts,
-      unset: unsetOf(agent.api_key_env === undefined ? [] : [agent.api_key_env], env),
-      address: await addressOf(agent.base_url),
-    }
-  if (agent.kind === 'http') {
-    const named = namedIn(agent.headers ?? {}, 'env:')
-    return { ...facts, unset: unsetOf(named, env), address: await addressOf(agent.url) }
-  }
+  if (agent.kind === 'openai') return { ...facts, address: await addressOf(agent.base_url) }
+  if (agent.kind === 'http') return { ...facts, address: await addressOf(agent.url) }
   const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expanded(agent.cwd))
   const program =
     agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
@@ -69,8 +63,7 @@ const lookAtAgent = async (
   return {
     ...facts,
     program,
-    unset: unsetOf(namedIn(agent.env ?? {}, 'env:'), env),
-    providers: [...new Set(namedIn(agent.env ?? {}, 'oauth:'))],
+    providers: providersOf(agent.env ?? {}),
     ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
     ...(path !== undefined && { path }),
     // A program that is not known may do anything, whatever it is asked.
@@ -80,13 +73,10 @@ const lookAtAgent = async (
   }
 }
 
-const namedIn = (values: Readonly<Record<string, string>>, prefix: string): string[] =>
-  Object.values(values)
-    .filter((value) => value.startsWith(prefix))
-    .map((value) => value.slice(prefix.length))
-
-const unsetOf = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
-  names.filter((name) => secretsOf([name], env).length === 0)
+const providersOf = (env: Readonly<Record<string, string>>): string[] => {
+  const named = Object.values(env).filter((value) => value.startsWith('oauth:'))
+  return [...new Set(named.map((value) => value.slice('oauth:'.length)))]
+}
 
 const expanded = (path: string): string =>
   path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
