@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { DoorwardError } from './errors.ts'
+import { DoorwardError, systemCode } from './errors.ts'
 import { ConnectionGone, type RequestOptions, sendRequest } from './send-request.ts'
 
 /**
@@ -54,6 +54,7 @@ export const openConnections = async (
   idle.push(await take())
   return {
     send: async (url, method, body, options) => {
+      let hungUp = false
       for (let tries = 1; ; tries += 1) {
         const channel = await take()
         const { agent, proven } = channel
@@ -65,6 +66,10 @@ export const openConnections = async (
           return response
         } catch (error) {
           end(channel)
+          if (method === 'GET' && !hungUp && isHangUp(error)) {
+            hungUp = true
+            continue
+          }
           if (!(error instanceof ConnectionGone)) throw error
           if (tries === maxTries)
             throw new DoorwardError(
@@ -81,3 +86,13 @@ export const openConnections = async (
     },
   }
 }
+
+/**
+ * That the daemon closed the connection before a byte of an answer. It does so with one that has been idle
+ * too long or was handed over, maybe just as a request leaves: what only reads may be asked again (RFC 9110,
+ * section 9.2.2; RFC 9112, section 9.3.1).
+ */
+const isHangUp = (error: unknown): boolean =>
+  error instanceof DoorwardError &&
+  error.code === 'daemon-unreachable' &&
+  ['ECONNRESET', 'EPIPE'].includes(systemCode(error.cause) ?? '')

@@ -358,6 +358,25 @@ describe('a client of its daemon', () => {
     assert.equal(asked.length, 6)
   })
 
+  it('asks again, once, where an idle connection was ended just as it asked; but does nothing twice', async () => {
+    const asked: string[] = []
+    let hangUps = 1
+    const client = await connected((request, response) => {
+      asked.push(`${request.method} ${request.url}`)
+      hangUps -= 1
+      if (hangUps >= 0) request.socket.destroy()
+      else response.end('{}')
+    })
+    assert.deepEqual(await client.get('/1'), {})
+    hangUps = 2
+    await refused(client.get('/2'), 'daemon-unreachable')
+    hangUps = 1
+    await refused(client.post('/3'), 'daemon-unreachable')
+    hangUps = 1
+    await refused(client.delete('/4'), 'daemon-unreachable')
+    assert.deepEqual(asked, ['GET /1', 'GET /1', 'GET /2', 'GET /2', 'POST /3', 'DELETE /4'])
+  })
+
   it('throws the problem that the daemon tells, with its code and hint', async () => {
     const problem = {
       code: 'not-logged-in',
