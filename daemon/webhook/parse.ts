@@ -25,9 +25,9 @@ const mediaTypeOf = (contentType: string | undefined): string =>
 /**
  * Third stage: JSON, or a form with a `payload` field that holds JSON (GitHub, Slack's buttons). With
  * `plainForms` a form without one is an object of its fields (Slack's commands). Throws
- * `media-type-unsupported` for anything else and for any content coding (a small gzip can be a huge
- * body), `payload-not-json` for bytes that are not valid UTF-8 or not
- * JSON (RFC 8259), and for JSON that is out of all proportion.
+ * `media-type-unsupported` for anything else, for JSON that is called a form, and for any content coding
+ * (a small gzip can be a huge body); `payload-not-json` for bytes that are not valid UTF-8 or not JSON
+ * (RFC 8259), and for JSON that is out of all proportion.
  */
 export const parse = (
   body: VerifiedBody,
@@ -48,7 +48,14 @@ export const parse = (
 
 const maxFormFields = 100
 
+/** How every JSON document begins that has room for a field of a form in it; no form begins so. */
+const beginsLikeJson = /^\s*["[{]/
+
 const parseForm = (form: string, plainForms: boolean): Payload => {
+  // No signature covers the content type: whoever sends signed JSON again as a form must not have it read
+  // from `&payload=` on, in the middle of a title that a stranger wrote.
+  if (beginsLikeJson.test(form))
+    throw unsupported('is JSON that is called a form', 'send it as application/json')
   // Counted before they are made: millions of empty fields fit into one body.
   const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
   const fields = new URLSearchParams(isSmall ? form : '')

@@ -87,6 +87,21 @@ describe('every sender, as its own package signs, through a running daemon', () 
       assert.equal(event.deliveryId, expected)
     })
 
+  it('does not read signed JSON as a form when somebody sends it again as one', async () => {
+    const old = Date.now()
+    for (const sender of senders) {
+      const forged = encodeURIComponent(JSON.stringify({ event: 'forged' }))
+      const body = JSON.stringify({
+        ...(JSON.parse(sender.bodyAt(old)) as object),
+        title: `x&payload=${forged}&y`,
+      })
+      const headers = await sender.sign(body, old)
+      const reply = await post(sender, body, { ...headers, ...form })
+      assert.equal(reply.status, 415, reply.text)
+      assert.equal((await post(sender, body, headers)).status, 202, sender.name)
+    }
+  })
+
   it('answers one 401, byte for byte, to all that is wrong with any of them', async () => {
     const answers = new Map<string, string[]>()
     const note = async (what: string, reply: Reply) => {
