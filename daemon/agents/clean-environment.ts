@@ -1,3 +1,5 @@
+import type { Secrets } from './hide-secrets.ts'
+
 /** What programs need to find their files and speak the right language; nothing that is a secret. */
 const passed = [
   'PATH',
@@ -63,6 +65,29 @@ export const providersIn = (added: Readonly<Record<string, string>>): string[] =
       .map((value) => value.slice('oauth:'.length)),
   ),
 ]
+
+/** Shorter values are no secrets, but words such as `true`. */
+const leastSecret = 8
+
+/**
+ * What an entry brings into the environment that nobody may see: the tokens, and the values of
+ * `env:NAME`, each line of one for itself.
+ */
+export const secretsIn = (
+  ours: NodeJS.ProcessEnv,
+  added: Readonly<Record<string, string>>,
+  tokens: ReadonlyMap<string, string>,
+): Secrets => {
+  const secrets = new Map<string, string>()
+  for (const value of Object.values(added)) {
+    if (!value.startsWith('env:')) continue
+    const name = value.slice('env:'.length)
+    for (const line of (ownValue(ours, name) ?? '').split('\n').map((text) => text.trim()))
+      if (line.length >= leastSecret) secrets.set(line, `value of ${name}`)
+  }
+  for (const [provider, token] of tokens) secrets.set(token, `token of ${provider}`)
+  return secrets
+}
 
 const valueOf = (
   value: string,

@@ -3,8 +3,9 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLines } from '../../shared/plain-text.ts'
-import { cleanEnvironment, providersIn } from './clean-environment.ts'
+import { cleanEnvironment, providersIn, secretsIn } from './clean-environment.ts'
 import { makeAgentFolder } from './agent-folders.ts'
+import { hideSecrets } from './hide-secrets.ts'
 import type { RunProcess } from './noted-run.ts'
 import type { Ended } from './run-process.ts'
 
@@ -45,7 +46,7 @@ export type Program = {
 
 /** A program that ended by itself, with its output and what may be told of it. */
 export type Finished = Ended & {
-  /** A text of the program's as an event may show it: plain, no token in it. */
+  /** A text of the program's as an event may show it: plain, no token and no value of `env:` in it. */
   readonly showable: (text: string) => string
 }
 
@@ -79,7 +80,9 @@ export const runProgram = async (
       signal,
       folder,
     })
-    const showable = (text: string) => withoutTokens(plainLines(text).trim(), tokens)
+    // A program that prints its environment when it fails must not bring a secret into an event.
+    const secrets = secretsIn(env, program.env, tokens)
+    const showable = (text: string) => hideSecrets(plainLines(text).trim(), secrets)
     throwUnlessFinished(program, ended, showable)
     return { ...ended, showable }
   } catch (error) {
@@ -143,13 +146,6 @@ const throwUnlessFinished = (
     localDetail: last === '' ? message : `${message}: ${last}`,
   })
 }
-
-/** A program that prints its environment when it fails must not bring a token into an event. */
-const withoutTokens = (text: string, tokens: ReadonlyMap<string, string>): string =>
-  [...tokens].reduce(
-    (clean, [provider, token]) => clean.replaceAll(token, `<token of ${provider}>`),
-    text,
-  )
 
 const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardError => {
   const name = argv[0] ?? ''

@@ -251,5 +251,20 @@ describe('an agent of kind command', () => {
       const error = await failureOf(run(printing(code), { env }))
       assert.match(error.localDetail ?? '', /my token is <token of github>$/)
     })
+
+    it('nor the values of variables that its entry names, line by line', async () => {
+      const code = 'console.error(process.env.MINE, process.env.HOME); process.exit(1)'
+      const error = await failureOf(run(printing(code), { env: { MINE: 'env:HOOK_SECRET' } }))
+      assert.ok(
+        error.localDetail?.endsWith(`: <value of HOOK_SECRET> ${process.env['HOME'] ?? ''}`),
+      )
+    })
+
+    for (const kept of [1, 8, 15])
+      it(`nor what is left of one that is cut after all but ${kept} characters`, async () => {
+        const code = `console.error(process.env.GITHUB_TOKEN + " " + "x".repeat(${8192 - kept - 2})); process.exit(1)`
+        const error = await failureOf(run(printing(code), { env }))
+        assert.match(error.localDetail ?? '', /: (<token of github>|0) x+$/)
+      })
   })
 })
