@@ -16,8 +16,8 @@ export type Progress = {
   readonly entries: () => readonly (readonly [key: string, reached: Reached])[]
   /** Notes it under the key that another one has it under; undefined forgets it. */
   readonly put: (key: string, reached: Reached | undefined) => void
-  /** Calls back at each change from now on. */
-  readonly follow: (listener: (key: string, reached: Reached | undefined) => void) => void
+  /** Calls back at each change from now on, until the returned function is called. */
+  readonly follow: (listener: (key: string, reached: Reached | undefined) => void) => () => void
 }
 
 const most = 1000
@@ -29,7 +29,7 @@ const none: Reached = { parts: 0, mayHaveArrived: false }
  */
 export const createProgress = (): Progress => {
   const reached = new Map<string, Reached>()
-  const listeners: Parameters<Progress['follow']>[0][] = []
+  const listeners = new Set<Parameters<Progress['follow']>[0]>()
   const keyOf = ({ eventId, text }: Answered, target: string): string =>
     createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
   const put = (key: string, now: Reached | undefined): void => {
@@ -46,6 +46,9 @@ export const createProgress = (): Progress => {
     forget: (answered, target) => put(keyOf(answered, target), undefined),
     entries: () => [...reached],
     put,
-    follow: (listener) => void listeners.push(listener),
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

@@ -113,11 +113,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
     successor: Successor,
     { holding, places }: { readonly holding: string; readonly places: readonly string[] },
   ): Promise<Heir> => {
-    let isSharing = true
-    const share: Successor['send'] = (message) => {
-      if (isSharing) successor.send(message)
-    }
-    shareMemory(memory, share)
+    const stopSharing = shareMemory(memory, successor.send)
     const unsaved = await office.putDown()
     try {
       await office.passTo(holding)
@@ -132,7 +128,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       const { url, startedAt } = await successor.until('serving', officeLimitMs)
       return heirAt(url, startedAt)
     } catch (error) {
-      isSharing = false
+      stopSharing()
       // Before anything is done here that two must not do.
       await successor.kill()
       // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.

@@ -5,15 +5,20 @@ import { copyOfError, errorFrom } from './error-copy.ts'
 import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
 import type { FromOld } from './messages.ts'
 
-/** Copies everything, and tells of every change from now on. Call it once. */
-export const shareMemory = (memory: Memory, send: (message: FromOld) => void): void => {
+/** Copies everything, and tells of every change from now on, until the returned function is called. */
+export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (() => void) => {
   send({ kind: 'memory', memory: copyOf(memory, performance.now()) })
-  memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail }))
-  memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) }))
-  memory.deliveries.follow((key, eventId, atMs) =>
-    send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
-  )
-  memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached }))
+  const unfollow = [
+    memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail })),
+    memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) })),
+    memory.deliveries.follow((key, eventId, atMs) =>
+      send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
+    ),
+    memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached })),
+  ]
+  return () => {
+    for (const leave of unfollow) leave()
+  }
 }
 
 const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({

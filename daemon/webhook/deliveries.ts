@@ -17,10 +17,10 @@ export type Deliveries = {
   readonly forget: (key: DeliveryKey, eventId: string) => void
   /** The oldest of each webhook first. */
   readonly entries: () => readonly RememberedDelivery[]
-  /** Calls back with each that is remembered (with its time) or forgotten from now on. */
+  /** Calls back with each that is remembered (with its time) or forgotten, until the returned function is called. */
   readonly follow: (
     listener: (key: DeliveryKey, eventId: string, rememberedAtMs: number | undefined) => void,
-  ) => void
+  ) => () => void
 }
 
 export type RememberedDelivery = {
@@ -53,7 +53,7 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
   // A Map keeps the order in which keys came: the oldest is first.
   type OfWebhook = { readonly byHash: Map<string, Remembered>; untilLook: number }
   const byWebhook = new Map<string, OfWebhook>()
-  const listeners: Parameters<Deliveries['follow']>[0][] = []
+  const listeners = new Set<Parameters<Deliveries['follow']>[0]>()
   // The way to the first entry of a Map leads over all that were before it: not for every delivery.
   const lookEvery = Math.ceil(max / 16)
 
@@ -98,6 +98,9 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
       [...byWebhook].flatMap(([webhook, { byHash }]) =>
         [...byHash].map(([hash, { eventId, atMs }]) => ({ key: { webhook, hash }, eventId, atMs })),
       ),
-    follow: (listener) => void listeners.push(listener),
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

@@ -6,14 +6,14 @@ export type KeptEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
   readonly entries: () => readonly (readonly [id: string, value: Value])[]
-  /** Calls back with each that is kept from now on. */
-  readonly follow: (listener: (id: string, value: Value) => void) => void
+  /** Calls back with each that is kept, until the returned function is called. */
+  readonly follow: (listener: (id: string, value: Value) => void) => () => void
 }
 
 /** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
   const kept = createById<Value>()
-  const listeners: ((id: string, value: Value) => void)[] = []
+  const listeners = new Set<(id: string, value: Value) => void>()
   events.onForget((id) => kept.delete(id))
   events.follow(({ record }) => {
     if (record.state === 'done') kept.delete(record.id)
@@ -25,6 +25,9 @@ export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> =
     },
     get: (id) => kept.get(id),
     entries: kept.entries,
-    follow: (listener) => void listeners.push(listener),
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }
