@@ -90,8 +90,9 @@ export const createDaemon = ({
     prove: async () => prove(apps().app, apiToken),
     takeOffice: office.take,
     serve: async () => {
-      listeners.answer(apps())
+      // Last of all that can fail: what it accepts before that, nobody would know of afterwards.
       await whereabouts.tell()
+      listeners.answer(apps())
       live.watch()
       watchForHomeGone(home, homeGone)
       const url = whereabouts.url()
@@ -100,8 +101,9 @@ export const createDaemon = ({
       return { url, stop, unfinished: intake.unfinished, abort }
     },
     giveUp: async () => {
-      await office.close()
+      // First, as senders who wait here would wait for a refresh on its way too.
       await listeners.close()
+      await office.close()
       await live.close()
       parts.refusals.close()
       await parts.closeLog()

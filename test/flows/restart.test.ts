@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { Agent, request as httpRequest } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -384,6 +384,33 @@ describe('a restart of the daemon', function () {
     await restart(old.client)
     assert.equal(await untilExit(old), '0')
     provider.close()
+  })
+
+  it('accepts nothing in a new one that cannot come into service, of which the old one would not know', async () => {
+    const gateway = 'oauth: { callback_port: 0 }\nevents: { keep: 20000 }\n'
+    const old = await startDaemon({ webhooks: echo, gateway })
+    // What says where the daemon is found cannot be replaced: that shows at the very end.
+    await rm(old.home.daemonJson)
+    await mkdir(join(old.home.daemonJson, 'in-the-way'), { recursive: true })
+    const accepted: string[] = []
+    const over = new AbortController()
+    const keepPosting = async () => {
+      while (!over.signal.aborted) {
+        const body = JSON.stringify({ n: 1 })
+        const reply = await send(`${old.url}/a`, { headers: json, body }).catch(() => undefined)
+        if (reply?.status === 202) accepted.push(String(reply.json()['id']))
+      }
+    }
+    const posting = Promise.all(Array.from({ length: 8 }, keepPosting))
+    const started = accepted.length
+    await assert.rejects(restart(old.client), { code: 'restart-failed' })
+    over.abort()
+    await posting
+    assert.ok(accepted.length > started)
+    for (const id of accepted) assert.ok(await eventOf(old.client, id), id)
+    assert.equal(new Set(accepted).size, accepted.length)
+    await rm(old.home.daemonJson, { recursive: true })
+    assert.equal(await old.stop(), 0)
   })
 
   it('leaves the new one in service when the old one is killed before it has let go', async () => {
