@@ -48,6 +48,9 @@ export type ReadConfig = {
   readonly texts: string
 }
 
+/** What a reading came to. */
+type Found = ReadConfig | { readonly error: unknown }
+
 /** Reads `.env` and the three files. Throws `home-insecure`, or `ConfigError` with all that is wrong. */
 export const readConfig = async (
   home: Home,
@@ -59,16 +62,21 @@ export const readConfig = async (
   return { config: await loadConfig(home, env), env, texts }
 }
 
-/** How long a file that may be half written has to stay as it is before it is taken. */
-const settleMs = 2000
+/** Milliseconds. */
+export type ConfigTimes = {
+  /** How long a file that may be half written has to stay as it is before it is taken. */
+  readonly settle: number
+  /** How long after a failure it is looked whether the files can be used by now. */
+  readonly lookAgain: number
+}
 
-/** How long after a failure it is looked whether the files can be used by now. */
-const lookAgainMs = 10_000
+const usualTimes: ConfigTimes = { settle: 2000, lookAgain: 10_000 }
 
 /** Begins with what the daemon has started on. */
 export const createLiveConfig = (
   { home, processEnv, setUp, changed, events, log }: LiveConfigParts,
   started: ReadConfig,
+  times = usualTimes,
 ): LiveConfig => {
   let setup = setUp(started.config, started.env)
   let broken: DoorwardError | undefined
@@ -83,10 +91,15 @@ export const createLiveConfig = (
 
   const read = async (): Promise<Config> => {
     seen = await textsOf(home)
+    return use(await tryToRead())
+  }
+  const tryToRead = async (): Promise<Found> =>
+    readConfig(home, processEnv).catch((error: unknown) => ({ error }))
+  const use = async (found: Found): Promise<Config> => {
+    if ('error' in found) throw keepOld(found.error)
     try {
-      const { config, env } = await readConfig(home, processEnv)
-      await take(config, env)
-      return config
+      await take(found.config, found.env)
+      return found.config
     } catch (error) {
       throw keepOld(error)
     }
@@ -127,16 +140,12 @@ export const createLiveConfig = (
   const lookAgain = (): void => {
     clearTimeout(lookingAgain)
     if (closed) return
-    lookingAgain = setTimeout(() => void inTurn(readIfUsable), lookAgainMs).unref()
+    lookingAgain = setTimeout(() => void inTurn(readIfUsable), times.lookAgain).unref()
   }
   const readIfUsable = async (): Promise<void> => {
     if (!broken || closed) return
-    const isUsable = await readConfig(home, processEnv).then(
-      () => true,
-      () => false,
-    )
-    if (isUsable) await read().catch(() => undefined)
-    else lookAgain()
+    if ('error' in (await tryToRead())) lookAgain()
+    else await readSettled()
   }
   const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => {
     const done = last.then(work, work)
@@ -144,23 +153,24 @@ export const createLiveConfig = (
     return done
   }
   const readIfChanged = async (): Promise<void> => {
-    const texts = await textsOf(home)
     // A file that was touched, or saved as it was, is no news.
-    if (texts === seen || closed) return
-    if (await mayBeCut()) {
+    if ((await textsOf(home)) !== seen) await readSettled()
+  }
+  /** Takes exactly what was looked at, once it has stayed if it may be half written. */
+  const readSettled = async (): Promise<void> => {
+    const texts = await textsOf(home)
+    const found = await tryToRead()
+    if (closed) return
+    if (!('error' in found) && looksCut(setup.config, found.config)) {
       settling = new AbortController()
-      const settled = wait(settleMs, true, { signal: settling.signal }).catch(() => false)
+      const settled = wait(times.settle, true, { signal: settling.signal }).catch(() => false)
       // Who asks for a reload, or stops the daemon, does not wait for that.
       if (!(await settled)) return
-      if ((await textsOf(home)) !== texts) return readIfChanged()
+      if ((await textsOf(home)) !== texts) return readSettled()
     }
-    await read().catch(() => undefined)
+    seen = texts
+    await use(found).catch(() => undefined)
   }
-  const mayBeCut = async (): Promise<boolean> =>
-    readConfig(home, processEnv).then(
-      ({ config }) => looksCut(setup.config, config),
-      () => false,
-    )
 
   return {
     current: () => setup,
