@@ -7,7 +7,7 @@ import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
 import type { BodyRooms } from './body-rooms.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
-import { type Deliveries, deliveryKey } from './deliveries.ts'
+import { type Deliveries, type DeliveryKey, deliveryKey } from './deliveries.ts'
 import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
 import type { Examine } from './doctor.ts'
 import { expandPrompt } from './expand.ts'
@@ -119,19 +119,14 @@ const take = (
   incoming.stage = 'verify'
   const verified = verifyOrExamine(body.bytes, incoming, parts.examine)
   const isSigned = webhook.verifier !== 'none'
-  const isTimeInBody = isSigned && scheme.bodyTimestamp !== undefined
-  if (!isTimeInBody) countRate(webhook, parts)
   incoming.stage = 'parse'
   const payload = parse(verified, request.headers, scheme.name === 'slack')
-  if (isTimeInBody) {
-    incoming.stage = 'verify'
-    checkBodyTimestamp(payload, scheme, now)
-    // Not before: old deliveries that somebody sends again must not use up what the sender may send.
-    countRate(webhook, parts)
-  }
+  incoming.stage = 'verify'
+  if (isSigned) checkBodyTimestamp(payload, scheme, now)
   incoming.signed = isSigned
   const { signedId } = verified
   incoming.deliveryId = deliveryIdOf(scheme, given, { payload, signedId, isSigned })
+  if (webhook.rateLimit) countUnlessSeen(incoming, webhook.rateLimit, body.bytes, parts)
   incoming.stage = 'filter'
   const handshake = handshakeOf(scheme, given, payload)
   if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
@@ -142,9 +137,7 @@ const take = (
     // The path is the owner's own word; the value, which is the sender's, is not shown.
     return pass(incoming, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
   }
-  const { deliveryId } = incoming
-  const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes)
-  const first = delivery && parts.deliveries.eventOf(delivery, performance.now())
+  const { delivery, first } = seenBefore(incoming, body.bytes, parts)
   if (first !== undefined)
     return pass(incoming, 'duplicate', `the same delivery as ${first}`, parts)
   incoming.stage = 'expand'
@@ -158,8 +151,25 @@ const take = (
   return answered(incoming, runEvent.accept(event), 'accepted')
 }
 
-const countRate = ({ path, rateLimit }: ReadyWebhook, { rateLimits }: PipelineParts): void => {
-  if (rateLimit) rateLimits.count(path, rateLimit, performance.now())
+/** What names this delivery, and the event it has become when it came before. */
+const seenBefore = (
+  { webhook, deliveryId }: Incoming,
+  bytes: Buffer,
+  { deliveries }: PipelineParts,
+): { readonly delivery: DeliveryKey | undefined; readonly first: string | undefined } => {
+  const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
+  return { delivery, first: delivery && deliveries.eventOf(delivery, performance.now()) }
+}
+
+/** One that somebody sends again, or an old one, must not use up what the sender may send. */
+const countUnlessSeen = (
+  incoming: Incoming,
+  rate: NonNullable<ReadyWebhook['rateLimit']>,
+  bytes: Buffer,
+  parts: PipelineParts,
+): void => {
+  if (seenBefore(incoming, bytes, parts).first !== undefined) return
+  parts.rateLimits.count(incoming.webhook.path, rate, performance.now())
 }
 
 const knownOf = ({ webhook, size, deliveryId, signed }: Incoming): AcceptedEvent['known'] => ({

@@ -46,6 +46,7 @@ webhooks:
   - { path: /own, agent: echo, prompt_template: "{{event.name}}", delivery_id_header: X-My-Id }
   - { path: /some, agent: echo, prompt_template: "{{event.name}}", filter: { name: wanted } }
   - { path: /limited, agent: echo, prompt_template: "{{event.name}}", rate_limit: 2/h }
+  - { path: /limited-again, agent: echo, prompt_template: x, rate_limit: 2/h }
   - { path: /limited-signed, agent: echo, secret_env: HOOK_SECRET, prompt_template: x, rate_limit: 1/h }
   - { path: /limited-linear, agent: echo, signature_scheme: linear, secret_env: HOOK_SECRET, prompt_template: x, rate_limit: 1/h }
 `,
@@ -164,6 +165,15 @@ webhooks:
       assert.equal((await send(url, { headers: githubHeaders(body, 'wrong'), body })).status, 401)
     is(await send(url, { headers: githubHeaders(body, secret), body }), 'accepted')
     assert.equal((await send(url, { headers: githubHeaders(body, secret), body })).status, 429)
+  })
+
+  it('does not count deliveries that came before', async () => {
+    is(await post('/limited-again', 'a', named('r-1')), 'accepted')
+    for (let times = 0; times < 3; times += 1)
+      is(await post('/limited-again', 'a', named('r-1')), 'duplicate')
+    is(await post('/limited-again', 'a', named('r-2')), 'accepted')
+    assert.equal((await post('/limited-again', 'a', named('r-3'))).status, 429)
+    is(await post('/limited-again', 'a', named('r-1')), 'duplicate')
   })
 
   it('does not count old deliveries that somebody sends again, where the body has the time', async () => {
