@@ -63,6 +63,9 @@ export const optionsOf = (
       title: notAnOption(plainText(title)),
       message: notAnOption(plainText(body) || ' '),
       icon,
+      // The library has terminal-notifier wait ten seconds for a click otherwise, which looks like a service
+      // that hangs, and so the note would be shown again (node-notifier, lib/utils.js).
+      ...(platform === 'darwin' && { timeout: false }),
     }
   return {
     title: notAnOption(titleText(title)),

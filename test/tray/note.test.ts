@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
 import type { EventRecord } from '../../shared/api.ts'
 import { optionsOf } from '../../tray/node-notifier.ts'
 import { bodyArgument, bodyMarkup, titleText } from '../../tray/note-text.ts'
@@ -171,7 +172,21 @@ describe('optionsOf', () => {
         title: 'a < b',
         message: 'a & b',
         icon: 'i',
+        timeout: false,
       },
+    )
+    assert.ok(!('timeout' in optionsOf({ ...note, shownMs: 1 }, 'win32')))
+  })
+
+  it('has the program of macOS end at once, not wait for a click as the library would have it', () => {
+    const require = createRequire(import.meta.url)
+    const { mapToMac } = require('node-notifier/lib/utils') as {
+      mapToMac: (options: object) => Record<string, unknown>
+    }
+    assert.equal(mapToMac({ title: 'a', message: 'b' })['timeout'], 10)
+    assert.equal(
+      mapToMac({ ...optionsOf({ ...note, shownMs: 1 }, 'darwin') })['timeout'],
+      undefined,
     )
   })
 })
