@@ -53,7 +53,8 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
     valued(['--approval-mode'], /^(yolo|auto_edit)$/),
     valued(['--allowed-tools'], /shell|write|replace|edit/i),
   ],
-  opencode: [flag('--auto'), variable('OPENCODE_PERMISSION', /allow/)],
+  // An agent of the person's own has permissions of its own; ours, which deny all, are left out for it.
+  opencode: [flag('--auto', '--agent'), variable('OPENCODE_PERMISSION', /allow/)],
   llm: [flag('-T', '--tool', '--functions')],
   'cursor-agent': [flag('-f', '--force')],
   aider: [flag('--yes-always', '--yes')],

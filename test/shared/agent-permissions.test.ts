@@ -26,6 +26,7 @@ describe('permissionOf', () => {
     ['gemini', ['--approval-mode', 'yolo'], '--approval-mode yolo'],
     ['gemini', ['--approval-mode=auto_edit']],
     ['opencode', ['--auto']],
+    ['opencode', ['--agent', 'build']],
   ]
   for (const [kind, args, found = args[0]] of risky) {
     it(`finds ${args.join(' ')} of ${kind}`, () => assert.equal(permission({ kind, args }), found))
