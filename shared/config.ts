@@ -13,7 +13,13 @@ export type { TargetSettings } from './target-schema.ts'
  * JSON Schema files that editors complete from, so a key exists here or nowhere.
  */
 
-const scalar = z.union([z.string(), z.number(), z.boolean()])
+/** YAML would round a larger one, and the filter let others in. */
+const exactNumber = z
+  .number()
+  .refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
+    error: 'the number is too large to be exact: put it in quotes',
+  })
+const scalar = z.union([z.string(), exactNumber, z.boolean()])
 
 const webhookPath = z
   .string()

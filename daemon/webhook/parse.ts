@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
+import { parseExactly } from './exact-integers.ts'
 import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'
 
@@ -86,7 +87,7 @@ const parseJson = (bytes: Buffer): Payload => {
       'the body is nested too deeply, or has too many objects and lists',
     )
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // The parser's own message quotes the payload.
     throw new DoorwardError('payload-not-json', 'the body is not valid JSON')

@@ -32,7 +32,7 @@ export const isTooComplex = (json: string): boolean => {
 }
 
 /** Where the closing quote of a string stands, or the end of a text that has none. */
-const endOfString = (json: string, start: number): number => {
+export const endOfString = (json: string, start: number): number => {
   let end = json.indexOf('"', start)
   while (end !== -1 && isEscaped(json, start, end)) end = json.indexOf('"', end + 1)
   return end === -1 ? json.length : end

@@ -33,6 +33,18 @@ describe('parse', () => {
     ['payload=%7B%22a%22%3A%22b+c%22%7D', { a: 'b c' }, form],
     ['x=1&payload=null&y=2', null, form],
     ['{"a":1,"a":2}', { a: 2 }],
+    // What JavaScript would round is text.
+    ['9007199254740991', 9007199254740991],
+    ['9007199254740993', '9007199254740993'],
+    ['-9007199254740993', '-9007199254740993'],
+    ['[1234567890123456789,1]', ['1234567890123456789', 1]],
+    [
+      '{"12345678901234567890":1.2345678901234567,"b":"x 12345678901234567890\\""}',
+      { '12345678901234567890': 1.2345678901234567, b: 'x 12345678901234567890"' },
+    ],
+    ['{"a": 12345678901234567890 }', { a: '12345678901234567890' }],
+    ['[1e20,100000000000000000000.5,10000000000000000000E1]', [1e20, 1e20, 1e20]],
+    ['payload=%7B%22a%22%3A12345678901234567890%7D', { a: '12345678901234567890' }, form],
   ]
   for (const [body, value, type, encoding] of taken)
     it(`reads ${JSON.stringify(body)} as ${type ?? 'JSON'}`, () => {
@@ -45,6 +57,8 @@ describe('parse', () => {
     ['broken JSON', '{"a":', 'payload-not-json'],
     ['two documents', '{}{}', 'payload-not-json'],
     ['a comment', '{} // x', 'payload-not-json'],
+    ['a number as a name', '{12345678901234567890:1}', 'payload-not-json'],
+    ['a number with a zero in front', '012345678901234567890', 'payload-not-json'],
     ['NaN', 'NaN', 'payload-not-json'],
     ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'payload-not-json'],
     ['an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), 'payload-not-json'],

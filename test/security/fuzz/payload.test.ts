@@ -45,6 +45,51 @@ const inherited = (): string[] =>
   )
 const before = inherited()
 
+/** The same values, but for integers of which a number would be another one. */
+const assertSame = (exact: unknown, rounded: unknown): void => {
+  if (typeof exact === 'string' && typeof rounded === 'number') {
+    assert.ok(!Number.isSafeInteger(rounded))
+    assert.equal(Number(exact), rounded)
+  } else if (typeof exact === 'object' && exact !== null) {
+    assert.ok(typeof rounded === 'object' && rounded !== null)
+    assert.deepEqual(Object.keys(exact), Object.keys(rounded))
+    const values = Object.values(rounded) as readonly unknown[]
+    Object.values(exact).forEach((value, at) => assertSame(value, values[at]))
+  } else assert.deepEqual(exact, rounded)
+}
+
+describe('any integer', () => {
+  const item = fc.oneof(
+    fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
+    fc.string(),
+    fc.double(),
+  )
+  const exact = (literal: string): unknown => {
+    const value: unknown = JSON.parse(literal)
+    return /^-?\d+$/.test(literal) && !Number.isSafeInteger(value) ? literal : value
+  }
+  holds(
+    'is itself, as a number or as text, wherever it stands',
+    3000,
+    fc.property(fc.array(fc.tuple(fc.string(), item)), (items) => {
+      const literals = items.map(([, value]) =>
+        typeof value === 'bigint' ? String(value) : JSON.stringify(value),
+      )
+      const pairs = items.map(([name], at) => `{${JSON.stringify(name)}:${literals[at] ?? ''}}`)
+      const found = parsed(
+        Buffer.from(`[${pairs.join(', ')}]`),
+        'application/json',
+        undefined,
+        false,
+      )
+      assert.deepEqual(
+        found?.payload,
+        items.map(([name], at) => Object.fromEntries([[name, exact(literals[at] ?? '')]])),
+      )
+    }),
+  )
+})
+
 describe('any body', () => {
   holds(
     'is a payload or an error of ours, and gives nothing to other objects',
@@ -58,7 +103,7 @@ describe('any body', () => {
         const found = parsed(bytes, type, encoding, forms)
         if (!found) return
         if (type !== undefined && /json/i.test(type))
-          assert.deepEqual(found.payload, JSON.parse(new TextDecoder().decode(bytes)))
+          assertSame(found.payload, JSON.parse(new TextDecoder().decode(bytes)))
         assert.equal(typeof plainText(found.payload), 'string')
         for (const path of [['__proto__'], ['constructor', 'prototype'], ['a', '__proto__', '0']]) {
           const value = valueAt(found.payload, path)

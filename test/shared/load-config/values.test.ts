@@ -97,6 +97,11 @@ describe('a value of the wrong kind', () => {
       'webhooks.yaml:5:48 webhooks[0].filter.f[0]: must be text, a number or true or false',
       'webhooks.yaml:5:57 webhooks[0].filter.g[0]: has no value, must be text, a number or true or false',
     ],
+    'numbers that would be others': [
+      { webhooks: webhook('    filter: { a: 9007199254740993, b: [-12345678901234567890] }\n') },
+      'webhooks.yaml:5:15 webhooks[0].filter.a: the number is too large to be exact: put it in quotes',
+      'webhooks.yaml:5:40 webhooks[0].filter.b[0]: the number is too large to be exact: put it in quotes',
+    ],
     'empty lists': [
       { webhooks: webhook('    deliver_to: []\n    secret_env: []\n') },
       'webhooks.yaml:5:5 webhooks[0].deliver_to: must not be empty',
