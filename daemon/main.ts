@@ -6,6 +6,7 @@ import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { channelToOld } from './handover/channel.ts'
 import { makeAllYoung } from './make-all-young.ts'
+import { neverBlock } from './never-block.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
 /*
@@ -28,7 +29,10 @@ const run = async (): Promise<void> => {
     strict: true,
   })
   // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
-  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
+  for (const output of [process.stdout, process.stderr]) {
+    output.on('error', () => undefined)
+    neverBlock(output)
+  }
   const home = homeAt(values.home)
   // The daemon that this one is to take over from has opened a channel for that.
   const channel = values['take-over'] ? channelToOld() : undefined

@@ -108,7 +108,10 @@ const untilListening = async (child: ChildProcess, stderr: () => string): Promis
 }
 
 /** Follows the event stream until an event of this id has reached one of its final states. */
-export const untilFinished = async (daemon: RunningDaemon, id: string): Promise<EventDetail> => {
+export const untilFinished = async (
+  daemon: Pick<RunningDaemon, 'client'>,
+  id: string,
+): Promise<EventDetail> => {
   const final = new Set(['done', 'failed', 'dropped', 'filtered', 'rejected', 'duplicate'])
   const control = new AbortController()
   const stream = await daemon.client.open('/events/stream', { signal: control.signal })
