@@ -4,10 +4,11 @@ import { secretsOf } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { addEntry } from './add-entry.ts'
 import { agentEntry } from './agent-entry.ts'
+import { withConfigLock } from './config-lock.ts'
 import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
 import { type AgentAddOptions, kindOf, newAgent } from './new-agent.ts'
-import { openConfig } from './open-config.ts'
+import { type OpenConfig, openConfig } from './open-config.ts'
 import { tableLines } from './table.ts'
 
 /**
@@ -31,19 +32,10 @@ export const addAgent = async (
     terminal.print(entry.lines.join('\n'))
     return
   }
-  const open = await openConfig(home)
-  const file = open.file('agents')
-  const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
-  if (open.config.agents.has(name)) {
-    const { line } = file.problemAt(['agents', name], '')
-    throw new DoorwardError('usage', `an agent ${name} is there already, at ${file.path}:${line}`, {
-      hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
-    })
-  }
-  const expected = { ...agents, [name]: entry.value }
-  const added = addEntry(file.text, 'agents', { lines: entry.lines, expected })
-  open.check('agents', added.text)
-  await open.write('agents', added.text)
+  const { open, file, added } = await withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    return { open: opened, ...(await writeEntry(opened, kind, name, entry)) }
+  })
   const taken = await reloadIfRunning(context)
 
   const agent = agentSchema.parse(entry.value)
@@ -73,4 +65,24 @@ export const addAgent = async (
     terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
   for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
   terminal.say(`next:\n  doorward webhook add github --agent ${name}`)
+}
+
+const writeEntry = async (
+  open: OpenConfig,
+  kind: string,
+  name: string,
+  { lines, value }: ReturnType<typeof agentEntry>,
+) => {
+  const file = open.file('agents')
+  const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
+  if (open.config.agents.has(name)) {
+    const { line } = file.problemAt(['agents', name], '')
+    throw new DoorwardError('usage', `an agent ${name} is there already, at ${file.path}:${line}`, {
+      hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
+    })
+  }
+  const added = addEntry(file.text, 'agents', { lines, expected: { ...agents, [name]: value } })
+  open.check('agents', added.text)
+  await open.write('agents', added.text)
+  return { file, added }
 }

@@ -3,11 +3,12 @@ import type { Gateway } from '../shared/config.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { secretsOf } from '../shared/environment.ts'
 import { addSecret } from '../shared/first-home.ts'
-import { readSecretFile } from '../shared/home.ts'
+import { type Home, readSecretFile } from '../shared/home.ts'
 import { secretFault } from '../shared/secret-key.ts'
 import { schemeOf } from '../shared/signature-schemes.ts'
 import { writeWhole } from '../shared/write-whole.ts'
 import { addEntry } from './add-entry.ts'
+import { withConfigLock } from './config-lock.ts'
 import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
@@ -29,28 +30,15 @@ export const addWebhook = async (
 ): Promise<void> => {
   const { home, terminal } = context
   const preset = presetOf(given)
-  const open = await openConfig(home)
-  const webhook = newWebhook(preset, options, [...open.config.agents.keys()])
-  const file = open.file('webhooks')
-  const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
-  const { lines, value } = webhookEntry(webhook, preset)
-  if (options.print) {
-    terminal.print(lines.join('\n'))
-    return
-  }
-  refuseDouble(webhook.path, open)
-  const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
-  open.check('webhooks', added.text)
-
-  const secret = await secretFor(webhook, preset, options, open)
-  const before = await readSecretFile(home.env)
-  const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
-  try {
-    await open.write('webhooks', added.text)
-  } catch (error) {
-    if (isNew && before !== undefined) await writeWhole(home.env, before)
-    throw error
-  }
+  const written = await withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
+    if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
+    terminal.print(webhookEntry(webhook, preset).lines.join('\n'))
+    return undefined
+  })
+  if (!written) return
+  const { open, webhook, file, added, secret, isNew } = written
 
   const taken = await reloadIfRunning(context)
   const kept = secretsOf([webhook.secretEnv], open.env)[0]
@@ -74,6 +62,32 @@ export const addWebhook = async (
   taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
   terminal.say(nextSteps(report, preset, home.env, isPublic))
+}
+
+/** The entry, and its secret before it, so that it is never there without one. */
+const writeEntry = async (home: Home, open: OpenConfig, { webhook, preset, options }: ToWrite) => {
+  const file = open.file('webhooks')
+  const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
+  const { lines, value } = webhookEntry(webhook, preset)
+  refuseDouble(webhook.path, open)
+  const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
+  open.check('webhooks', added.text)
+  const secret = await secretFor(webhook, preset, options, open)
+  const before = await readSecretFile(home.env)
+  const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
+  try {
+    await open.write('webhooks', added.text)
+  } catch (error) {
+    if (isNew && before !== undefined) await writeWhole(home.env, before)
+    throw error
+  }
+  return { open, webhook, file, added, secret, isNew }
+}
+
+type ToWrite = {
+  readonly webhook: NewWebhook
+  readonly preset: WebhookPreset
+  readonly options: WebhookAddOptions
 }
 
 /** What is printed of a webhook that was added. */

@@ -6,15 +6,17 @@ import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, systemReason } from './home.ts'
 import { isAlive, startOf } from './process-state.ts'
 
+/** `config` is held by a command while it adds to the configuration. */
+type Locked = 'daemon' | 'tray' | 'config'
+
 /**
  * Makes this process the only daemon, or the only tray, of a home, by `run/daemon.lock` or
- * `run/tray.lock`. A lock whose process has gone, even by SIGKILL, is taken over. Throws `already-running` with the pid, `home-unusable` where the
- * file system cannot do it. Returns how to let go.
+ * `run/tray.lock`. A lock whose process has gone, even by SIGKILL, is taken over. Throws
+ * `already-running` with the pid, `home-unusable` where the file system cannot do it. Returns how to let
+ * go.
  */
-export const lockHome = async (
-  home: Home,
-  what: 'daemon' | 'tray' = 'daemon',
-): Promise<() => Promise<void>> => (await holdHome(home, what)).letGo
+export const lockHome = async (home: Home, what: Locked = 'daemon'): Promise<() => Promise<void>> =>
+  (await holdHome(home, what)).letGo
 
 /** A lock that is held, and can be passed on to another process without being free in between. */
 export type HomeLock = {
@@ -48,7 +50,7 @@ const held = (path: string, mine: string): HomeLock => ({
 /** As `lockHome`, with the lock itself; one that was passed to us under `mine` is held already. */
 export const holdHome = async (
   home: Home,
-  what: 'daemon' | 'tray' = 'daemon',
+  what: Locked = 'daemon',
   mine = newHolding(),
 ): Promise<HomeLock> => {
   const path = join(home.run, `${what}.lock`)
@@ -60,7 +62,7 @@ export const holdHome = async (
       if (holder !== undefined)
         throw new DoorwardError(
           'already-running',
-          `a ${what} with pid ${pidOf(holder)} already runs on ${home.root}`,
+          heldBy(what, pidOf(holder), home),
           what === 'daemon' ? { hint: 'doorward daemon status, or doorward daemon restart' } : {},
         )
       await setTimeout(20)
@@ -74,6 +76,11 @@ export const holdHome = async (
   }
   throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
 }
+
+const heldBy = (what: Locked, pid: string, { root }: Home): string =>
+  what === 'config'
+    ? `another command (pid ${pid}) adds to the configuration of ${root} just now`
+    : `a ${what} with pid ${pid} already runs on ${root}`
 
 /**
  * Who holds the lock now: `mine` when we got it, another that lives, or undefined when it changes

@@ -13,7 +13,7 @@ import { type Home, homeAt } from '../../shared/home.ts'
 import { loadConfig } from '../../shared/load-config.ts'
 import { readYaml } from '../../shared/yaml-file.ts'
 import { startDaemon } from '../support/daemon.ts'
-import { homeIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { filesIn, homeIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { run } from './support/cli.ts'
 
 const readIn = async (home: Home, name: 'webhooks' | 'agents') =>
@@ -46,6 +46,27 @@ describe('cli: webhook add', () => {
     const [, line = ''] = /webhooks\.yaml:(\d+)/.exec(stdout) ?? []
     assert.match(after.split('\n')[Number(line)] ?? '', /- path: \/webhook\/two/)
     assert.match(stderr, /webhook send \/webhook\/two --sample github:pull_request\.opened/)
+  })
+
+  it('loses nothing when several are added at the same time', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const names = ['one', 'two', 'three', 'four', 'five']
+    const added = await Promise.all(
+      names.flatMap((name) => [
+        run(['webhook', 'add', 'github', '--agent', 'echo', '--path', `/x/${name}`], { home }),
+        run(['agent', 'add', 'echo', name], { home }),
+      ]),
+    )
+    for (const { code, stderr } of added) assert.equal(code, 0, stderr)
+    const { webhooks, agents } = await loadConfig(home, {})
+    const kept = await variables(home)
+    for (const name of names) {
+      assert.ok(webhooks.some(({ path }) => path === `/x/${name}`))
+      assert.ok(agents.has(name))
+      assert.match(kept[`X_${name.toUpperCase()}_WEBHOOK_SECRET`] ?? '', /^[0-9a-f]{64}$/)
+    }
+    assert.ok(!(await filesIn(home.run)).some((file) => file.includes('config.lock')))
   })
 
   it('prints the secret when it is asked to, and says where a daemon that runs serves it', async () => {
