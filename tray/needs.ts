@@ -1,5 +1,6 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
 import type { Action } from './action.ts'
+import { isAdvice } from './advice.ts'
 import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
 import { type View, newestFirst } from './view.ts'
 import { nameOfEvent, providerTitle, reasonOf, sentenceOf } from './wording.ts'
@@ -25,8 +26,8 @@ const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
 
 /**
  * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
- * is needed, the newest finished run failed; last, what can wait: a webhook that takes unsigned
- * deliveries, tokens that a provider has still to revoke, a daemon of another version.
+ * is needed, the newest finished run failed; last, what can wait, such as a webhook that takes unsigned
+ * deliveries or a daemon of another version.
  */
 export const needsOf = (status: Status): Need[] => {
   const logins = status.providers
@@ -37,7 +38,7 @@ export const needsOf = (status: Status): Need[] => {
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
       text: sentenceOf(problem.detail),
-      urgent: !['webhook-unsigned', 'revocation-pending', 'version-differs'].includes(problem.code),
+      urgent: !isAdvice(problem),
       action: mendOf(problem),
     }))
   const lastRun = newestFirst(status.events).find(({ state }) =>

@@ -74,14 +74,16 @@ export const startFailureNote = (why: string): Note => {
   }
 }
 
-/** What keeps something from working. The rest is advice, and the menu has room for it. */
+/** What keeps something from working. The rest the menu has room for. */
 const telling: ReadonlySet<string> = new Set([
   'config-invalid',
   'home-insecure',
   'home-unusable',
   'secret-unset',
+  'secret-unusable',
   'agent-key-unset',
   'target-secret-unset',
+  'target-secret-wrong',
   'agent-program-missing',
   'token-file-damaged',
   'token-file-insecure',

@@ -321,6 +321,16 @@ describe('iconOf', () => {
     ['a failed run', connected({ events: [failedRun] }), 'needs-you'],
     ['a login', connected({ providers: [provider('slack', 'needs-login')] }), 'needs-you'],
     [
+      'a secret of the wrong form',
+      connected({ problems: [problem('secret-unusable', 'x')] }),
+      'needs-you',
+    ],
+    [
+      'advice during a run',
+      connected({ queue: running, problems: [problem('secret-shape', 'x')] }),
+      'running',
+    ],
+    [
       'a webhook without secret',
       connected({
         problems: [problem('webhook-unsigned', 'x'), problem('revocation-pending', 'y')],
