@@ -1,3 +1,4 @@
+import { githubPauseMs } from '../github-pause.ts'
 import { DeliveryFailed, TokenRefused, lookingOnly } from './delivery-failed.ts'
 import { failureOfAnswer } from './failure-of-answer.ts'
 import type { CommentMarks } from './own-comment.ts'
@@ -10,8 +11,6 @@ const perPage = 100
 const maxPages = 10
 /** How old a comment of an earlier try can be: a retry is only possible while the event is in memory. */
 const lookBackMs = 24 * 60 * 60 * 1000
-/** "Wait for at least one minute" where GitHub names no time (docs.github.com, rate limits for the REST API). */
-const secondaryLimitMs = 60_000
 
 /**
  * Comments on issues and pull requests (docs.github.com/rest/issues/comments). Each begins with a hidden
@@ -92,24 +91,12 @@ const failureOf = (answer: TargetAnswer): Error | undefined => {
   const { status, headers, json } = answer
   if (status === 401) return new TokenRefused()
   const failure = failureOfAnswer(github, answer, hints[status])
-  if (!failure || (status !== 403 && status !== 429)) return failure
-  const message = typeof json['message'] === 'string' ? json['message'] : ''
-  const isLimit =
-    status === 429 ||
-    headers['retry-after'] !== undefined ||
-    headers['x-ratelimit-remaining'] === '0' ||
-    /rate limit|abuse/i.test(message)
-  if (!isLimit) return failure
-  return new DeliveryFailed('later', `github takes no more for now (${status})`, {
-    retryAfterMs:
-      failureOfAnswer(github, { ...answer, status: 429 })?.retryAfterMs ?? resetIn(answer),
+  if (!failure) return undefined
+  const retryAfterMs = githubPauseMs({
+    status,
+    header: (name) => headers[name]?.toString(),
+    message: json['message'],
   })
-}
-
-const resetIn = ({ headers }: TargetAnswer): number => {
-  const reset = Number(headers['x-ratelimit-reset'] ?? Number.NaN)
-  const isUsedUp = headers['x-ratelimit-remaining'] === '0'
-  return isUsedUp && Number.isFinite(reset)
-    ? Math.max(reset * 1000 - Date.now(), 1000)
-    : secondaryLimitMs
+  if (retryAfterMs === undefined) return failure
+  return new DeliveryFailed('later', `github takes no more for now (${status})`, { retryAfterMs })
 }

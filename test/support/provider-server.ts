@@ -35,6 +35,7 @@ export type Fault = {
   /** The answer instead of the real one; default 500. */
   readonly status?: number
   readonly retryAfterSeconds?: number
+  readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   /** The request is carried out, but the connection breaks before the answer has come. */
   readonly isAnswerLost?: boolean
@@ -150,10 +151,13 @@ const readRequest = async (incoming: IncomingMessage): Promise<ProviderRequest> 
   }
 }
 
-const answerOf = ({ status = 500, retryAfterSeconds, body = {} }: Fault): ProviderAnswer => ({
+const answerOf = ({ status = 500, retryAfterSeconds, headers, body = {} }: Fault) => ({
   status,
   body,
-  ...(retryAfterSeconds !== undefined && { headers: { 'retry-after': `${retryAfterSeconds}` } }),
+  headers: {
+    ...(retryAfterSeconds !== undefined && { 'retry-after': `${retryAfterSeconds}` }),
+    ...headers,
+  },
 })
 
 const answer = (response: ServerResponse, { status, headers, body }: ProviderAnswer): void => {

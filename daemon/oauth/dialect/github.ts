@@ -1,6 +1,7 @@
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { askProvider, refusedBy } from '../provider/request-provider.ts'
+import { githubPauseMs } from '../../github-pause.ts'
+import { type ProviderReply, askProvider, refusedBy } from '../provider/request-provider.ts'
 import { textOf } from '../provider/shown-text.ts'
 import type { Dialect, Revocation, RevocationRequest, TokenAnswer } from './dialect.ts'
 import { githubScopes } from './github-scopes.ts'
@@ -80,7 +81,7 @@ const revokeAsOwner = async (request: RevocationRequest): Promise<TokenEnd> => {
       signal,
     )
     if (reply.status === 204) return 'revoked'
-    return [404, 422].includes(reply.status) ? 'ended' : refusedBy(url, reply)
+    return [404, 422].includes(reply.status) ? 'ended' : failureOf(url, reply)
   } catch (error) {
     return notEnded(error)
   }
@@ -94,10 +95,26 @@ const revokeAsHolder = async (
   const url = `${apiUrl}/credentials/revoke`
   try {
     const reply = await askProvider(url, { method: 'POST', headers, json: { credentials } }, signal)
-    return reply.status === 202 ? 'revoked' : refusedBy(url, reply)
+    return reply.status === 202 ? 'revoked' : failureOf(url, reply)
   } catch (error) {
     return notEnded(error)
   }
+}
+
+/** A 403 is a refusal, or a limit that will be over: of 60 an hour for whoever is not logged in. */
+const failureOf = (url: string, reply: ProviderReply): DoorwardError => {
+  const { status, headers: answered, body } = reply
+  const retryAfterMs = githubPauseMs({
+    status,
+    header: (name) => answered.get(name),
+    message: body['message'],
+  })
+  if (retryAfterMs === undefined) return refusedBy(url, reply)
+  return new DoorwardError(
+    'provider-unavailable',
+    `${new URL(url).host} takes no more for now (${status})`,
+    { hint: 'try again later', retryAfterMs },
+  )
 }
 
 /** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */

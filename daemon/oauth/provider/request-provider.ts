@@ -92,6 +92,7 @@ export type ProviderRequest = {
 /** The body is empty where the answer is no JSON object. */
 export type ProviderReply = {
   readonly status: number
+  readonly headers: Headers
   readonly body: Readonly<Record<string, unknown>>
 }
 
@@ -123,6 +124,7 @@ export const askProvider = async (
   const isObject = typeof body === 'object' && body !== null && !Array.isArray(body)
   return {
     status: response.status,
+    headers: response.headers,
     body: isObject ? (body as Readonly<Record<string, unknown>>) : {},
   }
 }

@@ -172,6 +172,31 @@ describe('login to a GitHub', () => {
     assert.equal(provider.isAlive(refresh), false)
   })
 
+  const hourly = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '4102444800' }
+  for (const [what, fault] of [
+    ['a limit that is used up', { headers: hourly, body: { message: 'Forbidden' } }],
+    ['a limit in words', { body: { message: 'API rate limit exceeded for 192.0.2.1.' } }],
+    ['the time to come back', { retryAfterSeconds: 60 }],
+  ] as const)
+    it(`keeps the tokens for another try where a 403 names ${what}`, async () => {
+      await start({ isSecretRequired: false, app: 'github-app' }, noSecret)
+      await logIn()
+      provider.fail({ path: '/credentials/revoke', status: 403, ...fault })
+      const logout = await logOut()
+      assert.equal(logout.revokedAtProvider, false)
+      assert.match(logout.detail ?? '', /takes no more for now \(403\); it is tried again until/)
+      assert.equal((await readdir(join(app.home.tokens, 'revoke'))).length, 1)
+    })
+
+  it('keeps nothing where a 403 is a refusal', async () => {
+    await start({ isSecretRequired: false, app: 'github-app' }, noSecret)
+    await logIn()
+    provider.fail({ path: '/credentials/revoke', status: 403, body: { message: 'Forbidden' } })
+    const { detail } = await logOut()
+    assert.match(detail ?? '', /answered 403; you can revoke the access/)
+    assert.deepEqual(await readdir(app.home.tokens), [])
+  })
+
   it('says at a logout that the person had ended it before', async () => {
     await start()
     await logIn()
