@@ -53,6 +53,8 @@ export type Dialect = {
    * that a replaced login of the same person must be left alone.
    */
   readonly endsAllLogins: boolean
+  /** True where a refresh ends the access token before it at once, also in the hands of who uses it. */
+  readonly refreshEndsAccessToken?: true
   /** True where the device flow takes no client secret, not even from an app that has one. */
   readonly isDeviceFlowPublic?: true
   /** Scopes that are granted with another one, or under another name, and not named in an answer. */

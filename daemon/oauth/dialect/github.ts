@@ -139,6 +139,8 @@ export const github: Dialect = {
   revoke,
   identify,
   endsAllLogins: false,
+  // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
+  refreshEndsAccessToken: true,
   // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow
   isDeviceFlowPublic: true,
   impliedScopes: githubScopes,

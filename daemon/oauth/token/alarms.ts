@@ -12,11 +12,11 @@ export type Alarms = {
 
 /**
  * Calls `ring` for a name at its time by the clock of the wall. Timers alone stand still while a machine
- * sleeps, so the clock is looked at from time to time. Rings too when the clock was set back: the time was
- * one of the clock as it was. Keeps no process alive.
+ * sleeps, so the clock is looked at from time to time. Rings too, with `isDue` false, when the clock was
+ * set back: the time was one of the clock as it was. Keeps no process alive.
  */
 export const createAlarms = (
-  ring: (name: string) => void,
+  ring: (name: string, isDue: boolean) => void,
   now: () => number = Date.now,
   steady: () => number = () => performance.now(),
 ): Alarms => {
@@ -29,7 +29,8 @@ export const createAlarms = (
     const ahead = now() - steady()
     const timer = setTimeout(() => {
       timers.delete(name)
-      if (now() >= at || now() - steady() < ahead - noticeableMs) ring(name)
+      const isDue = now() >= at
+      if (isDue || now() - steady() < ahead - noticeableMs) ring(name, isDue)
       else set(name, at)
     }, wait)
     timers.set(name, timer.unref())

@@ -49,6 +49,17 @@ export const lifetimeMs = ({
 export const validityMs = ({ expiresAt }: Pick<Lifetime, 'expiresAt'>, now: number): number =>
   expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - now
 
+const defaultValidityMs = 60_000
+
+/**
+ * For how long whoever asks so wants a token, in milliseconds: by default a minute; of a token that lives
+ * shorter than three minutes a third of its life is enough then, or each reader would have it renewed.
+ */
+export const wantedMs = (
+  record: Pick<Lifetime, 'obtainedAt' | 'expiresAt'>,
+  minValidityMs: number | undefined,
+): number => minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
+
 /**
  * How long to wait after so many failures in a row before the provider is asked again by itself, in
  * milliseconds: 2 s, doubled each time up to 5 minutes, half of it by chance; never less than the

@@ -3,27 +3,28 @@ import { DoorwardError, nameOf } from '../../../shared/errors.ts'
 import { knownError } from '../../known-error.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { OneAtATime } from '../one-at-a-time.ts'
+import { dialectOf } from '../dialect/dialects.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { findProvider } from '../provider/providers.ts'
 import { createAlarms } from './alarms.ts'
 import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
+import { createPromises, isRenewedFirst, promiseOf } from './promises.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { sentBefore } from './refresh-journal.ts'
 import {
   backoffMs,
   isFromFuture,
   isRenewable,
-  lifetimeMs,
   refreshTime,
   validityMs,
+  wantedMs,
 } from './refresh-time.ts'
 import { createTokenCache } from './token-cache.ts'
 import { readToken, tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
 import type { TokenRequest, Tokens } from './tokens.ts'
 
-const defaultValidityMs = 60_000
 /** A token renewed so shortly ago is as fresh as it can be: many readers at once make one refresh. */
 const justNowMs = 1000
 /** How long a reader waits for a longer one while the stored token is still good. */
@@ -37,6 +38,8 @@ const failuresAtOnce = 3
  * that is on its way, or begin one -> note who got it -> hand it out. Refreshes ahead of time keep it so
  * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
  * token is good; only its own word ends a login.
+ * Where a refresh ends the token before it, none comes while somebody was promised that one, as far as can
+ * be (promises.ts).
  */
 /** `left` are new tokens that the daemon before could not write to the disk. */
 export const createTokens = (
@@ -49,6 +52,7 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
+  const promises = createPromises()
   const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
@@ -65,11 +69,13 @@ export const createTokens = (
     if (recovering.has(provider) || isUnsaved(provider)) return undefined
     const stored = cache.known(provider)
     if (!stored || !isFreshEnough(stored, request.minValidityMs, Date.now())) return undefined
+    if (isBetterRenewed(provider, stored, request)) return undefined
     return handOut(stored, provider, request)
   }
 
   const handOut = (record: TokenRecord, provider: string, request: TokenRequest): AccessToken => {
     handOuts.note(provider, request.asker)
+    promises.note(provider, promiseOf(record, request.minValidityMs, Date.now()))
     count?.('token-given', provider)
     return accessTokenOf(record)
   }
@@ -81,9 +87,49 @@ export const createTokens = (
     if (!stored && !isUnsaved(provider)) throw unknownOrNotLoggedIn(provider)
     const record =
       stored && isFreshEnough(stored, request.minValidityMs, Date.now())
-        ? stored
+        ? await lasting(provider, stored, request)
         : await renewed(provider, stored)
     return handOut(record, provider, request)
+  }
+
+  /** A renewal that is on its way or near would end this token in the hands of who is given it now. */
+  const isBetterRenewed = (
+    provider: string,
+    stored: TokenRecord,
+    { minValidityMs }: TokenRequest,
+  ): boolean => {
+    if (!isRenewable(stored) || last.get(provider)?.error) return false
+    const plan = {
+      aheadMs: gateway.oauth.refresh_ahead,
+      promisedUntil: promises.untilOf(provider),
+    }
+    const isNear = flights.has(provider) || isRenewedFirst(stored, minValidityMs, plan, Date.now())
+    return isNear && isEndedByRefresh(provider)
+  }
+
+  const isEndedByRefresh = (provider: string): boolean => {
+    try {
+      return dialectOf(findProvider(provider, gateway)).refreshEndsAccessToken === true
+    } catch {
+      // No longer in gateway.yaml: nothing renews it.
+      return false
+    }
+  }
+
+  /** A token that is good for as long as asked, or the next one where a renewal would soon end it. */
+  const lasting = async (
+    provider: string,
+    stored: TokenRecord,
+    request: TokenRequest,
+  ): Promise<TokenRecord> => {
+    if (!isBetterRenewed(provider, stored, request)) return stored
+    try {
+      return await renewed(provider, stored)
+    } catch (error) {
+      // What is left of a login that has ended is given out all the same.
+      if (error instanceof DoorwardError && error.code === 'needs-login') return stored
+      throw error
+    }
   }
 
   const countedAccess = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
@@ -159,6 +205,7 @@ export const createTokens = (
       askAgainAt: 0,
       renewedTo: record.accessToken,
     })
+    promises.forget(provider)
     log.info({ provider, expiresAt: record.expiresAt }, 'token renewed')
     count?.('token-renewed', provider)
     if (failures > 0) tell(provider, 'done', 'the token could be renewed again')
@@ -204,7 +251,17 @@ export const createTokens = (
     alarms.set(provider, isDue ? Date.now() : at)
   }
 
-  const alarms = createAlarms((provider) => {
+  /** Until when whoever was given the token may go on with it; a renewal that failed may have ended it. */
+  const putOffUntil = (provider: string): number | undefined => {
+    const until = promises.untilOf(provider)
+    if (until <= Date.now() || last.get(provider)?.error) return undefined
+    return isEndedByRefresh(provider) ? until : undefined
+  }
+
+  const alarms = createAlarms((provider, isDue) => {
+    // A clock that was set back tells nothing of when the token ends.
+    const until = isDue ? putOffUntil(provider) : undefined
+    if (until !== undefined) return alarms.set(provider, until)
     // What goes wrong has been told and is tried again.
     flight(provider).catch(() => undefined)
   })
@@ -251,6 +308,7 @@ export const createTokens = (
     changed: (provider) => {
       forgetUnsaved(provider)
       last.delete(provider)
+      promises.forget(provider)
       alarms.set(provider, undefined)
       void takeUp(provider)
     },
@@ -285,10 +343,7 @@ type Ended = {
   readonly renewedTo: string | undefined
 }
 
-/**
- * Good for so long, or by default for a minute; of a token that lives shorter than three minutes a third
- * of its life is enough then, or each reader would have it renewed.
- */
+/** Good for as long as asked. */
 const isFreshEnough = (
   record: TokenRecord,
   minValidityMs: number | undefined,
@@ -296,9 +351,7 @@ const isFreshEnough = (
 ): boolean => {
   const left = validityMs(record, now)
   if (isRenewable(record) && record.expiresAt !== null && isFromFuture(record, now)) return false
-  if (left <= 0) return false
-  if (left >= (minValidityMs ?? defaultValidityMs)) return true
-  return minValidityMs === undefined && left >= lifetimeMs(record) / 3
+  return left > 0 && left >= wantedMs(record, minValidityMs)
 }
 
 /** What may be better the next time and says nothing of the token that is there. */

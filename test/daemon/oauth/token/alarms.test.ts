@@ -39,11 +39,11 @@ describe('alarms', () => {
   })
 
   it('ring when the clock was set back meanwhile, and not when it only goes a little wrong', async () => {
-    const names: string[] = []
+    const names: (string | boolean)[] = []
     let offsetMs = 0
     alarms = createAlarms(
-      (name) => {
-        names.push(name)
+      (name, isDue) => {
+        names.push(name, isDue)
         rung.emit('ring')
       },
       () => Date.now() + offsetMs,
@@ -54,6 +54,6 @@ describe('alarms', () => {
     alarms.set('b', Date.now() + offsetMs + 20)
     offsetMs -= 50
     await once(rung, 'ring')
-    assert.deepEqual(names, ['a', 'b'])
+    assert.deepEqual(names, ['a', false, 'b', true])
   })
 })
