@@ -3,6 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { AddressInfo } from 'node:net'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from './callback-page.ts'
+import { limitConnections } from './limit-connections.ts'
 import { createOneAtATime } from '../one-at-a-time.ts'
 import type { RedirectHost } from '../provider/providers.ts'
 
@@ -119,7 +120,7 @@ const createCallbackServer = (
       void sendAnswer(answer(request), response)
     },
   )
-  server.maxConnections = 32
+  limitConnections(server, 64)
   return server
 }
 

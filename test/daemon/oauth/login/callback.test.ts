@@ -142,6 +142,18 @@ describe('callback listener', () => {
     assert.equal(await statusOf(), 'pending')
   })
 
+  it('lets the browser in although somebody holds more connections than there may be', async () => {
+    const silent = Array.from({ length: 80 }, () =>
+      connect(Number(callback.port), '127.0.0.1').on('error', () => undefined),
+    )
+    const ended = new Promise((resolve) => silent[0]?.once('close', resolve))
+    await Promise.all(silent.map((socket) => once(socket, 'connect')))
+    for (const socket of silent) socket.write('GET /callback HTTP/1.1\r\n')
+    await succeeds()
+    await ended
+    for (const socket of silent) socket.destroy()
+  })
+
   it('exchanges a code once, however often the address is opened', async () => {
     const exchanges = server.tokenRequests.length
     const answers = await Promise.all([1, 2, 3, 4].map(() => visit(callback.href)))
