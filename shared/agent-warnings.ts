@@ -1,9 +1,11 @@
+import { agentVariables } from './agent-variables.ts'
 import { permissionOf } from './agent-permissions.ts'
 import type { Agent } from './config.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
 import { sentKinds } from './target-address.ts'
 import { unsetHint } from './unset-hint.ts'
+import { usedVariables } from './used-variables.ts'
 import type { Warning } from './warning.ts'
 
 /** Variables that agents of enabled webhooks name, and that are not there. */
@@ -14,25 +16,16 @@ export const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warnin
       .map(({ agentName, agent }) => [agentName, agent]),
   )
   return [...used].flatMap(([agentName, agent]): Warning[] => {
-    const unset = variablesOf(agent).filter((name) => secretsOf([name], env).length === 0)
+    const unset = agentVariables(agent).filter((name) => secretsOf([name], env).length === 0)
     if (unset.length === 0) return []
     return [
       {
         code: 'agent-key-unset',
         detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; ${withoutVariable(agent)}`,
-        hint: unsetHint(unset, env),
+        hint: unsetHint(unset, env, usedVariables(config)),
       },
     ]
   })
-}
-
-/** The names of our variables whose values an agent gets or is asked with, each once. */
-export const variablesOf = (agent: Agent): string[] => {
-  if (agent.kind === 'echo') return []
-  if (agent.kind === 'openai') return agent.api_key_env === undefined ? [] : [agent.api_key_env]
-  const values = Object.values((agent.kind === 'http' ? agent.headers : agent.env) ?? {})
-  const named = values.filter((value) => value.startsWith('env:'))
-  return [...new Set(named.map((value) => value.slice('env:'.length)))]
 }
 
 /** What an agent does whose variable is unset. */

@@ -6,6 +6,7 @@ import { schemeWarnings } from './scheme-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { templateWarnings } from './template-warnings.ts'
 import { unsetHint } from './unset-hint.ts'
+import { usedVariables } from './used-variables.ts'
 import type { Warning } from './warning.ts'
 
 /** What a person should know about a configuration that can be used. Never a secret's value. */
@@ -53,7 +54,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: unsetHint(unset, env),
+          hint: unsetHint(unset, env, usedVariables(config)),
         },
       ]
     })

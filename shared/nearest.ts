@@ -1,11 +1,18 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** `did you mean "agent"?`, when a known name is near enough to be what was meant. */
-export const nearest = (given: string, known: readonly string[]): string | undefined => {
+/**
+ * `did you mean "agent"?`, when a known name is near enough to be what was meant: `most` changes away,
+ * else a third of what was given.
+ */
+export const nearest = (
+  given: string,
+  known: readonly string[],
+  most = Math.max(2, Math.floor(given.length / 3)),
+): string | undefined => {
   if (known.length === 0) return undefined
   const name = closest(given, [...known])
   const changes = distance(given, name)
   // Two changes make any name of two letters out of any other.
-  const near = changes <= Math.max(2, Math.floor(given.length / 3)) && changes < given.length
+  const near = changes <= most && changes < given.length
   return near ? `did you mean "${name}"?` : undefined
 }

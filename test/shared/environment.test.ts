@@ -154,4 +154,20 @@ describe('limits', () => {
     assert.match(warning.hint, /; did you mean "GITHUB_WEBHOOK_SECRET"\?$/)
     assert.ok(!JSON.stringify(warning).includes('canary'))
   })
+
+  it('that are unset are not taken for a variable with a meaning of its own', async () => {
+    const hintsWith = async (...secrets: string[]) => {
+      const entry = (name: string) =>
+        `  - { path: /${name}, agent: echo, prompt_template: x, secret_env: ${name} }\n`
+      const home = await temporaryHome({ webhooks: `webhooks:\n${secrets.map(entry).join('')}` })
+      const env = { GITHUB_WEBHOOK_SECRET: 'x', HOOK_SECRET_1: 'x' }
+      return warningsOf(await loadConfig(home, env), env).map(({ hint }) => hint)
+    }
+    const set = (name: string) => `set ${name} in .env: doorward config edit env`
+    assert.deepEqual(await hintsWith('STRIPE_WEBHOOK_SECRET'), [set('STRIPE_WEBHOOK_SECRET')])
+    assert.deepEqual(await hintsWith('HOOK_SECRET_2', 'HOOK_SECRET_1'), [set('HOOK_SECRET_2')])
+    assert.deepEqual(await hintsWith('HOOK_SECRET_2'), [
+      `${set('HOOK_SECRET_2')}; did you mean "HOOK_SECRET_1"?`,
+    ])
+  })
 })

@@ -18,6 +18,11 @@ describe('the nearest name', () => {
     assert.equal(nearest('echo', []), undefined)
   })
 
+  it('is no further away than it may be', () => {
+    assert.equal(nearest('promt_templat', names, 2), 'did you mean "prompt_template"?')
+    assert.equal(nearest('promt_templat', names, 1), undefined)
+  })
+
   it('is none when a short name would have to change wholly', () => {
     assert.equal(nearest('ab', ['cd']), undefined)
     assert.equal(nearest('x', ['y', 'ab']), undefined)

@@ -3,6 +3,7 @@ import type { Config } from '../../../shared/load-config.ts'
 import { schemeWarnings } from '../../../shared/scheme-warnings.ts'
 import { secretFault } from '../../../shared/secret-key.ts'
 import { unsetHint } from '../../../shared/unset-hint.ts'
+import { usedVariables } from '../../../shared/used-variables.ts'
 import type { Webhook } from '../../../shared/webhook-definition.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { ConfigurationFacts } from '../look/configuration.ts'
@@ -21,12 +22,12 @@ export const judgeSecrets = ({ config, env, ofFile, envProblem }: ConfigurationF
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
   if (enabled.length === 0) return [skipped('webhooks', 'no webhook is enabled')]
   return [
-    ...enabled.flatMap((webhook) => ofWebhook(webhook, env)),
+    ...enabled.flatMap((webhook) => ofWebhook(webhook, env, usedVariables(config))),
     ...shadowed(config, env, ofFile ?? {}),
   ]
 }
 
-const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv): Check[] => {
+const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv, used: readonly string[]): Check[] => {
   const { path, secretNames } = webhook
   if (secretNames.length === 0)
     return [
@@ -40,7 +41,7 @@ const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv): Check[] => {
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
     ...differs.map(({ detail, hint }) => error(path, detail, hint)),
-    ...secretNames.map((name) => ofSecret(webhook, name, env, isServed)),
+    ...secretNames.map((name) => ofSecret(webhook, name, env, { isServed, used })),
   ]
 }
 
@@ -48,11 +49,11 @@ const ofSecret = (
   { path, scheme }: Webhook,
   name: string,
   env: NodeJS.ProcessEnv,
-  isServed: boolean,
+  { isServed, used }: { readonly isServed: boolean; readonly used: readonly string[] },
 ): Check => {
   const [secret] = secretsOf([name], env)
   if (secret === undefined) {
-    const hint = unsetHint([name], env)
+    const hint = unsetHint([name], env, used)
     return isServed
       ? warning(path, `${name} is unset or empty`, hint)
       : error(path, `${name} is unset or empty: deliveries are answered 503`, hint)

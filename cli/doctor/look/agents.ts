@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { agentClis, isCliKind } from '../../../shared/agent-clis.ts'
-import { variablesOf } from '../../../shared/agent-warnings.ts'
+import { agentVariables } from '../../../shared/agent-variables.ts'
 import { type Agent, isLoopbackUrl } from '../../../shared/config.ts'
 import { findProgram } from '../../../shared/detect-agents.ts'
 import { secretsOf } from '../../../shared/environment.ts'
@@ -50,7 +50,7 @@ const lookAtAgent = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts> => {
-  const unset = variablesOf(agent).filter((variable) => secretsOf([variable], env).length === 0)
+  const unset = agentVariables(agent).filter((variable) => secretsOf([variable], env).length === 0)
   const facts = { name, kind: agent.kind, unset, providers: [] }
   if (agent.kind === 'echo') return facts
   if (agent.kind === 'openai') return { ...facts, address: await addressOf(agent.base_url) }
