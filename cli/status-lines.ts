@@ -16,6 +16,9 @@ const mostFailures = 3
 const mostWebhooks = 8
 const mostProblems = 8
 
+/** A longer path does not fit into 40 columns. */
+const mostOfPath = 38
+
 /** All of a status on one screen, within the columns of the terminal. Every text in it is made plain. */
 export const statusLines = (status: Status, now: Date, page: Page): string[] => [
   ...aboutDaemon(status, now, page),
@@ -140,10 +143,7 @@ const webhookWords = (webhook: WebhookSummary, now: Date): string => {
   const counted = (['done', 'failed', 'rejected', 'dropped'] as const)
     .filter((state) => counts[state] > 0)
     .map((state) => `${counts[state]} ${state}`)
-  const last =
-    lastEventAt === null
-      ? 'no event yet'
-      : `last event ${roughly(Math.max(0, now.getTime() - Date.parse(lastEventAt)))} ago`
+  const last = lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt, now)}`
   return [
     `wakes ${plainLine(agent)}`,
     secret === 'unset' ? 'secret unset' : secret === 'none' ? 'unsigned' : [],
@@ -155,29 +155,37 @@ const webhookWords = (webhook: WebhookSummary, now: Date): string => {
 
 const hasFailed = ({ state }: EventRecord): boolean => state === 'failed' || state === 'dropped'
 
-const failures = ({ events }: Status, now: Date, page: Page): string[] => {
+const failures = (
+  { events, failures: failed = events.filter(hasFailed) }: Status,
+  now: Date,
+  page: Page,
+): string[] => {
   const { columns, paint } = page
-  const lines = events
-    .filter(hasFailed)
-    .slice(0, mostFailures)
-    .flatMap((event) => {
-      const { text, paint: painted } = stateCell(event.state, paint) as Exclude<
-        ReturnType<typeof stateCell>,
-        string
-      >
-      const why = plainLine(event.detail ?? event.code ?? '')
-      const words = `${moment(event.receivedAt, now)} ${plainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
-      return [
-        ...row(`  ${painted(text)}`, words, columns, 4),
-        ...indented(asTyped(`doorward events show ${plainLine(event.id)}`), columns, 4),
-      ]
-    })
+  const lines = failed.slice(0, mostFailures).flatMap((event) => {
+    const { text, paint: painted } = stateCell(event.state, paint) as Exclude<
+      ReturnType<typeof stateCell>,
+      string
+    >
+    const why = plainLine(event.detail ?? event.code ?? '')
+    const words = `${moment(event.receivedAt, now)} ${plainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
+    return [
+      ...row(`  ${painted(text)}`, words, columns, 4),
+      ...indented(asTyped(`doorward events show ${plainLine(event.id)}`), columns, 4),
+    ]
+  })
   const shown = section('Last failures', lines, page)
   if (events.length === 0) return shown
   const [newest] = events
-  const said = newest && !hasFailed(newest) ? `newest event: ${newest.state}; ` : ''
+  const said = newest && !hasFailed(newest) ? `newest event: ${newestWords(newest, now)}; ` : ''
   return [...shown, '', ...wrapWords(`${said}all events: ${asTyped('doorward events')}`, columns)]
 }
+
+/** `done at /webhook/github, 3 min ago` */
+const newestWords = ({ state, webhook, receivedAt }: EventRecord, now: Date): string =>
+  `${state} at ${cut(plainLine(webhook ?? ''), mostOfPath)}, ${ago(receivedAt, now)}`
+
+const ago = (time: string, now: Date): string =>
+  `${roughly(Math.max(0, now.getTime() - Date.parse(time)))} ago`
 
 const problems = ({ problems: all }: Status, page: Page): string[] => {
   const { columns, paint } = page

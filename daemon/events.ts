@@ -51,6 +51,8 @@ export type EventStore = {
   /** A change to undefined takes the field away. */
   readonly update: (id: string, changes: EventChanges, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
+  /** What failed or was dropped, the last to end first. Looks through no others, however many there are. */
+  readonly failures: (limit: number) => EventRecord[]
   readonly get: (id: string) => EventDetail | undefined
   /** The event without its prompt and answer. */
   readonly record: (id: string) => EventRecord | undefined
@@ -108,6 +110,8 @@ export const createEventStore = (initialKeep: number): EventStore => {
   }
   /** Those of the finished ones that ran whose prompt and answer are still there. */
   const detailed = createFifo<string>()
+  /** Those of them that failed or were dropped. */
+  const failed = createFifo<string>()
   const changes: EventChange[] = []
   const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
@@ -142,14 +146,18 @@ export const createEventStore = (initialKeep: number): EventStore => {
   const finish = (stored: Stored) => {
     const ring = finished[stored.ring]
     ring.add(stored.record.id)
-    if (stored.ring === 'ran') detailed.add(stored.record.id)
+    if (stored.ring === 'ran') {
+      detailed.add(stored.record.id)
+      if (stored.record.state !== 'done') failed.add(stored.record.id)
+    }
     shorten(ring)
   }
   const shorten = (ring: Fifo<string>) => {
     while (ring.size() > keep) {
       const oldest = ring.shift()
-      // Both are in the order in which events ended.
+      // All are in the order in which events ended.
       if (detailed.first() === oldest) detailed.shift()
+      if (failed.first() === oldest) failed.shift()
       const gone = oldest === undefined ? undefined : events.get(oldest)
       if (!gone) continue
       forgetDetail(gone)
@@ -160,6 +168,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
   const reopen = (stored: Stored) => {
     finished[stored.ring].remove(stored.record.id)
     detailed.remove(stored.record.id)
+    failed.remove(stored.record.id)
   }
 
   const insert = (record: EventRecord): Stored => {
@@ -221,6 +230,12 @@ export const createEventStore = (initialKeep: number): EventStore => {
       }
       return found.slice(-limit).toReversed()
     },
+    failures: (limit) =>
+      failed
+        .values()
+        .slice(-limit)
+        .toReversed()
+        .flatMap((id) => events.get(id)?.record ?? []),
     get: (id) => {
       const stored = events.get(id)
       if (!stored) return undefined

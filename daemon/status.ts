@@ -46,6 +46,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     tokens,
     webhooks: parts.webhooks(),
     events: events.list({ limit: 10, kind: 'webhook' }),
+    failures: events.failures(3),
     problems: [...live.problems(), ...warnings, ...missing, ...tokenProblems],
   }
 }

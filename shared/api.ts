@@ -327,6 +327,8 @@ export const statusSchema = z.strictObject({
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),
   events: z.array(eventSchema),
+  /** The last three that failed or were dropped, however many came after them. */
+  failures: z.array(eventSchema).optional(),
   problems: z.array(statusProblemSchema),
 })
 export type Status = z.infer<typeof statusSchema>

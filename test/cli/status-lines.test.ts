@@ -122,7 +122,7 @@ describe('cli: the status on one screen', () => {
       '  ✗ failed 11:00:00 /github at agent: the program claude ended with exit code 1',
       '    doorward events show evt_0123456789abcdef01',
       '',
-      'newest event: done; all events: doorward events',
+      'newest event: done at /github, 1 min ago; all events: doorward events',
       '',
       'Problems',
       '  ! webhook /webhook/open has no secret_env',
@@ -139,6 +139,21 @@ describe('cli: the status on one screen', () => {
       const words = (text: string) => text.split(/\s+/).filter(Boolean).join(' ')
       assert.equal(words(shown.join(' ')), words(lines(undefined).join(' ')))
     })
+
+  it('says what failed last though much has come since', () => {
+    const later = statusWith({
+      events: Array.from({ length: 10 }, () => eventWith()),
+      failures: [eventWith({ id: 'evt_9', state: 'dropped', detail: 'stopped before it ran' })],
+    })
+    const text = statusLines(later, now, { columns: 80, paint: plain }).join('\n')
+    assert.match(text, /Last failures\n  ✗ dropped .*: stopped before it ran\n.*evt_9\n/)
+  })
+
+  it('cuts a path that is wider than the screen', () => {
+    const wide = statusWith({ events: [eventWith({ webhook: `/${'long'.repeat(20)}` })] })
+    for (const line of statusLines(wide, now, { columns: 40, paint: plain }))
+      assert.ok(widthOf(line) <= 40 || /^ *doorward /.test(line), line)
+  })
 
   it('keeps to one screen when there is much', () => {
     const much = statusWith({

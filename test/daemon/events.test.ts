@@ -143,6 +143,41 @@ describe('the event store', () => {
     )
   })
 
+  it('knows what failed last, however much has come since', () => {
+    const events = createEventStore(20)
+    const run = (state: 'done' | 'failed' | 'dropped') => {
+      const { id } = events.add(at(0), { state: 'queued' })
+      events.update(id, { state })
+      return id
+    }
+    const [old, again, dropped, last] = [
+      run('failed'),
+      run('failed'),
+      run('dropped'),
+      run('failed'),
+    ]
+    events.add(at(0), { kind: 'oauth', state: 'failed' })
+    for (let i = 0; i < 15; i += 1) run('done')
+    for (let i = 0; i < 50; i += 1) events.add(at(1), { state: 'rejected' })
+    const failures = () => events.failures(3).map(({ id }) => id)
+    assert.deepEqual(failures(), [last, dropped, again])
+    events.update(again, { state: 'queued' })
+    assert.deepEqual(failures(), [last, dropped, old])
+    events.update(again, { state: 'failed' })
+    assert.deepEqual(failures(), [again, last, dropped])
+
+    const successor = createEventStore(20)
+    successor.restore(events.copy())
+    assert.deepEqual(
+      successor.failures(3).map(({ id }) => id),
+      [again, last, dropped],
+    )
+    for (let i = 0; i < 19; i += 1) run('done')
+    assert.deepEqual(failures(), [again])
+    run('done')
+    assert.deepEqual(failures(), [])
+  })
+
   it('tells its followers of each change, in order, until they leave', () => {
     const events = createEventStore(10)
     const seen: string[] = []
