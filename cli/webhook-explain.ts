@@ -108,10 +108,10 @@ const signatureCell = (
 }
 
 const conditionCell = (
-  { path, expected, actual, matches }: Explanation['filter'][number],
+  { path, expected, actual, matches, hint }: Explanation['filter'][number],
   terminal: Terminal,
 ): Cell => ({
-  text: `${matches ? '✓' : '✗'} ${path} is ${actual === null ? 'missing or null' : JSON.stringify(actual)}, expected ${expected.map((text) => JSON.stringify(text)).join(' or ')}`,
+  text: `${matches ? '✓' : '✗'} ${path} is ${actual === null ? 'missing or null' : JSON.stringify(actual)}, expected ${expected.map((text) => JSON.stringify(text)).join(' or ')}${hint === undefined ? '' : `; ${hint}`}`,
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
 })
 

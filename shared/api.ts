@@ -131,6 +131,8 @@ export const explanationSchema = z.strictObject({
       /** The value seen; null where there is none. */
       actual: z.json(),
       matches: z.boolean(),
+      /** What was meant, where the path is not there as it is written. */
+      hint: z.string().optional(),
     }),
   ),
   prompt: z.string(),

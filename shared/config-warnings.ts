@@ -1,5 +1,6 @@
 import { agentKeyWarnings, riskWarnings } from './agent-warnings.ts'
 import { secretsOf } from './environment.ts'
+import { filterWarnings } from './filter-warnings.ts'
 import type { Config } from './load-config.ts'
 import { providerWarnings } from './provider-warnings.ts'
 import { schemeWarnings } from './scheme-warnings.ts'
@@ -15,7 +16,11 @@ export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
   ...secretWarnings(config, env),
   ...config.webhooks
     .filter(({ enabled }) => enabled)
-    .flatMap((webhook) => [...schemeWarnings(webhook, env), ...templateWarnings(webhook)]),
+    .flatMap((webhook) => [
+      ...schemeWarnings(webhook, env),
+      ...templateWarnings(webhook),
+      ...filterWarnings(webhook),
+    ]),
   ...agentKeyWarnings(config, env),
   ...targetWarnings(config, env),
   ...providerWarnings(config),

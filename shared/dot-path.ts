@@ -18,3 +18,6 @@ export const parseDotPath = (text: string): DotPath => {
   }
   return names
 }
+
+/** True for `event.a.b`: so a path stands in a prompt, where `event` is the payload. */
+export const beginsAsInPrompt = (path: DotPath): boolean => path.length > 1 && path[0] === 'event'

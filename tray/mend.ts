@@ -17,6 +17,7 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
   'webhook-unsigned': webhooks,
   'scheme-differs': webhooks,
   'placeholder-unfinished': webhooks,
+  'filter-path-prefix': webhooks,
   'dangerous-combination': agents,
   'target-not-encrypted': gateway,
   'provider-incomplete': gateway,

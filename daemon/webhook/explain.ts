@@ -1,5 +1,8 @@
 import type { Explanation } from '../../shared/api.ts'
+import { beginsAsInPrompt } from '../../shared/dot-path.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { prefixHint } from '../../shared/filter-warnings.ts'
+import type { FilterCondition } from '../../shared/webhook-definition.ts'
 import { argvOf } from '../agents/presets.ts'
 import type { CommentMarks } from '../deliver/own-comment.ts'
 import { partsFor } from '../deliver/text/parts.ts'
@@ -43,6 +46,7 @@ export const explain = (
     expected: [...condition.expected],
     actual: jsonOf(valueAt(payload, condition.path)),
     matches: holds(payload, condition),
+    ...hintOf(payload, condition),
   }))
   const handshake = handshakeOf(scheme, headers, payload)?.status
   const ownComment = handshake === undefined && isOwnComment(payload)
@@ -115,6 +119,18 @@ const refusalOf = (error: unknown): string => {
 
 const jsonOf = (value: unknown): Explanation['filter'][number]['actual'] =>
   value === undefined ? null : (value as Explanation['filter'][number]['actual'])
+
+/** For a path that is there once it is written without the `event.` of a prompt. */
+const hintOf = (
+  payload: Payload,
+  { path, text }: FilterCondition,
+): Pick<Explanation['filter'][number], 'hint'> => {
+  const isMeant =
+    beginsAsInPrompt(path) &&
+    valueAt(payload, path) === undefined &&
+    valueAt(payload, path.slice(1)) !== undefined
+  return isMeant ? { hint: prefixHint(text) } : {}
+}
 
 const agentOf = ({ agentName, agent }: ReadyWebhook): Explanation['agent'] => ({
   name: agentName,

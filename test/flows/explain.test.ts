@@ -46,6 +46,7 @@ webhooks:
     filter: { action: [opened, reopened], user.login: octocat, missing.path: x }
     deliver_to: [log, "file:out/{{event.n}}.md", "file:{{event.nothing}}.md"]
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
+  - { path: /prefix, agent: echo, prompt_template: x, filter: { event.n: 7, event.x: 1 } }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
   - { path: /missing, agent: missing, prompt_template: x }
   - { path: /off, agent: echo, prompt_template: x, enabled: false }
@@ -112,6 +113,14 @@ webhooks:
     assert.deepEqual(log, { target: 'log', parts: [explanation.prompt] })
     assert.equal(out?.target, 'file:out/7.md')
     assert.deepEqual([invalid?.parts, typeof invalid?.detail], [[], 'string'])
+  })
+
+  it('says that a path of a filter is written as in a prompt', async () => {
+    const [meant, other] = (await explain('/prefix')).filter
+    const hint = 'write n: paths of a filter have no event. in front'
+    assert.deepEqual([meant?.actual, meant?.hint, other?.hint], [null, hint, undefined])
+    const { stdout } = await cli('webhook', 'explain', '/prefix', file)
+    assert.match(stdout, /✗ event\.n is missing or null, expected "7"; write n: paths of/)
   })
 
   it('checks a signature as it is checked in earnest, and names the cause', async () => {
