@@ -76,10 +76,12 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
     ...optional(filter.length === 0, ['filter', 'none: every delivery matches']),
     ['outcome', outcomeOf(explanation)],
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
-    ...optional(agent.detail !== undefined, ['', missingCell(agent.detail ?? '', terminal)]),
+    ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
-      `${target}: ${detail ?? partsText(parts)}`,
+      detail === undefined
+        ? `${target}: ${partsText(parts)}`
+        : failedCell(`${target}: ${detail}`, terminal),
     ]),
     ...optional(targets.length === 0, ['targets', 'none']),
   ]
@@ -115,12 +117,13 @@ const conditionCell = (
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
 })
 
-const missingCell = (detail: string, terminal: Terminal): Cell => ({
+const failedCell = (detail: string, terminal: Terminal): Cell => ({
   text: `✗ ${detail}`,
   paint: (text) => terminal.paint('red', text),
 })
 
-const outcomeOf = ({ signature, matches, handshake, ownComment, agent }: Explanation): string => {
+const outcomeOf = (explanation: Explanation): string => {
+  const { signature, matches, handshake, ownComment, agent, targets } = explanation
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
@@ -128,7 +131,15 @@ const outcomeOf = ({ signature, matches, handshake, ownComment, agent }: Explana
     return `${then}it would be passed over: it is about a comment that doorward wrote itself`
   if (matches && agent.detail !== undefined)
     return `${then}it would be taken, and fail: the agent cannot run here`
-  return matches ? `${then}the agent would run` : `${then}it would be filtered out`
+  return matches
+    ? `${then}the agent would run${failuresOf(targets)}`
+    : `${then}it would be filtered out`
+}
+
+const failuresOf = (targets: Explanation['targets']): string => {
+  const failing = targets.filter(({ detail }) => detail !== undefined).length
+  const all = targets.length === 1 ? '1 target' : `${targets.length} targets`
+  return failing === 0 ? '' : `, and ${failing} of ${all} would fail`
 }
 
 const argvText = (argv: readonly string[]): string =>

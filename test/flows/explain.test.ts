@@ -47,6 +47,7 @@ webhooks:
     deliver_to: [log, "file:out/{{event.n}}.md", "file:{{event.nothing}}.md"]
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
   - { path: /prefix, agent: echo, prompt_template: x, filter: { event.n: 7, event.x: 1 } }
+  - { path: /failing, agent: echo, prompt_template: x, deliver_to: [log, "file:{{event.nothing}}.md"] }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
   - { path: /missing, agent: missing, prompt_template: x }
   - { path: /off, agent: echo, prompt_template: x, enabled: false }
@@ -121,6 +122,12 @@ webhooks:
     assert.deepEqual([meant?.actual, meant?.hint, other?.hint], [null, hint, undefined])
     const { stdout } = await cli('webhook', 'explain', '/prefix', file)
     assert.match(stdout, /✗ event\.n is missing or null, expected "7"; write n: paths of/)
+  })
+
+  it('marks the targets that would fail, and counts them', async () => {
+    const { stdout } = await cli('webhook', 'explain', '/failing', file)
+    assert.match(stdout, /^outcome +the agent would run, and 1 of 2 targets would fail$/m)
+    assert.match(stdout, /^targets +log: one message\n +✗ file:\{\{event\.nothing\}\}\.md: \S/m)
   })
 
   it('checks a signature as it is checked in earnest, and names the cause', async () => {
