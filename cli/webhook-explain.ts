@@ -66,6 +66,7 @@ const headersOf = (lines: readonly string[]): Record<string, string[]> => {
 
 const printExplanation = (explanation: Explanation, terminal: Terminal): void => {
   const { webhook, signature, filter, agent, targets } = explanation
+  const empty = emptyPaths(explanation)
   const fields: Field[] = [
     ['webhook', webhook],
     ['signature', signatureCell(signature, terminal)],
@@ -84,6 +85,7 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
         : failedCell(`${target}: ${detail}`, terminal),
     ]),
     ...optional(targets.length === 0, ['targets', 'none']),
+    ...optional(empty.length > 0, ['missing', emptyCell(empty, terminal)]),
   ]
   printFields(fields, terminal)
   printSection('prompt', markedPrompt(explanation, terminal), terminal)
@@ -115,6 +117,16 @@ const conditionCell = (
 ): Cell => ({
   text: `${matches ? '✓' : '✗'} ${path} is ${actual === null ? 'missing or null' : JSON.stringify(actual)}, expected ${expected.map((text) => JSON.stringify(text)).join(' or ')}${hint === undefined ? '' : `; ${hint}`}`,
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
+})
+
+/** The placeholders that nothing came of, each once. */
+const emptyPaths = ({ substituted }: Explanation): string[] => [
+  ...new Set(substituted.filter(({ start, end }) => start === end).map(({ path }) => path)),
+]
+
+const emptyCell = (paths: readonly string[], terminal: Terminal): Cell => ({
+  text: `! ${paths.map((path) => `{{${path}}}`).join(', ')} of the prompt: missing, null or empty in this payload`,
+  paint: (text) => terminal.paint('yellow', text),
 })
 
 const failedCell = (detail: string, terminal: Terminal): Cell => ({

@@ -48,6 +48,7 @@ webhooks:
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
   - { path: /prefix, agent: echo, prompt_template: x, filter: { event.n: 7, event.x: 1 } }
   - { path: /failing, agent: echo, prompt_template: x, deliver_to: [log, "file:{{event.nothing}}.md"] }
+  - { path: /empty, agent: echo, prompt_template: "{{event.n}}{{event.gone}}{{event.user.x}}{{event.gone}}" }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
   - { path: /missing, agent: missing, prompt_template: x }
   - { path: /off, agent: echo, prompt_template: x, enabled: false }
@@ -128,6 +129,15 @@ webhooks:
     const { stdout } = await cli('webhook', 'explain', '/failing', file)
     assert.match(stdout, /^outcome +the agent would run, and 1 of 2 targets would fail$/m)
     assert.match(stdout, /^targets +log: one message\n +✗ file:\{\{event\.nothing\}\}\.md: \S/m)
+  })
+
+  it('names the placeholders that find nothing, each once', async () => {
+    const { stdout } = await cli('webhook', 'explain', '/empty', file)
+    assert.match(
+      stdout,
+      /^missing +! \{\{event\.gone\}\}, \{\{event\.user\.x\}\} of the prompt: missing, null or empty/m,
+    )
+    assert.doesNotMatch((await cli('webhook', 'explain', '/open', file)).stdout, /^missing/m)
   })
 
   it('checks a signature as it is checked in earnest, and names the cause', async () => {
