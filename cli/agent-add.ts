@@ -2,6 +2,7 @@ import { agentSchema } from '../shared/agent-schema.ts'
 import { missingProgram } from '../shared/detect-agents.ts'
 import { secretsOf } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import type { Config } from '../shared/load-config.ts'
 import { addEntry } from './add-entry.ts'
 import { agentEntry } from './agent-entry.ts'
 import { withConfigLock } from './config-lock.ts'
@@ -64,7 +65,16 @@ export const addAgent = async (
   if (missing)
     terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
   for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
-  terminal.say(`next:\n  doorward webhook add github --agent ${name}`)
+  terminal.say(`next:\n  doorward webhook add github --agent ${name}${freePath(open.config)}`)
+}
+
+/** The option without which the path of the preset would be that of another webhook. */
+const freePath = ({ webhooks }: Config): string => {
+  const taken = new Set(webhooks.flatMap(({ urlPaths }) => urlPaths))
+  const first = '/webhook/github'
+  let path = first
+  for (let number = 2; taken.has(path); number += 1) path = `${first}-${number}`
+  return path === first ? '' : ` --path ${path}`
 }
 
 const writeEntry = async (

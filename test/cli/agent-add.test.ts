@@ -63,6 +63,20 @@ describe('cli: agent add', () => {
       assert.deepEqual(await agentsOf(home), { echo: { kind: 'echo' }, [name]: entry })
     })
 
+  it('names a next command that works beside the webhooks there are', async () => {
+    const entry = (path: string) =>
+      `  - { path: ${path}, agent: echo, prompt_template: x, secret_env: A }\n`
+    const home = await temporaryHome({
+      agents: block,
+      webhooks: `webhooks:\n${entry('/github')}${entry('/webhook/github-2')}`,
+    })
+    const { stderr } = await run(['agent', 'add', 'command', 'words', '--', 'wc'], { home })
+    const [, next] = /^next:\n {2}doorward (.*)$/m.exec(stderr) ?? []
+    assert.equal(next, 'webhook add github --agent words --path /webhook/github-3')
+    const { code } = await run(next.split(' '), { home })
+    assert.equal(code, 0)
+  })
+
   it('lets a daemon that runs take it, and names the variables that are unset', async () => {
     const daemon = await startDaemon({ agents: block })
     const { home } = daemon
