@@ -1,4 +1,5 @@
 import { agentSchema } from '../shared/agent-schema.ts'
+import { agentName } from '../shared/config.ts'
 import { missingProgram } from '../shared/detect-agents.ts'
 import { secretsOf } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
@@ -28,6 +29,8 @@ export const addAgent = async (
     })
   const kind = kindOf(givenKind)
   const name = givenName ?? kind
+  const [unfit] = agentName.safeParse(name).error?.issues ?? []
+  if (unfit) throw new DoorwardError('usage', `${JSON.stringify(name)} is ${unfit.message}`)
   const entry = agentEntry(newAgent(kind, name, options))
   if (options.print) {
     terminal.print(entry.lines.join('\n'))

@@ -103,10 +103,16 @@ export const webhooksFileSchema = z.strictObject({
   webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
 })
 
+/** What an agent may be called. */
+export const agentName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][\w.-]*$/,
+    'not an agent name (letters, digits, - _ and ., with a letter or a digit first)',
+  )
+
 export const agentsFileSchema = z.strictObject({
-  agents: z
-    .record(z.string().regex(/^[A-Za-z0-9][\w.-]*$/, 'not an agent name'), agentSchema)
-    .describe('The agents by name.'),
+  agents: z.record(agentName, agentSchema).describe('The agents by name.'),
 })
 
 const port = z.int().min(0).max(65_535)

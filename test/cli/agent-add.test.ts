@@ -100,7 +100,7 @@ describe('cli: agent add', () => {
       /base_url: not an https URL/,
     ],
     [['claude', '--url', 'https://a.example.com'], /takes no --url/],
-    [['claude', 'a b'], /not an agent name/],
+    [['claude', 'a b'], /^doorward: "a b" is not an agent name \(letters, digits, /],
     [['claude', '--timeout', 'soon'], /timeout: not a duration/],
     [['claude', '--env', 'SECRET'], /--env SECRET is no NAME=value/],
     [['claude', '--', '--output-format', 'text'], /must be left out/],

@@ -165,8 +165,8 @@ describe('a value of the wrong kind', () => {
         agents:
           'agents:\n  "a b": { kind: echo }\n  "": { kind: echo }\n  c: { kind: command, command: [a], env: { "A B": x, C: 3, D: } }\n',
       },
-      'agents.yaml:2:3 agents["a b"]: not an agent name',
-      'agents.yaml:3:3 agents[""]: not an agent name',
+      'agents.yaml:2:3 agents["a b"]: not an agent name (letters, digits, - _ and ., with a letter or a digit first)',
+      'agents.yaml:3:3 agents[""]: not an agent name (letters, digits, - _ and ., with a letter or a digit first)',
       'agents.yaml:4:44 agents.c.env["A B"]: not the name of an environment variable',
       'agents.yaml:4:54 agents.c.env.C: must be text',
       'agents.yaml:4:60 agents.c.env.D: has no value, must be text',
