@@ -24,22 +24,36 @@ export const logout = async (
     else printOutcome(answer, terminal)
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
-    // Code 4 means "log in first"; nobody who logs out wants to.
-    const { code, message, hint = await whereElse(context, provider) } = error
-    reportError(new DoorwardError(code, message, { hint }), terminal.json)
-    process.exitCode = exitFailed
+    const known = await knownProviders(context)
+    if (forget && known.includes(provider)) printForgotten(provider, error.message, terminal)
+    else {
+      // Code 4 means "log in first"; nobody who logs out wants to.
+      const { code, message, hint = whereElse(provider, known) } = error
+      reportError(new DoorwardError(code, message, { hint }), terminal.json)
+      process.exitCode = exitFailed
+    }
   }
   if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
 }
 
-/** The provider that was meant, when there is none of this name. */
-const whereElse = async (context: Context, provider: string): Promise<string> => {
+const knownProviders = async (context: Context): Promise<string[]> => {
   const status = await withDaemon(context, (client) =>
     client.get<Status>('/status').catch(() => undefined),
   )
-  const known = status?.providers.map(({ provider: name }) => name) ?? []
+  return status?.providers.map(({ provider }) => provider) ?? []
+}
+
+/** The provider that was meant, when there is none of this name. */
+const whereElse = (provider: string, known: readonly string[]): string => {
   const meant = known.includes(provider) ? undefined : nearest(provider, known)
   return meant ?? 'doorward oauth list'
+}
+
+/** Whoever wants nothing left of a login has that, also where it had ended before. */
+const printForgotten = (provider: string, detail: string, terminal: Terminal): void => {
+  if (terminal.json)
+    terminal.printJson({ provider, removed: false, revokedAtProvider: false, detail })
+  else terminal.print(plainLine(detail))
 }
 
 /** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */

@@ -278,6 +278,33 @@ describe('cli: oauth', () => {
     )
   })
 
+  it('forgets the client of a provider that nobody is logged in to any more', async () => {
+    const server = await startContractServer(({ path }) =>
+      path === '/status'
+        ? [200, { providers: [{ provider: 'github' }] }]
+        : [404, { code: 'not-logged-in', detail: 'you are not logged in to it' }],
+    )
+    const forget = (name: string, ...more: string[]) =>
+      run(['oauth', 'logout', name, '--forget', ...more], { home: server.home })
+    const done = await forget('github')
+    const document = await forget('github', '--json')
+    const unknown = await forget('gihub')
+    await server.close()
+    assert.deepEqual(
+      [done.code, done.stdout, done.stderr],
+      [0, 'you are not logged in to it\n', 'the OAuth client of github is forgotten\n'],
+    )
+    assert.equal(document.code, 0)
+    assert.deepEqual(JSON.parse(document.stdout), {
+      provider: 'github',
+      removed: false,
+      revokedAtProvider: false,
+      detail: 'you are not logged in to it',
+    })
+    assert.equal(unknown.code, 1)
+    assert.match(unknown.stderr, /did you mean "github"\?/)
+  })
+
   it('asks a person who logs out of a provider that there is not which was meant', async () => {
     const providers = [{ provider: 'github' }, { provider: 'google' }]
     const server = await startContractServer(({ path }) =>
