@@ -21,6 +21,10 @@ export const listEvents = async (
   [command]: (string | undefined)[],
   options: EventsOptions,
 ): Promise<void> => {
+  if (command !== undefined && /^evt_\w+$/.test(command))
+    throw new DoorwardError('usage', `${command} is the id of an event, not a command`, {
+      hint: `doorward events show ${command}`,
+    })
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
       hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',

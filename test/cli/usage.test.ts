@@ -99,6 +99,11 @@ describe('cli: usage', () => {
       ['events', 'shwo', 'evt_1'],
       /events shwo'\nhint: .*"show"/,
     ],
+    [
+      'an event without what is to be done with it',
+      ['events', 'evt_1', '--json'],
+      /"detail": "evt_1 is the id of an event, not a command",\n +"hint": "doorward events show evt_1"/,
+    ],
     ['an unknown state', ['events', '--state', 'fialed'], /no state "fialed"\nhint: .*"failed"/],
     ['an unknown option, with the nearest', ['events', '--folow'], /'--folow'\nhint: .*--follow/],
     ['a group without a command', ['daemon'], /a command is missing/],
