@@ -1,7 +1,7 @@
 import type { WebhookSummary } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
-import { nearest } from '../shared/nearest.ts'
 import { plainLine } from '../shared/plain-text.ts'
+import { nearestWebhook } from './nearest-webhook.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -18,12 +18,12 @@ export const knownWebhook = async (
     webhooks.find((webhook) => webhook.path === path) ??
     webhooks.find(({ url }) => pathOf(url) === path)
   if (found) return found.path
-  const hint = nearest(
+  const hint = nearestWebhook(
     path,
     webhooks.map((webhook) => webhook.path),
   )
   terminal.say(
-    `no webhook is defined at ${plainLine(path)}${hint === undefined ? '' : `; ${plainLine(hint)}`}`,
+    `no webhook is defined at "${plainLine(path)}"${hint === undefined ? '' : `; ${plainLine(hint)}`}`,
   )
   return path
 }

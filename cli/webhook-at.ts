@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
 import type { Webhook } from '../shared/webhook-definition.ts'
+import { nearestWebhook } from './nearest-webhook.ts'
 
 /** The definition at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */
 export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
@@ -9,7 +9,7 @@ export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook =
   const paths = webhooks.map((known) => known.path)
   throw new DoorwardError('webhook-not-found', `no webhook is defined at "${path}"`, {
     hint:
-      nearest(path, paths) ??
+      nearestWebhook(path, paths) ??
       (paths.length > 0 ? `one of ${paths.join(', ')}` : 'doorward config edit webhooks'),
   })
 }

@@ -7,12 +7,21 @@ import { closest, distance } from 'fastest-levenshtein'
 export const nearest = (
   given: string,
   known: readonly string[],
+  most?: number,
+): string | undefined => {
+  const name = nearestName(given, known, most)
+  return name === undefined ? undefined : `did you mean "${name}"?`
+}
+
+/** The known name that is near enough, as `nearest` says it. */
+export const nearestName = (
+  given: string,
+  known: readonly string[],
   most = Math.max(2, Math.floor(given.length / 3)),
 ): string | undefined => {
   if (known.length === 0) return undefined
   const name = closest(given, [...known])
   const changes = distance(given, name)
   // Two changes make any name of two letters out of any other.
-  const near = changes <= most && changes < given.length
-  return near ? `did you mean "${name}"?` : undefined
+  return changes <= most && changes < given.length ? name : undefined
 }
