@@ -25,16 +25,17 @@ export const judgeTray = (facts: DesktopFacts, config?: Delivering): Check[] => 
 }
 
 const absent = (config: Delivering | undefined): Check => {
-  const waiting = config?.webhooks.find(
+  const waiting = (config?.webhooks ?? []).filter(
     ({ enabled, targets }) => enabled && targets.some(({ kind }) => kind === 'notify'),
   )
-  return waiting
-    ? warning(
-        'running',
-        `it does not run, so nobody is shown what ${waiting.path} delivers to notify:desktop`,
-        'doorward tray',
-      )
-    : skipped('running', 'it does not run; start it with: doorward tray')
+  const [first, ...more] = waiting
+  if (!first) return skipped('running', 'it does not run; start it with: doorward tray')
+  const deliver = more.length === 0 ? 'delivers' : `and ${more.length} more deliver`
+  return warning(
+    'running',
+    `it does not run, so nobody is shown what ${first.path} ${deliver} to notify:desktop`,
+    'doorward tray',
+  )
 }
 
 const programOf = ({ program, platform, arch }: DesktopFacts): Check => {

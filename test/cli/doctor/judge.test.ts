@@ -210,7 +210,12 @@ describe('doctor: tray', () => {
       judgeTray({ ...good, pid }, config).find(({ name }) => name === 'running')
     const check = running({ webhooks: [webhook] })
     assert.equal(check?.status, 'warning')
-    assert.match(check.detail, /\/orders/)
+    assert.match(check.detail, /what \/orders delivers to/)
+    const others = ['/a', '/b', '/c'].map((path) => ({ ...webhook, path }))
+    assert.match(
+      running({ webhooks: [webhook, ...others] })?.detail ?? '',
+      /what \/orders and 3 more deliver to/,
+    )
     assert.equal(check.hint, 'doorward tray')
     assert.equal(running({ webhooks: [webhook] }, 5)?.status, 'ok')
     assert.equal(running({ webhooks: [{ ...webhook, enabled: false }] })?.status, 'skipped')
