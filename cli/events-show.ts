@@ -1,4 +1,5 @@
-import type { EventDetail } from '../shared/api.ts'
+import type { EventDetail, TargetResult } from '../shared/api.ts'
+import { targetWord } from '../shared/event-stages.ts'
 import { localTime } from '../shared/local-time.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
@@ -57,15 +58,18 @@ const fieldsOf = (event: EventDetail, { paint }: Terminal, now: Date): Field[] =
     ...optional('bytes', event.size),
     ...optional('agent', event.agent),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
-    ...event.targets.map(({ target, state, attempts, detail }): Field => [
+    ...event.targets.map((result): Field => [
       'target',
-      `${target}: ${state}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${reasonOf(target, detail)}` : ''}`,
+      targetText(result, targetWord(event, result)),
     ]),
   ]
 }
 
 const signatureOf = ({ signed }: EventDetail): string | undefined =>
   signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
+
+const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
+  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${reasonOf(target, detail)}` : ''}`
 
 /** A reason that begins with the name of its target stands after that name. */
 const reasonOf = (target: string, detail: string): string =>

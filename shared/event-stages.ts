@@ -1,4 +1,4 @@
-import type { EventDetail, EventState } from './api.ts'
+import type { EventDetail, EventState, TargetResult } from './api.ts'
 
 /** One row of the picture of an event's way. */
 export type StageRow = {
@@ -64,6 +64,13 @@ const timedRow = (
     ? { name, state: 'none', note: 'not reached' }
     : { name, state: 'done', ms }
 }
+
+/** How far a target came: it waits only as long as its event goes on. */
+export const targetWord = (
+  event: Pick<EventDetail, 'state'>,
+  { state }: TargetResult,
+): TargetResult['state'] | 'not reached' =>
+  state === 'waiting' && current[event.state] === undefined ? 'not reached' : state
 
 /** Where the bar of a row begins and how long it is, in hundredths of the whole. */
 export type Bar = { readonly row: StageRow; readonly from: number; readonly length: number }

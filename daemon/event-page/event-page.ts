@@ -1,5 +1,6 @@
 import type { EventDetail, TargetResult } from '../../shared/api.ts'
 import { duration } from '../../shared/duration.ts'
+import { targetWord } from '../../shared/event-stages.ts'
 import { plainLines } from '../../shared/plain-text.ts'
 import { isFinal } from '../events.ts'
 import { localTime } from '../../shared/local-time.ts'
@@ -72,18 +73,21 @@ const noRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
     ? markup`<p class="soft">Its prompt is no longer in memory: to run it again, deliver it again from the sender.</p>`
     : undefined
 
-const targetsOf = ({ targets }: EventDetail): Markup | undefined =>
-  targets.length === 0
+const targetsOf = (event: EventDetail): Markup | undefined =>
+  event.targets.length === 0
     ? undefined
     : markup`
     <section>
       <h2>Delivered to</h2>
-      <ul class="targets">${targets.map(targetOf)}</ul>
+      <ul class="targets">${event.targets.map((target) => targetOf(target, targetWord(event, target)))}</ul>
     </section>`
 
-const targetOf = ({ target, state, attempts, code, detail }: TargetResult): Markup => markup`
+const targetOf = (
+  { target, state, attempts, code, detail }: TargetResult,
+  word: string,
+): Markup => markup`
         <li data-state="${state}"><span class="dot" aria-hidden="true"></span>
-          <span><bdi class="name">${shownLine(target)}</bdi> <span class="soft">${state}${
+          <span><bdi class="name">${shownLine(target)}</bdi> <span class="soft">${word}${
             attempts > 1 ? `, ${attempts} attempts` : ''
           }${code === undefined ? '' : `, ${code}`}</span>${
             detail === undefined

@@ -225,6 +225,15 @@ describe('cli: streams', () => {
     }
   })
 
+  it('shows no target as waiting of an event that has failed', async () => {
+    const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
+    const failed = record('evt_1', { state: 'failed', stage: 'agent', targets: [...targets] })
+    const server = await startContractServer(() => [200, failed])
+    const { stdout } = await run(['events', 'show', 'evt_1'], { home: server.home })
+    await server.close()
+    assert.match(stdout, /^target +log: not reached$/m)
+  })
+
   it('gives an output of any size whole to a pipe', async () => {
     const server = await bigServer()
     const { code, stdout } = await run(['events', 'show', 'evt_1', '--json'], { home: server.home })

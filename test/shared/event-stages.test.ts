@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { barsOf, stagesOf } from '../../shared/event-stages.ts'
+import { barsOf, stagesOf, targetWord } from '../../shared/event-stages.ts'
 import type { EventDetail } from '../../shared/api.ts'
 
 const event = (changes: Partial<EventDetail>): EventDetail => ({
@@ -103,5 +103,17 @@ describe('stages of an event', () => {
             JSON.stringify({ from, length }),
           )
         }
+  })
+})
+
+describe('the word for a target', () => {
+  const waiting = { target: 'log', state: 'waiting', attempts: 0 } as const
+
+  it('is that nothing waits once the event is over', () => {
+    const words = (
+      ['accepted', 'queued', 'running', 'delivering', 'failed', 'dropped'] as const
+    ).map((state) => targetWord({ state }, waiting))
+    assert.deepEqual(words, [...Array<string>(4).fill('waiting'), 'not reached', 'not reached'])
+    assert.equal(targetWord({ state: 'failed' }, { ...waiting, state: 'done' }), 'done')
   })
 })

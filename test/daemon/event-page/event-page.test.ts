@@ -68,6 +68,13 @@ describe('page of an event: what it shows', () => {
       assert.doesNotMatch(pageOf({ state }), /refresh/)
   })
 
+  it('says of a target that it waits only while the event goes on', () => {
+    const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
+    const shown = (state: EventDetail['state']) => textOf(pageOf({ state, targets: [...targets] }))
+    assert.match(shown('running'), /log waiting/)
+    assert.match(shown('failed'), /log not reached/)
+  })
+
   it('shows what is no webhook without stages', () => {
     const html = pageOf({ kind: 'oauth', webhook: null, agent: null, detail: 'github: logged in' })
     assert.match(textOf(html), /Accounts[^]*github: logged in/)
