@@ -26,6 +26,7 @@ export const editConfiguration = async (
   const path = isSecret ? home.env : join(home.config, `${nameOf(given)}.yaml`)
   await makeHome(home)
   let before = await readFile(path, 'utf8').catch(() => '')
+  let isChanged = false
   for (;;) {
     const ended = await runEditor(path)
     if (isSecret) await closeToOthers(path, context)
@@ -36,10 +37,11 @@ export const editConfiguration = async (
     }
     const now = await readFile(path, 'utf8').catch(() => '')
     if (now === before) terminal.say('nothing was changed')
+    isChanged ||= now !== before
     before = now
     process.exitCode = exitDone
     if (await isConfigurationGood(context)) {
-      ;(await reloadIfRunning(context))?.tell()
+      if (isChanged) (await reloadIfRunning(context))?.tell()
       return
     }
     if (!(await wantsToGoOn(context))) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { wordsOf } from '../../cli/run-editor.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
+import { startContractServer } from './support/contract-server.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from './support/cli.ts'
 
 const broken = `webhooks:
@@ -108,6 +109,20 @@ appendFileSync(process.argv.at(-1), '# ' + process.argv.slice(2, -1).join('|') +
     assert.equal(bad.code, 1)
     assert.doesNotMatch(bad.stderr, /taken/)
     await daemon.stop()
+  })
+
+  it('lets a daemon take nothing when nothing was changed', async () => {
+    const server = await startContractServer(() => [200, {}])
+    const editor = join(await temporaryFolder(), 'editor.mjs')
+    await writeFile(editor, '')
+    const { code, stdout, stderr } = await run(['config', 'edit', 'agents'], {
+      home: server.home,
+      env: { EDITOR: `${process.execPath} ${editor}` },
+    })
+    await server.close()
+    assert.deepEqual([code, stderr], [0, 'nothing was changed\n'])
+    assert.match(stdout, /^ok: /)
+    assert.ok(server.calls.every(({ path }) => path !== '/daemon/reload'))
   })
 
   it('opens .env, and closes it to others when the editor did not', async () => {
