@@ -1,14 +1,16 @@
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 /**
- * What a failed try means for another one. `refused`: another would end the same. `later`: nothing has
- * arrived, and it may go through after a while. `unknown`: it was on its way, and may have arrived.
+ * What a failed try means for another one. `refused`: another would end the same. `later`: it may go
+ * through after a while. `unknown`: it was on its way, and there is no answer.
  */
 export type Fate = 'refused' | 'later' | 'unknown'
 
 /** One try to bring something to a target has failed. The message names neither address nor token. */
 export class DeliveryFailed extends DoorwardError {
   readonly fate: Fate
+  /** It may be there all the same: no answer says so of it, nor does one of a server that is in trouble. */
+  readonly mayHaveArrived: boolean
 
   constructor(
     fate: Fate,
@@ -18,10 +20,13 @@ export class DeliveryFailed extends DoorwardError {
       readonly hint?: string | undefined
       readonly retryAfterMs?: number | undefined
       readonly cause?: unknown
+      /** Default: true for `unknown`. */
+      readonly mayHaveArrived?: boolean
     } = {},
   ) {
     super(details.code ?? 'delivery-failed', message, details)
     this.fate = fate
+    this.mayHaveArrived = details.mayHaveArrived ?? fate === 'unknown'
   }
 }
 
@@ -37,8 +42,8 @@ export const lookingOnly = async <Value>(answer: Promise<Value>): Promise<Value>
   try {
     return await answer
   } catch (error) {
-    if (error instanceof DeliveryFailed && error.fate === 'unknown')
-      throw new DeliveryFailed('later', error.message)
+    if (error instanceof DeliveryFailed && error.mayHaveArrived)
+      throw new DeliveryFailed('later', error.message, { retryAfterMs: error.retryAfterMs })
     throw error
   }
 }

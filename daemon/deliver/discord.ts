@@ -31,13 +31,12 @@ export const createDiscord = (
       }),
       attempt,
     })
-    const failure = failureOfAnswer(target, answer, hints[answer.status])
-    if (failure?.fate !== 'later') {
-      if (failure) throw failure
-      return undefined
-    }
-    const retryAfterMs = secondsIn(answer.json['retry_after']) ?? failure.retryAfterMs
-    throw new DeliveryFailed('later', failure.message, { retryAfterMs })
+    const failure = failureOfAnswer(target, answer, {
+      hint: hints[answer.status],
+      retryAfterMs: secondsIn(answer.json['retry_after']),
+    })
+    if (failure) throw failure
+    return undefined
   },
 })
 

@@ -90,7 +90,7 @@ const hints: Readonly<Record<number, string>> = {
 const failureOf = (answer: TargetAnswer): Error | undefined => {
   const { status, headers, json } = answer
   if (status === 401) return new TokenRefused()
-  const failure = failureOfAnswer(github, answer, hints[status])
+  const failure = failureOfAnswer(github, answer, { hint: hints[status] })
   if (!failure) return undefined
   const retryAfterMs = githubPauseMs({
     status,

@@ -32,7 +32,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
       body,
       attempt,
     })
-    const failure = failureOfAnswer(target, answer, hints[answer.status])
+    const failure = failureOfAnswer(target, answer, { hint: hints[answer.status] })
     if (failure) throw failure
     return undefined
   },

@@ -30,8 +30,8 @@ export type Tried = {
 }
 
 /**
- * Tries until it succeeds, a try shows that no other makes sense, or the rules end it. What may have
- * arrived is tried again only where a repeat is recognised. Throws the last `DeliveryFailed`.
+ * Tries until it succeeds, a try shows that no other makes sense, or the rules end it. What has no
+ * answer is tried again only where a repeat is recognised. Throws the last `DeliveryFailed`.
  */
 export const retry = async <Value>(
   attempt: (mayHaveArrived: boolean) => Promise<Value>,
@@ -58,7 +58,7 @@ export const retry = async <Value>(
         onFailedAttempt: ({ error }) => {
           if (!(error instanceof DeliveryFailed)) throw error
           last = error
-          mayHaveArrived ||= error.fate === 'unknown'
+          mayHaveArrived ||= error.mayHaveArrived
         },
         shouldRetry: async ({ error }) => {
           if (!(error instanceof DeliveryFailed)) return false

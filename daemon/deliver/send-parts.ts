@@ -49,7 +49,7 @@ export const createSendParts =
         )
         if (remark !== undefined) remarks.add(remark)
       } catch (error) {
-        const mayHaveArrived = error instanceof DeliveryFailed && error.fate === 'unknown'
+        const mayHaveArrived = error instanceof DeliveryFailed && error.mayHaveArrived
         progress.note(answered, target.text, {
           parts: index,
           mayHaveArrived: seen || mayHaveArrived,

@@ -91,11 +91,9 @@ const check = (answer: TargetAnswer): void => {
   const { status, json } = answer
   // It calls a token that is none 404.
   if (status === 401 || status === 404) throw new TokenRefused()
-  const failure = failureOfAnswer(telegram, answer)
-  if (failure?.fate === 'later') {
-    const retryAfterMs = secondsIn(parametersOf(answer)['retry_after']) ?? failure.retryAfterMs
-    throw new DeliveryFailed('later', failure.message, { retryAfterMs })
-  }
+  const retryAfterMs = secondsIn(parametersOf(answer)['retry_after'])
+  const failure = failureOfAnswer(telegram, answer, { retryAfterMs })
+  if (failure?.fate === 'later') throw failure
   const description = descriptionOf(answer)
   const words = known.find(([said]) => description.includes(said))
   if (failure && words) {

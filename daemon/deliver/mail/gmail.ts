@@ -53,7 +53,7 @@ const limits = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
 const failureOf = (answer: TargetAnswer): Error | undefined => {
   if (answer.status === 401) return new TokenRefused()
-  const failure = failureOfAnswer(gmail, answer, hints[answer.status])
+  const failure = failureOfAnswer(gmail, answer, { hint: hints[answer.status] })
   if (answer.status === 403 && reasonsOf(answer).some((reason) => limits.has(reason)))
     return new DeliveryFailed('later', 'gmail takes no more for now (403)')
   return failure

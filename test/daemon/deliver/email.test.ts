@@ -195,6 +195,18 @@ describe('delivery by mail over Gmail', () => {
     assert.equal(mailOf(2)['message-id'], id)
   })
 
+  it('looks for it after a 5xx too, and not after 429', async () => {
+    server.next(json(502, {}), json(200, { messages: [{ id: '1' }] }))
+    assert.equal((await run()).result?.detail, 'an earlier try had arrived')
+    server.requests.length = 0
+    server.next(json(429, {}))
+    assert.equal((await run()).result?.state, 'done')
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'POST'],
+    )
+  })
+
   it('tells a limit from a scope that is missing, and renews a token once', async () => {
     const reason = (name: string) => ({ error: { code: 403, errors: [{ reason: name }] } })
     server.next(json(403, reason('userRateLimitExceeded')), json(401, {}))

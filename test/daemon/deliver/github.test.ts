@@ -59,6 +59,51 @@ describe('delivery to GitHub', () => {
     assert.match(server.requests[1]?.path ?? '', /comments\?since=[^&]+&per_page=100&page=1$/)
   })
 
+  for (const status of [500, 502, 503, 504])
+    it(`looks first after ${status} too: the comment may be there already`, async () => {
+      let arrived = ''
+      server.next(
+        (response, recorded, request) => {
+          arrived = String(recorded.fields['body'])
+          return json(status, {})(response, recorded, request)
+        },
+        (...asked) => json(200, [{ body: arrived }])(...asked),
+      )
+      const { result } = await run()
+      assert.deepEqual(
+        [result?.state, result?.attempts, result?.detail],
+        ['done', 2, 'an earlier try had arrived'],
+      )
+      assert.deepEqual(
+        server.requests.map(({ method }) => method),
+        ['POST', 'GET'],
+      )
+    })
+
+  it('looks first in a later delivery as well, when all tries of the first ended in 5xx', async () => {
+    server.next(json(502, {}), ...Array.from({ length: 5 }, () => json(503, {})))
+    const { result, deliver } = await run()
+    assert.match(result?.detail ?? '', /answered 503; outcome unknown: it may have arrived$/)
+    const [comment] = bodies()
+    server.requests.length = 0
+    server.next(json(200, [{ body: comment }]))
+    const [later] = await deliver(ready([target]), answered())
+    assert.deepEqual([later?.state, later?.detail], ['done', 'an earlier try had arrived'])
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['GET'],
+    )
+  })
+
+  it('does not look after 429: nothing has arrived', async () => {
+    server.next(json(429, {}, { 'retry-after': '0' }))
+    assert.equal((await run()).result?.state, 'done')
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'POST'],
+    )
+  })
+
   it('sends it again when it is not there, however many others are', async () => {
     const other = { body: 'x' }
     server.next(

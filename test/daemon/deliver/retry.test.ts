@@ -54,6 +54,16 @@ describe('retry', () => {
     assert.equal((never.end as DeliveryFailed).fate, 'unknown')
   })
 
+  it('tells the next tries of a server in trouble that it may have arrived, and says so at the end', async () => {
+    const inTrouble = new DeliveryFailed('later', 'it answered 502', { mayHaveArrived: true })
+    const { tries, end } = await play([failed('later'), inTrouble, failed('later'), 'done'])
+    assert.deepEqual([tries, end], [[false, false, true, true], 'done'])
+    const never = await play([inTrouble])
+    assert.equal(never.tries.length, 6)
+    assert.match(String(never.end), /it answered 502; outcome unknown: it may have arrived$/)
+    assert.equal((never.end as DeliveryFailed).mayHaveArrived, true)
+  })
+
   it('begins no try after the time that there is', async () => {
     const rules = { ...quickRules, totalMs: 50, firstWaitMs: 30, longestWaitMs: 30 }
     const { tries } = await play([failed('later')], { rules })

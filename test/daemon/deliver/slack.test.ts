@@ -85,7 +85,7 @@ describe('delivery to Slack', () => {
       state: 'failed',
       attempts: 6,
       code: 'delivery-failed',
-      detail: 'slack answered 502',
+      detail: 'slack answered 502; outcome unknown: it may have arrived',
     })
     assert.equal(server.requests.length, 6)
   })
