@@ -32,6 +32,8 @@ export type QueueLimits = {
   readonly budget: ByteBudget
   /** How long jobs that were told to stop are waited for, in milliseconds. Default 10 s. */
   readonly lastWaitMs?: number
+  /** How long a job whose agent is done may keep others from theirs, in milliseconds. */
+  readonly withoutAgentMs?: number
   /** What another process still does for the same agents. */
   readonly elsewhere?: Elsewhere
 }
@@ -71,6 +73,11 @@ export type Queue = {
 
 /** Jobs that go on without their agent, at most; more keep it, so that no flood of answers piles up. */
 const maxWithoutAgent = 16
+/**
+ * So long a target is tried again, and what takes longer is a mail server that may take ten minutes: it holds
+ * up no agent for more than this.
+ */
+const usualWithoutAgentMs = 210_000
 
 /** How long jobs may follow each other before the next request is looked at, in milliseconds. */
 const longestTurnMs = 5
@@ -79,6 +86,7 @@ const longestTurnMs = 5
 export const createQueue = ({
   budget,
   lastWaitMs = 10_000,
+  withoutAgentMs = usualWithoutAgentMs,
   elsewhere = nothing,
   ...initialLimits
 }: QueueLimits): Queue => {
@@ -92,6 +100,7 @@ export const createQueue = ({
   setMaxListeners(0, stop.signal)
   let waiting = 0
   let running = 0
+  let withoutAgent = 0
   let draining = false
   let pumpScheduled = false
   let isStarting = false
@@ -159,12 +168,23 @@ export const createQueue = ({
       runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
       goOn()
     }
+    let isCounted = false
+    let timer: NodeJS.Timeout | undefined
+    const countNoMore = () => {
+      if (isCounted) withoutAgent -= 1
+      isCounted = false
+      freeAgent()
+    }
     const agentIsDone = () => {
-      // What runs with an agent, and without one.
-      if (runningJobs.length - running < maxWithoutAgent) freeAgent()
+      timer ??= setTimeout(countNoMore, withoutAgentMs)
+      if (isCounted || withoutAgent >= maxWithoutAgent) return
+      withoutAgent += 1
+      isCounted = true
+      freeAgent()
     }
     void job.run(stop.signal, agentIsDone).finally(() => {
-      freeAgent()
+      clearTimeout(timer)
+      countNoMore()
       runningJobs.splice(runningJobs.indexOf(job), 1)
       goOn()
     })

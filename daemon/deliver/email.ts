@@ -10,14 +10,14 @@ import { type TokenSource, withToken } from './token.ts'
 
 /**
  * Mail, by a server of the owner's or by Gmail with the login of google. Its Message-ID stays the same over
- * all tries, by which mail systems know a repeat.
+ * all tries, by which it is found at Gmail; a server cannot be asked, and few know a repeat by it.
  */
 export const createEmail = (
   { smtp_url_env: smtpUrlEnv, from, api_url: apiUrl }: TargetSettings['email'],
   env: NodeJS.ProcessEnv,
   token: TokenSource,
 ): Sender => ({
-  knowsRepeats: true,
+  knowsRepeats: smtpUrlEnv === undefined,
   send: (message, attempt) =>
     smtpUrlEnv === undefined
       ? byGmail(message, attempt, from, apiUrl ?? 'https://gmail.googleapis.com', token)

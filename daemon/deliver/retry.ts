@@ -12,6 +12,8 @@ export type RetryRules = {
   readonly totalMs: number
   /** For one try. */
   readonly tryMs: number
+  /** For a mail server that has the text, instead: nobody may ask again. */
+  readonly takeMailMs: number
 }
 
 export const retryRules: RetryRules = {
@@ -20,6 +22,8 @@ export const retryRules: RetryRules = {
   longestWaitMs: 30_000,
   totalMs: 180_000,
   tryMs: 30_000,
+  // RFC 5321 section 4.5.3.2.6: shorter ones make many copies of a mail.
+  takeMailMs: 600_000,
 }
 
 export type Tried = {

@@ -31,6 +31,7 @@ export const createSendParts =
     const { kind, address } = target
     const { knowsRepeats, send } = senders[kind]
     const { signal } = tried
+    const { tryMs: timeoutMs, takeMailMs } = rules
     const texts = partsFor(target, answered.text)
     const before = progress.of(answered, target.text)
     const remarks = new Set<string>()
@@ -42,7 +43,7 @@ export const createSendParts =
           (mayHaveArrived) =>
             send(
               { address, text, part: index + 1, answered },
-              { signal, timeoutMs: rules.tryMs, mayHaveArrived: mayHaveArrived || seen },
+              { signal, timeoutMs, takeMailMs, mayHaveArrived: mayHaveArrived || seen },
             ),
           { ...tried, knowsRepeats },
           rules,

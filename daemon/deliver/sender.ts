@@ -13,6 +13,8 @@ export type Attempt = {
   readonly signal: AbortSignal
   /** How long the target has for its answer. */
   readonly timeoutMs: number
+  /** How long a mail server has to say that it took a mail, once its text is on its way. */
+  readonly takeMailMs: number
   /** An earlier try may have brought it there: look before sending again. */
   readonly mayHaveArrived: boolean
 }

@@ -5,8 +5,9 @@ import { type Job, type QueueLimits, createQueue } from '../../daemon/queue.ts'
 /** A queue whose jobs run until they are told to end; `log` says what happened in which order. */
 const setUp = (limits: Partial<QueueLimits> & { maxBytes?: number } = {}) => {
   const { maxEvents = 100, concurrency = 4, maxBytes = 1000, lastWaitMs = 10_000 } = limits
+  const { withoutAgentMs = 60_000 } = limits
   const budget = createByteBudget(maxBytes)
-  const queue = createQueue({ maxEvents, concurrency, budget, lastWaitMs })
+  const queue = createQueue({ maxEvents, concurrency, budget, lastWaitMs, withoutAgentMs })
   const log: string[] = []
   const ends = new Map<string, () => void>()
   const job = (name: string, more: Partial<Job> = {}): Job => ({
@@ -137,6 +138,28 @@ describe('the queue', () => {
     ends.at(-1)?.()
     await end('none')
     assert.deepEqual(queue.counts(), { waiting: 12, running: 17 })
+  })
+
+  it('is not held up for long by answers that stay under way', async () => {
+    const { queue, job } = setUp({ concurrency: 1, withoutAgentMs: 50 })
+    const ends: (() => void)[] = []
+    const all = new Promise<void>((resolve) => {
+      for (let place = 0; place < 60; place += 1)
+        queue.add(
+          job(String(place), {
+            run: (_, agentIsDone) => {
+              agentIsDone()
+              if (place === 59) resolve()
+              return new Promise<void>((done) => void ends.push(done))
+            },
+          }),
+        )
+    })
+    await all
+    assert.deepEqual(queue.counts(), { waiting: 0, running: 60 })
+    for (const end of ends) end()
+    await queue.drain()
+    assert.deepEqual(queue.counts(), { waiting: 0, running: 0 })
   })
 
   it('refuses by count what waits, not what runs', async () => {

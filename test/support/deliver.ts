@@ -16,6 +16,7 @@ export const quickRules = {
   longestWaitMs: 20,
   totalMs: 10_000,
   tryMs: 2000,
+  takeMailMs: 10_000,
 }
 
 export type DeliverTest = {

@@ -9,8 +9,8 @@ export type ReceivedMail = {
   readonly text: string
 }
 
-/** What to answer once the whole mail is there: nothing refuses it, a number is the code that does. */
-export type MailAnswer = 'take' | 'hang' | 'reset' | number
+/** What to answer once the whole mail is there, and after how many milliseconds; a number is a code that refuses it. */
+export type MailAnswer = 'take' | 'hang' | 'reset' | number | { readonly takeAfterMs: number }
 
 /** A real mail server (smtp-server) on loopback that answers as it is told. */
 export const startMailServer = async (options: SMTPServerOptions = {}) => {
@@ -45,6 +45,7 @@ export const startMailServer = async (options: SMTPServerOptions = {}) => {
         })
         const answer = answers.shift() ?? 'take'
         if (answer === 'take') done()
+        else if (typeof answer === 'object') setTimeout(done, answer.takeAfterMs)
         else if (answer === 'reset') for (const socket of sockets) socket.resetAndDestroy?.()
         else if (answer !== 'hang') done(withCode(new Error('not now'), answer))
       })

@@ -13,22 +13,28 @@ const email = 'email'
 /**
  * Hands a mail to a server (RFC 5321). TLS always, but on loopback, where it is used if the server has it.
  * Throws `DeliveryFailed`: `later` for 4xx and before the text was sent, `unknown` when no answer came
- * after it.
+ * after it. Servers may take their time with that one: they look for viruses, or ask the next server.
  */
 export const sendBySmtp = async (
   mail: Mail,
   server: SmtpServer,
-  { signal, timeoutMs }: Attempt,
+  { signal, timeoutMs, takeMailMs }: Attempt,
 ): Promise<void> => {
   const { login } = server
   const connection = new SMTPConnection({
     ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
     socketCloseTimeout: 1000,
   })
-  const progress: Progress = { isSending: false }
   const stop = () => connection.close()
   // A server that says a word now and then is never silent.
-  const timer = setTimeout(stop, timeoutMs * 4)
+  let timer = setTimeout(stop, timeoutMs * 4)
+  let isSending = false
+  const textGoes = () => {
+    isSending = true
+    clearTimeout(timer)
+    timer = setTimeout(stop, takeMailMs)
+    mayBeSilent(connection, takeMailMs)
+  }
   try {
     await new Promise<void>((resolve, reject) => {
       signal.throwIfAborted()
@@ -39,7 +45,7 @@ export const sendBySmtp = async (
       const send = () =>
         connection.send(
           { from: mail.envelope.from, to: [...mail.envelope.to] },
-          contentOf(mail, progress),
+          contentOf(mail, textGoes),
           (error) => (error ? reject(error) : resolve()),
         )
       connection.connect((error) => {
@@ -50,23 +56,26 @@ export const sendBySmtp = async (
         return undefined
       })
     })
+    mayBeSilent(connection, timeoutMs)
     connection.quit()
   } catch (error) {
     connection.close()
-    throw failureOf(error, progress, signal)
+    throw failureOf(error, isSending, signal)
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
   }
 }
 
-type Progress = { isSending: boolean }
+const mayBeSilent = ({ _socket: socket }: SMTPConnection, ms: number): void => {
+  if (socket) socket.setTimeout(ms)
+}
 
 /** The text of the mail; it is read once the server has said that it takes it. */
-const contentOf = ({ bytes }: Mail, progress: Progress): Readable =>
+const contentOf = ({ bytes }: Mail, textGoes: () => void): Readable =>
   new Readable({
     read() {
-      progress.isSending = true
+      textGoes()
       this.push(bytes)
       this.push(null)
     },
@@ -91,7 +100,7 @@ const readError = (error: unknown): SmtpError => {
   }
 }
 
-const failureOf = (error: unknown, { isSending }: Progress, signal: AbortSignal) => {
+const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (error instanceof DeliveryFailed) return error
   const { code, responseCode } = readError(error)
   if (responseCode !== undefined && responseCode >= 400) {

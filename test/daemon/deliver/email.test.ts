@@ -33,15 +33,23 @@ describe('delivery by mail over SMTP', () => {
     text = 'an answer',
     url = `smtp://me%40example.com:a%20pass%40word@127.0.0.1:${server.port}`,
     target = 'email:jane@example.com',
+    signal = new AbortController().signal,
   ) => {
     const { deliver } = deliverWith(
       { email: { smtp_url_env: 'SMTP', from: 'Doorward <me@example.com>' } },
-      { env: { SMTP: url }, rules: { ...rules, tryMs: 500 } },
+      { env: { SMTP: url }, rules },
     )
-    const [result] = await deliver(ready([target]), answered(text))
+    const [result] = await deliver(ready([target]), answered(text), { signal })
     return result
   }
-  const rules = { retries: 2, firstWaitMs: 5, longestWaitMs: 10, totalMs: 10_000, tryMs: 500 }
+  const rules = {
+    retries: 2,
+    firstWaitMs: 5,
+    longestWaitMs: 10,
+    totalMs: 10_000,
+    tryMs: 500,
+    takeMailMs: 2000,
+  }
 
   it('sends plain text, marked as written by a program, after a login', async () => {
     const result = await run('# Done\n\nIt is **é😀**.\r\n.\n\u001b[31mred')
@@ -92,18 +100,53 @@ describe('delivery by mail over SMTP', () => {
   })
 
   it('keeps its Message-ID when it is sent again', async () => {
-    server.next(451, 'reset')
+    server.next(451, 452)
     const result = await run()
     assert.deepEqual([result?.state, result?.attempts], ['done', 3])
     const ids = server.mails.map(({ text }) => parsed(text)['message-id'])
     assert.deepEqual([ids.length, new Set(ids).size], [3, 1])
   })
 
-  it('says that it may have arrived when the server never answers', async () => {
-    server.next('hang', 'hang', 'hang')
+  it('waits for a server that takes its time with the text, longer than for anything else', async () => {
+    server.next({ takeAfterMs: 2 * rules.tryMs })
+    const result = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['done', 1])
+    assert.equal(server.mails.length, 1)
+  })
+
+  for (const answer of ['hang', 'reset'] as const)
+    it(`sends nothing again that may have arrived, and says so: ${answer}`, async () => {
+      server.next(answer)
+      const result = await run()
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.match(
+        result?.detail ?? '',
+        /did not say whether it took the mail; outcome unknown: it may have arrived$/,
+      )
+      assert.equal(server.mails.length, 1)
+    })
+
+  it('does not wait for that when the daemon stops', async () => {
+    const stop = new AbortController()
+    server.close()
+    server = await startMailServer({
+      onData: (stream) => {
+        stream.resume()
+        stream.once('end', () => stop.abort())
+      },
+    })
+    const started = performance.now()
+    const result = await run('x', undefined, undefined, stop.signal)
+    assert.ok(performance.now() - started < rules.takeMailMs)
+    assert.match(result?.detail ?? '', /as the daemon stops; outcome unknown: it may have arrived$/)
+  })
+
+  it('is tried again with a server that is silent before it has the text', async () => {
+    server.close()
+    server = await startMailServer({ onRcptTo: () => undefined })
     const result = await run()
     assert.deepEqual([result?.state, result?.attempts], ['failed', 3])
-    assert.match(result?.detail ?? '', /did not say whether it took the mail; outcome unknown/)
+    assert.match(result?.detail ?? '', /cannot be reached \(ETIMEDOUT\) \(check/)
   })
 
   it('fails at once for 550, without the words of the server', async () => {
