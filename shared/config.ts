@@ -79,7 +79,9 @@ export const webhookSchema = z.strictObject({
     .describe('Header in which the sender names a delivery. Default: those of known senders.'),
   rate_limit: rate
     .optional()
-    .describe('How many verified deliveries are taken, as 10/s, 60/min or 1000/h. Default: all.'),
+    .describe(
+      'How many verified deliveries are taken, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not send again what is over it. Default: all.',
+    ),
   event_text: z
     .enum(['fenced', 'plain'])
     .optional()
