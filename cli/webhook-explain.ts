@@ -139,8 +139,7 @@ const outcomeOf = (explanation: Explanation): string => {
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
-  if (ownComment)
-    return `${then}it would be passed over: it is about a comment that doorward wrote itself`
+  if (ownComment) return `${then}it would be passed over: it is about what doorward wrote itself`
   if (matches && agent.detail !== undefined)
     return `${then}it would be taken, and fail: the agent cannot run here`
   return matches

@@ -1,5 +1,5 @@
 import { createApp, createPublicApp } from './app.ts'
-import type { CommentMarks } from './deliver/own-comment.ts'
+import type { LoopGuard } from './deliver/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes } from './event-page/link-routes.ts'
 import { serveEventPage } from './event-page/serve-event-page.ts'
@@ -40,7 +40,7 @@ export type AppsParts = {
   readonly stream: EventStream
   readonly learners: Learners
   readonly refusals: RefusalLog
-  readonly marks: Pick<CommentMarks, 'isOwnComment'>
+  readonly loopGuard: LoopGuard
   readonly handOver: Pick<HandOver, 'restart' | 'heir' | 'decided'>
   readonly stop: () => Promise<void>
   readonly log: Log
@@ -52,9 +52,8 @@ export type AppsParts = {
  */
 export const createApps = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { oauthCounts, stream, learners, refusals, stop } = parts
+  const { oauthCounts, stream, learners, refusals, loopGuard, stop } = parts
   const { port } = listeners
-  const { isOwnComment } = parts.marks
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
   const { budget, rooms, queue } = intake
@@ -75,7 +74,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
     const examine = createExamine()
     const serveWebhook = serveWebhooks(
       live.current,
-      { budget, rooms, events, deliveries, rateLimits, learners, examine, isOwnComment, refusals },
+      { budget, rooms, events, deliveries, rateLimits, learners, examine, loopGuard, refusals },
       { log, answered },
     )
     const oauth = office.oauth()
@@ -105,7 +104,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
       routers: [
         apiRoutes({ status, oauthCounts, events, stream, retry, restart, shutdown }),
         linkRoutes(events, links, url),
-        tryOutRoutes({ current: live.current, learners, isOwnComment }),
+        tryOutRoutes({ current: live.current, learners, loopGuard }),
         oauth.routes,
       ],
     })

@@ -1,7 +1,9 @@
 import type { Home } from '../shared/home.ts'
 import { noteRuns } from './agents/leftovers.ts'
 import { noteAndRun } from './agents/noted-run.ts'
-import { type CommentMarks, createCommentMarks } from './deliver/own-comment.ts'
+import { type LoopGuard, createLoopGuard } from './deliver/loop-guard.ts'
+import { createCommentMarks } from './deliver/own-comment.ts'
+import { createOwnMessages } from './deliver/own-message.ts'
 import { type EventStream, createEventStream } from './http/event-stream.ts'
 import type { HandOver } from './handover/hand-over.ts'
 import { type Intake, createIntake } from './intake.ts'
@@ -28,7 +30,7 @@ export type Parts = {
   readonly memory: Memory
   readonly stream: EventStream
   readonly intake: Intake
-  readonly marks: CommentMarks
+  readonly loopGuard: LoopGuard
   readonly live: LiveConfig
   readonly office: Office
   readonly oauthCounts: OAuthCounts
@@ -62,6 +64,7 @@ export const makeParts = (
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, current)
   const marks = createCommentMarks(apiToken)
+  const messages = createOwnMessages()
 
   const access: Office['access'] = async (...asked) => office.access(...asked)
   const lasting = {
@@ -71,6 +74,7 @@ export const makeParts = (
     access,
     run: noteAndRun(noteRuns(home)),
     marks,
+    messages,
     log,
   }
   const live = createLiveConfig(
@@ -111,7 +115,7 @@ export const makeParts = (
     memory,
     stream,
     intake,
-    marks,
+    loopGuard: createLoopGuard(marks, messages),
     live,
     office,
     oauthCounts,

@@ -7,6 +7,7 @@ import { createInvoke } from './agents/invoke.ts'
 import type { RunProcess } from './agents/noted-run.ts'
 import { createDeliver } from './deliver/deliver.ts'
 import type { CommentMarks } from './deliver/own-comment.ts'
+import type { OwnMessages } from './deliver/own-message.ts'
 import type { Progress } from './deliver/progress.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import { type ReadyWebhook, webhooksByPath } from './webhook/ready-webhook.ts'
@@ -35,12 +36,13 @@ export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
   readonly marks: CommentMarks
+  readonly messages: OwnMessages
   readonly progress: Progress
 }
 
 /** Makes a configuration ready to be worked with. */
 export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: LastingParts): Setup => {
-  const { home, run, access, marks, progress, log } = parts
+  const { home, run, access, marks, messages, progress, log } = parts
   const { server, targets } = config.gateway
   const homeFolder = home.root
   const invoke = createInvoke({
@@ -49,7 +51,16 @@ export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: Lasti
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,
   })
-  const deliver = createDeliver({ homeFolder, targets, env, access, marks, progress, log })
+  const deliver = createDeliver({
+    homeFolder,
+    targets,
+    env,
+    access,
+    marks,
+    messages,
+    progress,
+    log,
+  })
   return {
     config,
     env,

@@ -122,7 +122,7 @@ export const explanationSchema = z.strictObject({
   /** It would wake the agent: the filter matches, and it is no handshake and no echo of our own. */
   matches: z.boolean(),
   handshake: z.string().optional(),
-  /** It is about a comment that this home wrote: passed over, so that nothing goes round in circles. */
+  /** It is about a comment or message that this home wrote: passed over, so that nothing goes round in circles. */
   ownComment: z.boolean().optional(),
   filter: z.array(
     z.strictObject({

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { textAt } from './text-at.ts'
 
 export type CommentMarks = {
   /** A hidden line by which a comment of ours is known again: it names event and part. */
@@ -33,7 +34,7 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
       `${begin}${eventId}:${part} ${signature(eventId, String(part), text)} -->`,
     bodyOf: (mark, text) => `${mark}\n${text}`,
     isOwnComment: (payload) => {
-      const body = ownText(ownValue(payload, 'comment'), 'body')
+      const body = textAt(payload, 'comment', 'body')
       if (body === undefined || !body.startsWith(begin)) return false
       const [line, eventId, part, given] = marked.exec(body) ?? []
       if (line === undefined || !eventId || !part || !given) return false
@@ -41,14 +42,4 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
       return timingSafeEqual(Buffer.from(given), Buffer.from(expected))
     },
   }
-}
-
-const ownValue = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined
-
-const ownText = (value: unknown, name: string): string | undefined => {
-  const text = ownValue(value, name)
-  return typeof text === 'string' ? text : undefined
 }

@@ -6,6 +6,7 @@ import { createEmail } from './email.ts'
 import { createGithub } from './github.ts'
 import { createHttp } from './http.ts'
 import type { CommentMarks } from './own-comment.ts'
+import type { OwnMessages } from './own-message.ts'
 import type { Sender } from './sender.ts'
 import { createSlack } from './slack.ts'
 import { createTelegram } from './telegram.ts'
@@ -19,6 +20,7 @@ export type SenderParts = {
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
   readonly marks: CommentMarks
+  readonly messages: OwnMessages
 }
 
 /** Every target that leaves the machine, by its kind. */
@@ -27,6 +29,7 @@ export const createSenders = ({
   env,
   access,
   marks,
+  messages,
 }: SenderParts): Readonly<Record<SentKind, Sender>> => {
   const { slack, telegram, discord, email, github, http } = targets
   const token = (
@@ -35,7 +38,7 @@ export const createSenders = ({
     provider: string | undefined,
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
   return {
-    slack: createSlack(slack.api_url, token('slack', slack.token_env, 'slack')),
+    slack: createSlack(slack.api_url, token('slack', slack.token_env, 'slack'), messages),
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),
     email: createEmail(email, env, token('email', undefined, 'google')),

@@ -1,6 +1,7 @@
 import { DeliveryFailed, TokenRefused } from './delivery-failed.ts'
 import { retryAfterIn } from '../retry-after.ts'
 import { failureOfAnswer } from './failure-of-answer.ts'
+import type { OwnMessages } from './own-message.ts'
 import { type TargetAnswer, requestTarget } from './request.ts'
 import type { Sender } from './sender.ts'
 import { type TokenSource, withToken } from './token.ts'
@@ -8,10 +9,14 @@ import { type TokenSource, withToken } from './token.ts'
 const slack = 'slack'
 
 /** Messages of Slack by chat.postMessage (docs.slack.dev/reference/methods/chat.postMessage). */
-export const createSlack = (apiUrl: string | undefined, token: TokenSource): Sender => ({
+export const createSlack = (
+  apiUrl: string | undefined,
+  token: TokenSource,
+  messages: Pick<OwnMessages, 'post' | 'remember'>,
+): Sender => ({
   knowsRepeats: false,
-  send: async ({ address, text }, attempt) =>
-    withToken(token, async (accessToken) => {
+  send: async ({ address, text }, attempt) => {
+    const post = async (accessToken: string): Promise<undefined> => {
       const answer = await requestTarget(
         new URL(`${apiUrl ?? 'https://slack.com/api'}/chat.postMessage`),
         {
@@ -32,8 +37,11 @@ export const createSlack = (apiUrl: string | undefined, token: TokenSource): Sen
       )
       const failure = failureOf(answer, address)
       if (failure) throw failure
+      messages.remember(answer.json)
       return undefined
-    }),
+    }
+    return withToken(token, async (accessToken) => messages.post(async () => post(accessToken)))
+  },
 })
 
 /** `@U…` is a user by id, which Slack takes without the sign. */

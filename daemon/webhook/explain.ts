@@ -4,7 +4,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { prefixHint } from '../../shared/filter-warnings.ts'
 import type { FilterCondition } from '../../shared/webhook-definition.ts'
 import { argvOf } from '../agents/presets.ts'
-import type { CommentMarks } from '../deliver/own-comment.ts'
+import type { LoopGuard } from '../deliver/loop-guard.ts'
 import { partsFor } from '../deliver/text/parts.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
 import { createExamine } from './doctor.ts'
@@ -22,7 +22,7 @@ export type LookedAt = {
   readonly headers: SignatureHeaders
   readonly bytes: Buffer
   readonly nowMs: number
-  readonly isOwnComment: CommentMarks['isOwnComment']
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
 }
 
 /**
@@ -32,7 +32,7 @@ export type LookedAt = {
  */
 export const explain = (
   webhook: ReadyWebhook,
-  { headers, bytes, nowMs, isOwnComment }: LookedAt,
+  { headers, bytes, nowMs, loopGuard }: LookedAt,
 ): Explanation => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
@@ -49,7 +49,7 @@ export const explain = (
     ...hintOf(payload, condition),
   }))
   const handshake = handshakeOf(scheme, headers, payload)?.status
-  const ownComment = handshake === undefined && isOwnComment(payload)
+  const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
   const { prompt, substituted } = markedPrompt(webhook, payload)
   return {
     webhook: webhook.path,

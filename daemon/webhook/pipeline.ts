@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
-import { type CommentMarks, ownCommentDetail } from '../deliver/own-comment.ts'
+import type { LoopGuard } from '../deliver/loop-guard.ts'
 import type { EventStore } from '../events.ts'
 import type { Setup } from '../setup.ts'
 import type { BodyRooms } from './body-rooms.ts'
@@ -45,8 +45,7 @@ export type PipelineParts = {
   readonly rateLimits: RateLimits
   readonly learners: Learners
   readonly examine: Examine
-  /** True for an event about what we wrote ourselves: the loop guard. */
-  readonly isOwnComment: CommentMarks['isOwnComment']
+  readonly loopGuard: LoopGuard
   readonly refusals: RefusalLog
 }
 
@@ -93,9 +92,12 @@ export const acceptDelivery = async (
     signed: undefined,
   }
   try {
-    const { budget, rooms } = parts
+    const { budget, rooms, loopGuard } = parts
     const body = await receive(request, { maxBodyBytes, budget, rooms })
     try {
+      // Before anything is looked at: a sender that is not verified waits like any other.
+      const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined
+      if (posted) await posted
       return take(incoming, body, runEvent, parts)
     } finally {
       body.release()
@@ -130,7 +132,8 @@ const take = (
   incoming.stage = 'filter'
   const handshake = handshakeOf(scheme, given, payload)
   if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
-  if (parts.isOwnComment(payload)) return pass(incoming, 'filtered', ownCommentDetail, parts)
+  const ownDetail = parts.loopGuard.ownDetail(payload)
+  if (ownDetail !== undefined) return pass(incoming, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload)
   const mismatch = firstMismatch(payload, webhook.filter)
   if (mismatch) {

@@ -4,7 +4,7 @@ import { missingProgram } from '../../shared/detect-agents.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { nearest } from '../../shared/nearest.ts'
 import { exactRouter } from '../http/exact-router.ts'
-import type { CommentMarks } from '../deliver/own-comment.ts'
+import type { LoopGuard } from '../deliver/loop-guard.ts'
 import { readJsonBody } from '../http/read-json-body.ts'
 import type { Setup } from '../setup.ts'
 import { plainText } from './expand.ts'
@@ -17,11 +17,11 @@ import type { SignatureHeaders } from './verify.ts'
 export type TryOutParts = {
   readonly current: () => Setup
   readonly learners: Learners
-  readonly isOwnComment: CommentMarks['isOwnComment']
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
 }
 
 /** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
-export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): Router => {
+export const tryOutRoutes = ({ current, learners, loopGuard }: TryOutParts): Router => {
   const router = exactRouter()
   // JSON in JSON: quotes and line breaks take twice the room.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -35,7 +35,7 @@ export const tryOutRoutes = ({ current, learners, isOwnComment }: TryOutParts): 
       headers: distinct(headers),
       bytes: bytesOf(payload),
       nowMs: Date.now(),
-      isOwnComment,
+      loopGuard,
     })
     const missing = await missingProgram(webhook.agent, setup.env)
     ctx.body = missing

@@ -4,6 +4,7 @@ import { parseTarget } from '../../shared/target.ts'
 import type { Answered } from '../../daemon/deliver/answered.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../daemon/deliver/deliver.ts'
 import { createCommentMarks } from '../../daemon/deliver/own-comment.ts'
+import { createOwnMessages } from '../../daemon/deliver/own-message.ts'
 import { createProgress } from '../../daemon/deliver/progress.ts'
 import type { OAuth } from '../../daemon/oauth/oauth.ts'
 import { type ReadyTarget, expandTargets } from '../../daemon/webhook/expand-targets.ts'
@@ -66,6 +67,7 @@ export const deliverWith = (
     env,
     access,
     marks: createCommentMarks('an api token'),
+    messages: createOwnMessages(),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,

@@ -1,0 +1,69 @@
+import { textAt } from './text-at.ts'
+
+export type OwnMessages = {
+  /** Posts a message; until it is answered, nobody knows which one it is. */
+  readonly post: <Value>(send: () => Promise<Value>) => Promise<Value>
+  /** A message of ours, by what chat.postMessage answers. */
+  readonly remember: (answer: unknown) => void
+  /** True for an event of Slack about a message of ours that is remembered. */
+  readonly isOwnMessage: (payload: unknown) => boolean
+  /**
+   * Resolves when what is being posted now is answered, or after 2 s, as Slack waits 3 s for us; undefined
+   * when nothing is being posted.
+   */
+  readonly posted: () => Promise<void> | undefined
+}
+
+/** What is said of an event that is passed over for that. */
+export const ownMessageDetail = 'it is about a message of our own'
+
+const most = 1000
+const longestWaitMs = 2000
+
+/**
+ * The loop guard of Slack: an app that may read a channel is told of its own messages too. Channel and
+ * `ts` together name a message (docs.slack.dev/messaging), and only Slack writes them, so that nobody else
+ * can have an event passed over. An event can be quicker than the answer to the post. A restart forgets: an
+ * answer that was on its way then may wake its webhook once more.
+ */
+export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
+  const known = new Set<string>()
+  const onTheirWay = new Set<Promise<unknown>>()
+  return {
+    post: async (send) => {
+      const sent = send()
+      onTheirWay.add(sent)
+      try {
+        return await sent
+      } finally {
+        onTheirWay.delete(sent)
+      }
+    },
+    remember: (answer) => {
+      const name = nameOf(textAt(answer, 'channel'), textAt(answer, 'ts'))
+      if (name !== undefined) known.add(name)
+      const [oldest] = known
+      if (known.size > most && oldest !== undefined) known.delete(oldest)
+    },
+    isOwnMessage: (payload) => {
+      if (known.size === 0) return false
+      const channel = textAt(payload, 'event', 'channel')
+      // A change or removal (`message_changed`, `message_deleted`) names the message inside.
+      return [['ts'], ['message', 'ts'], ['previous_message', 'ts']].some((path) => {
+        const name = nameOf(channel, textAt(payload, 'event', ...path))
+        return name !== undefined && known.has(name)
+      })
+    },
+    posted: () => (onTheirWay.size === 0 ? undefined : answeredOf([...onTheirWay], waitMs)),
+  }
+}
+
+const nameOf = (channel: string | undefined, ts: string | undefined): string | undefined =>
+  channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
+
+const answeredOf = async (sent: readonly Promise<unknown>[], waitMs: number): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
+  await Promise.race([Promise.allSettled(sent), late])
+  clearTimeout(timer)
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import type { EventRecord } from '../../shared/api.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { send } from '../support/http.ts'
+import { senders } from '../support/senders.ts'
+import { type TargetServer, startTargetServer, json } from '../support/target-server.ts'
+
+const slack = senders.find(({ scheme }) => scheme === 'slack')
+assert.ok(slack)
+const channel = 'C0123ABCD'
+const eventOf = (ts: string, text: string) =>
+  JSON.stringify({
+    type: 'event_callback',
+    event_id: `Ev${ts}`,
+    event: { type: 'message', channel, ts, text, user: 'U1' },
+  })
+
+describe('a webhook that answers into the channel of Slack that wakes it', () => {
+  let daemon: RunningDaemon
+  let api: TargetServer
+  /** Hears which event has become of what Slack tells of a message of the daemon. */
+  let told: (id: string) => void = () => undefined
+  /** Slack tells of a message before it answers who posted it. */
+  let isQuick = false
+
+  const post = async (ts: string, text: string) => {
+    const body = eventOf(ts, text)
+    const headers = await slack.sign(body, Date.now())
+    return String((await send(`${daemon.url}/slack`, { headers, body })).json()['id'])
+  }
+
+  before(async () => {
+    let count = 0
+    api = await startTargetServer(async (response, recorded, request) => {
+      count += 1
+      const ts = `1700000000.${String(count).padStart(6, '0')}`
+      const tell = () => void post(ts, String(recorded.fields['markdown_text'])).then(told)
+      if (isQuick) {
+        tell()
+        // The daemon has the event when it has answered what was asked after it.
+        for (let turn = 0; turn < 20; turn += 1)
+          await send(`${daemon.url}/health`, { method: 'GET' })
+      }
+      await json(200, { ok: true, channel, ts })(response, recorded, request)
+      if (!isQuick) response.once('close', tell)
+    })
+    daemon = await startDaemon({
+      env: 'SLACK_TOKEN=xoxb-1\n',
+      variables: { SLACK_SECRET: slack.secret },
+      gateway: `
+oauth: { callback_port: 0 }
+targets:
+  slack: { api_url: "${api.origin}", token_env: SLACK_TOKEN }
+`,
+      webhooks: `
+webhooks:
+  - path: /slack
+    agent: echo
+    signature_scheme: slack
+    secret_env: SLACK_SECRET
+    prompt_template: "you said: {{event.event.text}}"
+    deliver_to: "slack:{{event.event.channel}}"
+`,
+    })
+  })
+  after(async () => {
+    api.close()
+    assert.equal(await daemon.stop(), 0)
+  })
+
+  for (const [when, quick] of [
+    ['after the answer to its post', false],
+    ['before the answer to its post', true],
+  ] as const)
+    it(`is not woken by its own answer, which comes ${when}`, async () => {
+      isQuick = quick
+      const before = api.requests.length
+      const echoed = new Promise<string>((resolve) => (told = resolve))
+      const event = await untilFinished(daemon, await post(`1.${Number(quick)}`, 'hello'))
+      assert.equal(event.state, 'done')
+      const echo = await daemon.client.get<EventRecord>(`/events/${await echoed}`)
+      assert.deepEqual([echo.state, echo.detail], ['filtered', 'it is about a message of our own'])
+      assert.equal(api.requests.length, before + 1)
+    })
+
+  it('is woken by somebody else who writes the same', async () => {
+    isQuick = false
+    const event = await untilFinished(daemon, await post('2.1', 'you said: hello'))
+    assert.equal(event.state, 'done')
+  })
+})
