@@ -97,7 +97,8 @@ export const createDaemon = ({
       watchForHomeGone(home, homeGone)
       const url = whereabouts.url()
       noteStart({ log, events: memory.events }, started, url, predecessor ? 'restarted' : 'started')
-      await predecessor?.serving(url, parts.startedAt.toISOString())
+      const publicUrl = whereabouts.publicUrl()
+      await predecessor?.serving({ url, publicUrl, startedAt: parts.startedAt.toISOString() })
       return { url, stop, unfinished: intake.unfinished, abort }
     },
     giveUp: async () => {

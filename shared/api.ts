@@ -189,6 +189,8 @@ export const restartedSchema = z.strictObject({
   status: z.literal('restarted'),
   pid: z.int(),
   url: z.string(),
+  /** Where senders reach the webhooks, when that is not `url`. */
+  publicUrl: z.string().optional(),
   version: z.string(),
   startedAt: z.string(),
   previous: z.strictObject({ pid: z.int(), unfinished: z.int() }),

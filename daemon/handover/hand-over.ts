@@ -10,7 +10,7 @@ import type { Tokens } from '../oauth/token/tokens.ts'
 import type { Office } from '../office.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
 import { createAskedTokens } from './asked-tokens.ts'
-import { protocol } from './messages.ts'
+import { type Found, protocol } from './messages.ts'
 import { shareMemory } from './share-memory.ts'
 import { type Successor, failed, startSuccessor } from './successor.ts'
 
@@ -37,10 +37,8 @@ export type HandOver = {
 }
 
 /** The daemon that has taken over. */
-export type Heir = {
+export type Heir = Found & {
   readonly pid: number
-  readonly url: string
-  readonly startedAt: string
   readonly access: Tokens['access']
   readonly stop: () => void
   /** Tells it that all has ended here, and lets go of it. */
@@ -97,9 +95,10 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       deciding = undefined
       parts.retire(heir)
       const previous = { pid: process.pid, unfinished: parts.intake.unfinished() }
-      const { url, startedAt } = heir
-      const { pid } = successor
-      return { status: 'restarted', pid, url, version: ready.version, startedAt, previous }
+      const { pid, url, publicUrl, startedAt } = heir
+      const { version } = ready
+      const found = { pid, url, ...(publicUrl !== undefined && { publicUrl }), version, startedAt }
+      return { status: 'restarted', ...found, previous }
     } catch (error) {
       await successor.kill()
       starting = undefined
@@ -125,8 +124,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       for (const place of places) successor.send({ kind: 'socket', place }, sockets.get(place))
       const heirAt = heirOf(successor)
       successor.send({ kind: 'serve' })
-      const { url, startedAt } = await successor.until('serving', officeLimitMs)
-      return heirAt(url, startedAt)
+      return heirAt(await successor.until('serving', officeLimitMs))
     } catch (error) {
       stopSharing()
       // Before anything is done here that two must not do.
@@ -148,16 +146,17 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
     await parts.serveAgain()
   }
 
-  const heirOf = (successor: Successor): ((url: string, startedAt: string) => Heir) => {
+  const heirOf = (successor: Successor): ((found: Found) => Heir) => {
     const tokens = createAskedTokens(successor.send)
     successor.listen((message) => {
       if (message.kind === 'token') tokens.answered(message)
       if (message.kind === 'end') parts.end(message.atOnce)
     })
     void successor.ended.then(() => tokens.giveUp())
-    return (url, startedAt) => ({
+    return ({ url, publicUrl, startedAt }) => ({
       pid: successor.pid,
       url,
+      publicUrl,
       startedAt,
       access: tokens.access,
       stop: successor.stop,

@@ -43,6 +43,14 @@ export type FromOld =
   /** All that was accepted has ended. */
   | { readonly kind: 'finished' }
 
+/** Where the new one is found, and since when. */
+export type Found = {
+  readonly url: string
+  /** Where senders reach the webhooks, when that is not `url`. */
+  readonly publicUrl?: string | undefined
+  readonly startedAt: string
+}
+
 /** From the new one. */
 export type FromNew =
   /** All but the sockets is there; `holding` is what the lock is to say. */
@@ -55,7 +63,7 @@ export type FromNew =
     }
   | { readonly kind: 'failed'; readonly error: ErrorCopy }
   | { readonly kind: 'in-office' }
-  | { readonly kind: 'serving'; readonly url: string; readonly startedAt: string }
+  | ({ readonly kind: 'serving' } & Found)
   | {
       readonly kind: 'token'
       readonly ask: number

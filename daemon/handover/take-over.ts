@@ -8,7 +8,7 @@ import type { Office } from '../office.ts'
 import { answerWithToken } from './asked-tokens.ts'
 import type { Channel } from './channel.ts'
 import { copyOfError } from './error-copy.ts'
-import { type FromNew, type FromOld, protocol } from './messages.ts'
+import { type Found, type FromNew, type FromOld, protocol } from './messages.ts'
 import { applyChange } from './share-memory.ts'
 
 /*
@@ -28,7 +28,7 @@ export type Predecessor = {
   readonly office: (ready: Ready) => Promise<readonly TokenRecord[] | undefined>
   /** Asks for the sockets; resolves when all are there, false when it was killed before that. */
   readonly sockets: () => Promise<boolean>
-  readonly serving: (url: string, startedAt: string) => Promise<void>
+  readonly serving: (found: Found) => Promise<void>
   readonly failed: (error: unknown) => Promise<void>
   /** Tells it to end too; resolves when it has. */
   readonly end: (atOnce: boolean) => Promise<void>
@@ -119,7 +119,7 @@ export const meetPredecessor = async (channel: Channel<FromNew, FromOld>): Promi
       channel.send({ kind: 'in-office' })
       return (await told) !== undefined
     },
-    serving: async (url, startedAt) => channel.sendLast({ kind: 'serving', url, startedAt }),
+    serving: async (found) => channel.sendLast({ kind: 'serving', ...found }),
     failed: async (error) => channel.sendLast({ kind: 'failed', error: copyOfError(error) }),
     end: async (atOnce) => {
       channel.send({ kind: 'end', atOnce })
