@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EventDetail, type EventRecord, eventSchema } from '../../shared/api.ts'
+import { type EventDetail, type EventRecord, eventSchema, statusSchema } from '../../shared/api.ts'
 import { run } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
@@ -65,6 +65,20 @@ webhooks:
   after(async () => {
     reports.close()
     assert.equal(await daemon.stop(), 0)
+  })
+
+  it('stays in the status when more has come since', async () => {
+    const { id } = await failed('/agent', 'x')
+    for (let i = 0; i < 11; i += 1) await post('/echo', 'b')
+    const { events, failures } = statusSchema.parse(await daemon.client.get('/status'))
+    assert.ok(events.every(({ state }) => state === 'filtered'))
+    assert.deepEqual(
+      failures?.map((event) => event.id),
+      [id],
+    )
+    const { stdout } = await run(['status'], { home: daemon.home })
+    assert.match(stdout, new RegExp(`Last failures\\n.*/agent at agent.*\\n.*events show ${id}`))
+    assert.match(stdout, /newest event: filtered at \/echo, less than a minute ago/)
   })
 
   it('runs its agent with the prompt it had, as the agent is configured now', async () => {
