@@ -31,8 +31,10 @@ export const isRenewedFirst = (
   { aheadMs, promisedUntil }: { readonly aheadMs: number; readonly promisedUntil: number },
   now: number,
 ): boolean => {
+  // First, as it is so for whoever reads again and again.
+  if (promisedUntil > now) return false
   const plannedAt = refreshTime(record, aheadMs, 1)
-  if (plannedAt === undefined || promisedUntil > now) return false
+  if (plannedAt === undefined) return false
   const wanted = wantedMs(record, minValidityMs)
   return now + wanted > plannedAt && wanted <= plannedAt - Date.parse(record.obtainedAt)
 }
