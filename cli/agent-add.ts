@@ -3,12 +3,12 @@ import { agentName } from '../shared/config.ts'
 import { missingProgram } from '../shared/detect-agents.ts'
 import { secretsOf } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import type { Config } from '../shared/load-config.ts'
 import { addEntry } from './add-entry.ts'
 import { agentEntry } from './agent-entry.ts'
 import { withConfigLock } from './config-lock.ts'
 import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
+import { freePath } from './free-path.ts'
 import { type AgentAddOptions, kindOf, newAgent } from './new-agent.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
 import { tableLines } from './table.ts'
@@ -68,16 +68,11 @@ export const addAgent = async (
   if (missing)
     terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
   for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
-  terminal.say(`next:\n  doorward webhook add github --agent ${name}${freePath(open.config)}`)
-}
-
-/** The option without which the path of the preset would be that of another webhook. */
-const freePath = ({ webhooks }: Config): string => {
-  const taken = new Set(webhooks.flatMap(({ urlPaths }) => urlPaths))
-  const first = '/webhook/github'
-  let path = first
-  for (let number = 2; taken.has(path); number += 1) path = `${first}-${number}`
-  return path === first ? '' : ` --path ${path}`
+  const preset = '/webhook/github'
+  const path = freePath(preset, open.config)
+  terminal.say(
+    `next:\n  doorward webhook add github --agent ${name}${path === preset ? '' : ` --path ${path}`}`,
+  )
 }
 
 const writeEntry = async (

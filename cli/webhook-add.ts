@@ -11,6 +11,7 @@ import { addEntry } from './add-entry.ts'
 import { withConfigLock } from './config-lock.ts'
 import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
+import { freePath } from './free-path.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
 import { readSecret } from './read-secret.ts'
 import { shellWord } from './shell-word.ts'
@@ -134,7 +135,7 @@ const refuseDouble = (path: string, { config, file }: OpenConfig): void => {
   if (index === -1) return
   const { line, file: name } = file('webhooks').problemAt(['webhooks', index, 'path'], '')
   throw new DoorwardError('usage', `a webhook ${path} is there already, at ${name}:${line}`, {
-    hint: `--path ${path}-2 adds another; doorward config edit webhooks changes that one`,
+    hint: `--path ${freePath(path, config)} adds another; doorward config edit webhooks changes that one`,
   })
 }
 

@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import { createByteCollector } from '../byte-collector.ts'
+import { hideSecrets } from './hide-secrets.ts'
 import { withTimeLimit } from '../time-limit.ts'
 
 export type Posted = {
@@ -53,10 +54,10 @@ export const postToAgent = async (
 /** The first words of an answer that is a refusal, for the owner; no secret that was sent is in them. */
 export const wordsOf = (body: Buffer, secrets: readonly string[]): string => {
   const words = plainLine(body.subarray(0, 4000).toString('utf8'))
-  return secrets
+  const named = secrets
     .filter((secret) => secret !== '')
-    .reduce((text, secret) => text.replaceAll(secret, '<secret>'), words)
-    .slice(0, 300)
+    .map((secret) => [secret, 'secret'] as const)
+  return hideSecrets(words, new Map(named)).slice(0, 300)
 }
 
 const send = async (

@@ -144,8 +144,10 @@ export const createLiveConfig = (
   }
   const readIfUsable = async (): Promise<void> => {
     if (!broken || closed) return
-    if ('error' in (await tryToRead())) lookAgain()
-    else await readSettled()
+    const texts = await textsOf(home)
+    const found = await tryToRead()
+    if ('error' in found) lookAgain()
+    else await settle(texts, found)
   }
   const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => {
     const done = last.then(work, work)
@@ -154,19 +156,19 @@ export const createLiveConfig = (
   }
   const readIfChanged = async (): Promise<void> => {
     // A file that was touched, or saved as it was, is no news.
-    if ((await textsOf(home)) !== seen) await readSettled()
+    const texts = await textsOf(home)
+    if (texts !== seen) await settle(texts, await tryToRead())
   }
   /** Takes exactly what was looked at, once it has stayed if it may be half written. */
-  const readSettled = async (): Promise<void> => {
-    const texts = await textsOf(home)
-    const found = await tryToRead()
+  const settle = async (texts: string, found: Found): Promise<void> => {
     if (closed) return
     if (!('error' in found) && looksCut(setup.config, found.config)) {
       settling = new AbortController()
       const settled = wait(times.settle, true, { signal: settling.signal }).catch(() => false)
       // Who asks for a reload, or stops the daemon, does not wait for that.
       if (!(await settled)) return
-      if ((await textsOf(home)) !== texts) return readSettled()
+      const now = await textsOf(home)
+      if (now !== texts) return settle(now, await tryToRead())
     }
     seen = texts
     await use(found).catch(() => undefined)

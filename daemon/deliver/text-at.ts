@@ -1,9 +1,7 @@
-/** The text under these names of a payload, own properties only; undefined where there is none. */
+import { valueAt } from '../webhook/value-at.ts'
+
+/** The text under these names of a payload; undefined where there is none. */
 export const textAt = (payload: unknown, ...names: readonly string[]): string | undefined => {
-  let value = payload
-  for (const name of names) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-    value = (value as Record<string, unknown>)[name]
-  }
+  const value = valueAt(payload, names)
   return typeof value === 'string' ? value : undefined
 }

@@ -128,7 +128,10 @@ const take = (
   incoming.signed = isSigned
   const { signedId } = verified
   incoming.deliveryId = deliveryIdOf(scheme, given, { payload, signedId, isSigned })
-  if (webhook.rateLimit) countUnlessSeen(incoming, webhook.rateLimit, body.bytes, parts)
+  const counted = webhook.rateLimit && seenBefore(incoming, body.bytes, parts)
+  // One that somebody sends again, or an old one, must not use up what the sender may send.
+  if (webhook.rateLimit && counted?.first === undefined)
+    parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
   incoming.stage = 'filter'
   const handshake = handshakeOf(scheme, given, payload)
   if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
@@ -140,7 +143,7 @@ const take = (
     // The path is the owner's own word; the value, which is the sender's, is not shown.
     return pass(incoming, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
   }
-  const { delivery, first } = seenBefore(incoming, body.bytes, parts)
+  const { delivery, first } = counted ?? seenBefore(incoming, body.bytes, parts)
   if (first !== undefined)
     return pass(incoming, 'duplicate', `the same delivery as ${first}`, parts)
   incoming.stage = 'expand'
@@ -162,17 +165,6 @@ const seenBefore = (
 ): { readonly delivery: DeliveryKey | undefined; readonly first: string | undefined } => {
   const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
   return { delivery, first: delivery && deliveries.eventOf(delivery, performance.now()) }
-}
-
-/** One that somebody sends again, or an old one, must not use up what the sender may send. */
-const countUnlessSeen = (
-  incoming: Incoming,
-  rate: NonNullable<ReadyWebhook['rateLimit']>,
-  bytes: Buffer,
-  parts: PipelineParts,
-): void => {
-  if (seenBefore(incoming, bytes, parts).first !== undefined) return
-  parts.rateLimits.count(incoming.webhook.path, rate, performance.now())
 }
 
 const knownOf = ({ webhook, size, deliveryId, signed }: Incoming): AcceptedEvent['known'] => ({
