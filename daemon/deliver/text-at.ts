@@ -1,4 +1,4 @@
-import { valueAt } from '../webhook/value-at.ts'
+import { valueAt } from '../value-at.ts'
 
 /** The text under these names of a payload; undefined where there is none. */
 export const textAt = (payload: unknown, ...names: readonly string[]): string | undefined => {

@@ -5,7 +5,7 @@ import type { Target } from '../../shared/target.ts'
 import { type Template, isFixed } from '../../shared/template.ts'
 import { plainText } from './expand.ts'
 import type { Payload } from './parse.ts'
-import { valueAt } from './value-at.ts'
+import { valueAt } from '../value-at.ts'
 
 /** A target with the payload's values in place, or the reason why it cannot be used. */
 export type ReadyTarget = { readonly text: string } & (

@@ -3,7 +3,7 @@ import type { Template } from '../../shared/template.ts'
 import { cutValue } from './cut-value.ts'
 import { fence, fenceNotice } from './fence.ts'
 import type { Payload } from './parse.ts'
-import { valueAt } from './value-at.ts'
+import { valueAt } from '../value-at.ts'
 
 /** How values of the payload stand in a prompt. */
 export type ValueStyle = {

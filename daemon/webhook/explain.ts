@@ -14,7 +14,7 @@ import { handshakeOf } from './handshake.ts'
 import { markedPrompt } from './marked-prompt.ts'
 import { type Payload, parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
-import { valueAt } from './value-at.ts'
+import { valueAt } from '../value-at.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
 /** What is to be explained, as if it came at `nowMs`. */

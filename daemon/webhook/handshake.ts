@@ -1,7 +1,7 @@
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
 import { type Payload, isForm } from './parse.ts'
 import type { SignatureHeaders } from './read-signature.ts'
-import { valueAt } from './value-at.ts'
+import { valueAt } from '../value-at.ts'
 
 /** A verified request that asks whether the webhook works, and wakes no agent. */
 export type Handshake = {

@@ -1,5 +1,4 @@
-import type { DotPath } from '../../shared/dot-path.ts'
-import type { Payload } from './parse.ts'
+import type { DotPath } from '../shared/dot-path.ts'
 
 const arrayIndex = /^(0|[1-9]\d{0,9})$/
 
@@ -7,7 +6,7 @@ const arrayIndex = /^(0|[1-9]\d{0,9})$/
  * The value at a path, or undefined where there is none. Own properties only, array items by index;
  * text and numbers have nothing inside.
  */
-export const valueAt = (payload: Payload, path: DotPath): unknown => {
+export const valueAt = (payload: unknown, path: DotPath): unknown => {
   let value: unknown = payload
   for (const name of path) {
     if (typeof value !== 'object' || value === null) return undefined

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { valueAt } from '../../../daemon/webhook/value-at.ts'
+import { valueAt } from '../../daemon/value-at.ts'
 
 const payload: unknown = JSON.parse(`{
   "a": {"b": [10, {"c": "text"}, [20]]}, "n": null, "f": false, "z": 0, "e": "",
