@@ -11,7 +11,7 @@ import { createHandOuts } from './hand-outs.ts'
 import { takeUpLeftovers } from './leftovers.ts'
 import { createPromises, isRenewedFirst, promiseOf } from './promises.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
-import { sentBefore } from './refresh-journal.ts'
+import { forgetSent, sentBefore } from './refresh-journal.ts'
 import {
   backoffMs,
   isFromFuture,
@@ -291,12 +291,20 @@ export const createTokens = (
     }
   }
 
+  /** Of a daemon that was killed between writing that the login has ended and telling it. */
+  const tellLate = async (provider: string, ended: TokenRecord): Promise<void> => {
+    await forgetSent(home, provider)
+    tellFailure('needs-login', provider, needsLogin(ended))
+  }
+
   const takeUp = async (provider: string): Promise<void> => {
     // A file that cannot be used is told of elsewhere, and stops nobody else.
     const record = await readToken(home, provider).catch(() => undefined)
-    if (!record?.refreshToken || record.ended) return
+    if (!record?.refreshToken) return
     const sentAt = await sentBefore(home, provider, record.refreshToken)
-    if (sentAt === undefined) schedule(provider, record)
+    if (record.ended) {
+      if (sentAt !== undefined) await tellLate(provider, record)
+    } else if (sentAt === undefined) schedule(provider, record)
     else void recover(provider, sentAt)
   }
 

@@ -3,6 +3,7 @@ import { mkdir, readFile, readdir, rename, unlink, writeFile } from 'node:fs/pro
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
+import { noteSent } from '../../../../daemon/oauth/token/refresh-journal.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
 import type { AccessToken, ProblemDocument } from '../../../../shared/api.ts'
 import type { Home } from '../../../../shared/home.ts'
@@ -45,7 +46,10 @@ describe('a refresh that fails', () => {
       clientId: 'id',
     }
     await writeFile(join(home.tokens, 'mine.json'), JSON.stringify(record), { mode: 0o600 })
-    app = await startOAuthApp({
+    app = await startApp()
+  }
+  const startApp = () =>
+    startOAuthApp({
       home,
       gateway: {
         providers: {
@@ -57,7 +61,6 @@ describe('a refresh that fails', () => {
         },
       },
     })
-  }
   const ask = <Body = AccessToken & ProblemDocument>(query = '') =>
     app.send<Body>('GET', path + query)
   const stored = async (): Promise<TokenRecord> =>
@@ -268,6 +271,27 @@ describe('a refresh that fails', () => {
     await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
     await mkdir(join(home.tokens, 'mine.json.refresh', 'in-the-way'), { recursive: true })
     assert.equal((await ask()).body.accessToken, 'stored-access-token')
+    assert.equal(provider.requests.length, 0)
+  })
+
+  it('tells of a login that ended in a daemon that was killed before it could tell', async () => {
+    await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
+    await app.close()
+    const ended = { at: new Date().toISOString(), cause: 'the provider said so' }
+    const record = { ...(await stored()), ended }
+    await writeFile(join(home.tokens, 'mine.json'), JSON.stringify(record), { mode: 0o600 })
+    await noteSent(home, 'mine', 'stored-refresh-token', Date.now())
+    const tellings = async (): Promise<string[]> => {
+      app = await startApp()
+      await app.oauth.start()
+      return app.events.map(({ code, detail }) => `${code}: ${detail}`)
+    }
+    assert.deepEqual(await tellings(), [
+      'needs-login: the login to mine has ended: the provider said so',
+    ])
+    assert.deepEqual(await readdir(home.tokens), ['mine.json'])
+    await app.close()
+    assert.deepEqual(await tellings(), [])
     assert.equal(provider.requests.length, 0)
   })
 
