@@ -51,3 +51,5 @@ export const createPromises = () => {
     forget: (provider: string): void => void latest.delete(provider),
   }
 }
+
+export type Promises = ReturnType<typeof createPromises>
