@@ -1,3 +1,4 @@
+import { type OwnMessages, createOwnMessages } from './deliver/own-message.ts'
 import { type Progress, createProgress } from './deliver/progress.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { type Deliveries, createDeliveries } from './webhook/deliveries.ts'
@@ -14,6 +15,7 @@ export type Memory = {
   readonly deliveries: Deliveries
   readonly rateLimits: RateLimits
   readonly progress: Progress
+  readonly messages: OwnMessages
 }
 
 /** With nothing in it yet; for the newest `keep` events of each sort. */
@@ -26,5 +28,6 @@ export const createMemory = (keep: number): Memory => {
     deliveries: createDeliveries(),
     rateLimits: createRateLimits(),
     progress: createProgress(),
+    messages: createOwnMessages(),
   }
 }

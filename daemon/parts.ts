@@ -3,7 +3,6 @@ import { noteRuns } from './agents/leftovers.ts'
 import { noteAndRun } from './agents/noted-run.ts'
 import { type LoopGuard, createLoopGuard } from './deliver/loop-guard.ts'
 import { createCommentMarks } from './deliver/own-comment.ts'
-import { createOwnMessages } from './deliver/own-message.ts'
 import { type EventStream, createEventStream } from './http/event-stream.ts'
 import type { HandOver } from './handover/hand-over.ts'
 import { type Intake, createIntake } from './intake.ts'
@@ -60,11 +59,10 @@ export const makeParts = (
   const whereabouts = createWhereabouts({ home, startedAt, listeners, current, log })
 
   const memory = createMemory(gateway.events.keep)
-  const { events } = memory
+  const { events, messages } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, current)
   const marks = createCommentMarks(apiToken)
-  const messages = createOwnMessages()
 
   const access: Office['access'] = async (...asked) => office.access(...asked)
   const lasting = {
@@ -74,7 +72,6 @@ export const makeParts = (
     access,
     run: noteAndRun(noteRuns(home)),
     marks,
-    messages,
     log,
   }
   const live = createLiveConfig(

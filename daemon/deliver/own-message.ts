@@ -12,6 +12,12 @@ export type OwnMessages = {
    * when nothing is being posted.
    */
   readonly posted: () => Promise<void> | undefined
+  /** What is remembered, the oldest first. */
+  readonly names: () => readonly string[]
+  /** Remembers a message under the name that another one has it under. */
+  readonly put: (name: string) => void
+  /** Calls back for each message from now on, until the returned function is called. */
+  readonly follow: (listener: (name: string) => void) => () => void
 }
 
 /** What is said of an event that is passed over for that. */
@@ -23,12 +29,19 @@ const longestWaitMs = 2000
 /**
  * The loop guard of Slack: an app that may read a channel is told of its own messages too. Channel and
  * `ts` together name a message (docs.slack.dev/messaging), and only Slack writes them, so that nobody else
- * can have an event passed over. An event can be quicker than the answer to the post. A restart forgets: an
+ * can have an event passed over. An event can be quicker than the answer to the post. A stop forgets: an
  * answer that was on its way then may wake its webhook once more.
  */
 export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
   const known = new Set<string>()
   const onTheirWay = new Set<Promise<unknown>>()
+  const listeners = new Set<(name: string) => void>()
+  const put = (name: string): void => {
+    known.add(name)
+    const [oldest] = known
+    if (known.size > most && oldest !== undefined) known.delete(oldest)
+    for (const listener of listeners) listener(name)
+  }
   return {
     post: async (send) => {
       const sent = send()
@@ -41,9 +54,7 @@ export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
     },
     remember: (answer) => {
       const name = nameOf(textAt(answer, 'channel'), textAt(answer, 'ts'))
-      if (name !== undefined) known.add(name)
-      const [oldest] = known
-      if (known.size > most && oldest !== undefined) known.delete(oldest)
+      if (name !== undefined) put(name)
     },
     isOwnMessage: (payload) => {
       if (known.size === 0) return false
@@ -55,6 +66,12 @@ export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
       })
     },
     posted: () => (onTheirWay.size === 0 ? undefined : answeredOf([...onTheirWay], waitMs)),
+    names: () => [...known],
+    put,
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }
 

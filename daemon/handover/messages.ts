@@ -2,8 +2,7 @@ import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import type { Reached } from '../deliver/progress.ts'
 import type { Detail } from '../events.ts'
 import type { Place } from '../http/listeners.ts'
-import type { TokenRecord } from '../oauth/token/token-record.ts'
-import type { TokenRequest } from '../oauth/token/tokens.ts'
+import type { TokenRequest, TokensLeft } from '../oauth/token/tokens.ts'
 import type { DeliveryKey } from '../webhook/deliveries.ts'
 import type { ErrorCopy } from './error-copy.ts'
 import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
@@ -14,7 +13,7 @@ import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
  */
 
 /** Raised with every change of a message: a daemon of another number stops and starts instead. */
-export const protocol = 1
+export const protocol = 2
 
 /** From the old one. */
 export type FromOld =
@@ -29,8 +28,10 @@ export type FromOld =
       readonly isKnown: boolean
     }
   | { readonly kind: 'progress'; readonly key: string; readonly reached?: Reached | undefined }
-  /** The lock is yours, and tokens are yours to renew; with those that the disk refused. */
-  | { readonly kind: 'office'; readonly unsaved: readonly TokenRecord[] }
+  /** Posted to Slack by this home. */
+  | { readonly kind: 'message'; readonly name: string }
+  /** The lock is yours, and tokens are yours to renew. */
+  | { readonly kind: 'office'; readonly left: TokensLeft }
   /** Comes with the socket. */
   | { readonly kind: 'socket'; readonly place: Place }
   | { readonly kind: 'serve' }

@@ -15,6 +15,7 @@ export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (
       send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
     ),
     memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached })),
+    memory.messages.follow((name) => send({ kind: 'message', name })),
   ]
   return () => {
     for (const leave of unfollow) leave()
@@ -32,6 +33,7 @@ const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({
     .entries()
     .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
   progress: memory.progress.entries(),
+  messages: memory.messages.names(),
 })
 
 /** Goes on where the other one was; for a memory that has nothing yet. */
@@ -44,6 +46,7 @@ export const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): 
   for (const [webhook, bucket, ageMs] of copy.rateLimits)
     memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
   for (const [key, reached] of copy.progress) memory.progress.put(key, reached)
+  for (const name of copy.messages) memory.messages.put(name)
 }
 
 /** Follows what the other one tells; what is no news of its memory changes nothing. */
@@ -52,6 +55,7 @@ export const applyChange = (memory: Memory, message: FromOld, nowMs: number): vo
   if (message.kind === 'event') memory.events.put(message.record, message.detail)
   if (message.kind === 'kept') restoreKept(memory, message.id, message.event)
   if (message.kind === 'progress') memory.progress.put(message.key, message.reached)
+  if (message.kind === 'message') memory.messages.put(message.name)
   if (message.kind !== 'delivery') return
   if (message.isKnown) memory.deliveries.remember(message.key, message.eventId, nowMs)
   else memory.deliveries.forget(message.key, message.eventId)

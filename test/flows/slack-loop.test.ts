@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
 import type { EventRecord } from '../../shared/api.ts'
+import { connect } from '../../shared/client.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { send } from '../support/http.ts'
+import { restart, stopHome } from '../support/restart.ts'
 import { senders } from '../support/senders.ts'
 import { type TargetServer, startTargetServer, json } from '../support/target-server.ts'
 
 const slack = senders.find(({ scheme }) => scheme === 'slack')
 assert.ok(slack)
 const channel = 'C0123ABCD'
-const eventOf = (ts: string, text: string) =>
+const eventOf = (ts: string, event: object) =>
   JSON.stringify({
     type: 'event_callback',
     event_id: `Ev${ts}`,
-    event: { type: 'message', channel, ts, text, user: 'U1' },
+    event: { type: 'message', channel, ts, ...event },
   })
 
 describe('a webhook that answers into the channel of Slack that wakes it', () => {
@@ -23,8 +25,11 @@ describe('a webhook that answers into the channel of Slack that wakes it', () =>
   /** Slack tells of a message before it answers who posted it. */
   let isQuick = false
 
-  const post = async (ts: string, text: string) => {
-    const body = eventOf(ts, text)
+  let lastOwn = ''
+
+  const post = async (ts: string, text: string) => postEvent(ts, { text, user: 'U1' })
+  const postEvent = async (ts: string, event: object) => {
+    const body = eventOf(ts, event)
     const headers = await slack.sign(body, Date.now())
     return String((await send(`${daemon.url}/slack`, { headers, body })).json()['id'])
   }
@@ -34,6 +39,7 @@ describe('a webhook that answers into the channel of Slack that wakes it', () =>
     api = await startTargetServer(async (response, recorded, request) => {
       count += 1
       const ts = `1700000000.${String(count).padStart(6, '0')}`
+      lastOwn = ts
       const tell = () => void post(ts, String(recorded.fields['markdown_text'])).then(told)
       if (isQuick) {
         tell()
@@ -65,7 +71,7 @@ webhooks:
   })
   after(async () => {
     api.close()
-    assert.equal(await daemon.stop(), 0)
+    await stopHome(daemon.home)
   })
 
   for (const [when, quick] of [
@@ -87,5 +93,15 @@ webhooks:
     isQuick = false
     const event = await untilFinished(daemon, await post('2.1', 'you said: hello'))
     assert.equal(event.state, 'done')
+  })
+
+  it('knows its own answers after a restart too', async () => {
+    await restart(daemon.client)
+    const changed = { subtype: 'message_changed', message: { ts: lastOwn, text: 'with a preview' } }
+    const id = await postEvent('3.1', changed)
+    const client = await connect(daemon.home)
+    const { state, detail } = await client.get<EventRecord>(`/events/${id}`)
+    client.close()
+    assert.deepEqual([state, detail], ['filtered', 'it is about a message of our own'])
   })
 })

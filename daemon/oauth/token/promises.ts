@@ -1,4 +1,5 @@
 import { lifetimeMs, refreshTime, validityMs, wantedMs } from './refresh-time.ts'
+import type { TokensLeft } from './tokens.ts'
 
 /*
  * Where a renewal ends the token before it at once, as at GitHub, whoever holds that one is cut off in the
@@ -40,8 +41,8 @@ export const isRenewedFirst = (
 }
 
 /** The latest promise that each provider's token was handed out with, until a new token takes its place. */
-export const createPromises = () => {
-  const latest = new Map<string, number>()
+export const createPromises = (left: TokensLeft['promised'] = []) => {
+  const latest = new Map<string, number>(left)
   /** In milliseconds since 1970; 0 where nobody was given the token. */
   const untilOf = (provider: string): number => latest.get(provider) ?? 0
   return {
@@ -49,6 +50,7 @@ export const createPromises = () => {
     note: (provider: string, until: number): void =>
       void latest.set(provider, Math.max(until, untilOf(provider))),
     forget: (provider: string): void => void latest.delete(provider),
+    entries: (): [provider: string, until: number][] => [...latest],
   }
 }
 
