@@ -9,7 +9,7 @@ import { watchForHomeGone } from './home-gone.ts'
 import type { Place } from './http/listeners.ts'
 import { readConfig } from './configuration/live-config.ts'
 import { noteStart } from './note-start.ts'
-import type { TokensLeft } from './oauth/token/tokens.ts'
+import type { TokenRecord } from './oauth/token/token-record.ts'
 import { type Given, makeParts } from './parts.ts'
 
 /*
@@ -48,8 +48,8 @@ export type Daemon = {
   readonly bind: (places?: readonly Place[]) => Promise<void>
   /** Throws `internal` when it does not answer as it should. */
   readonly prove: () => Promise<void>
-  /** From now on it is the only one that renews tokens; `left` is what the one before knew of them. */
-  readonly takeOffice: (lock: HomeLock, left?: TokensLeft) => Promise<void>
+  /** From now on it is the only one that renews tokens; `unsaved` are those the disk refused. */
+  readonly takeOffice: (lock: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
   /** Answers, and says where it is found. */
   readonly serve: () => Promise<RunningDaemon>
   /** Takes back what it did so far, but for the lock. */

@@ -1,5 +1,6 @@
 import { type OwnMessages, createOwnMessages } from './deliver/own-message.ts'
 import { type Progress, createProgress } from './deliver/progress.ts'
+import { type Promises, createPromises } from './oauth/token/promises.ts'
 import { type EventStore, createEventStore } from './events.ts'
 import { type Deliveries, createDeliveries } from './webhook/deliveries.ts'
 import { type KeptEvents, createKeptEvents } from './webhook/kept-events.ts'
@@ -16,6 +17,7 @@ export type Memory = {
   readonly rateLimits: RateLimits
   readonly progress: Progress
   readonly messages: OwnMessages
+  readonly promises: Promises
 }
 
 /** With nothing in it yet; for the newest `keep` events of each sort. */
@@ -29,5 +31,6 @@ export const createMemory = (keep: number): Memory => {
     rateLimits: createRateLimits(),
     progress: createProgress(),
     messages: createOwnMessages(),
+    promises: createPromises(),
   }
 }

@@ -6,7 +6,7 @@ import type { EventStore } from './events.ts'
 import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from './oauth/oauth.ts'
-import { type TokensLeft, nothingLeft } from './oauth/token/tokens.ts'
+import type { TokenRecord } from './oauth/token/token-record.ts'
 import type { Setup } from './setup.ts'
 import { viewOf } from './view-of.ts'
 
@@ -20,14 +20,14 @@ export type Office = {
   /** The same two of whichever they are by then, for parts that outlive a change. */
   readonly atOnce: OAuth['atOnce']
   readonly access: OAuth['access']
-  /** From now on it is this daemon's; `left` is what the one before knew of tokens, if there was one. */
-  readonly take: (held: HomeLock, left?: TokensLeft) => Promise<void>
-  /** Renews nothing from now on, for a successor; returns what that has to know. */
-  readonly putDown: () => Promise<TokensLeft>
+  /** From now on it is this daemon's; `unsaved` are the tokens that the disk refused. */
+  readonly take: (held: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
+  /** Renews nothing from now on, for a successor; returns what the disk refused. */
+  readonly putDown: () => Promise<readonly TokenRecord[]>
   /** Names the next one who holds it. Throws what the disk refuses. */
   readonly passTo: (holding: string) => Promise<void>
   /** After a successor that failed: goes on with what was put down. */
-  readonly takeBack: (left: TokensLeft) => Promise<void>
+  readonly takeBack: (unsaved: readonly TokenRecord[]) => Promise<void>
   /** Ends logins and refreshes; the lock is still held. */
   readonly close: () => Promise<void>
   readonly letGo: () => Promise<void>
@@ -37,6 +37,7 @@ export type OfficeParts = {
   readonly home: Home
   readonly current: () => Pick<Setup, 'config' | 'env'>
   readonly events: EventStore
+  readonly promises: NonNullable<OAuthDependencies['promises']>
   readonly log: Log
   readonly count: NonNullable<OAuthDependencies['count']>
   /** Who gives out tokens while this daemon does not. */
@@ -51,11 +52,12 @@ export const createOffice = ({
   home,
   current,
   events,
+  promises,
   log,
   count,
   elsewhere,
 }: OfficeParts): Office => {
-  const makeOAuth = (left: TokensLeft) =>
+  const makeOAuth = (unsaved: readonly TokenRecord[]) =>
     createOAuth(
       {
         home,
@@ -63,36 +65,37 @@ export const createOffice = ({
         env: viewOf(() => current().env),
         log,
         announce: announceTo(events),
+        promises,
         count,
         elsewhere,
       },
-      left,
+      unsaved,
     )
-  let oauth = makeOAuth(nothingLeft)
+  let oauth = makeOAuth([])
   let lock: HomeLock | undefined
 
   return {
     oauth: () => oauth,
     atOnce: (...asked) => oauth.atOnce(...asked),
     access: async (...asked) => oauth.access(...asked),
-    take: async (held, left) => {
+    take: async (held, unsaved) => {
       lock = held
       await endLeftovers(home, log)
-      if (left) oauth = makeOAuth(left)
+      if (unsaved.length > 0) oauth = makeOAuth(unsaved)
       // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
       await oauth.start()
     },
     putDown: async () => {
       await oauth.close(restarting)
-      return oauth.left()
+      return oauth.unsaved()
     },
     passTo: async (holding) => {
       if (!lock) throw new Error('the home is not locked')
       await lock.passTo(holding)
     },
-    takeBack: async (left) => {
+    takeBack: async (unsaved) => {
       if (!(await lock?.isHeld())) lock = await holdAgain(home, log)
-      oauth = makeOAuth(left)
+      oauth = makeOAuth(unsaved)
       await oauth.start()
     },
     close: async () => oauth.close(),

@@ -59,7 +59,7 @@ export const makeParts = (
   const whereabouts = createWhereabouts({ home, startedAt, listeners, current, log })
 
   const memory = createMemory(gateway.events.keep)
-  const { events, messages } = memory
+  const { events, messages, promises } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, current)
   const marks = createCommentMarks(apiToken)
@@ -95,6 +95,7 @@ export const makeParts = (
     home,
     current,
     events,
+    promises,
     log,
     count: oauthCounts.count,
     elsewhere: async () => (await handOver().decided())?.access,

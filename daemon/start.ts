@@ -40,7 +40,7 @@ export const startDaemon = async (
     const apiToken = await readOrMakeApiToken(home)
     const daemon = createDaemon({ home, processEnv, started, apiToken, isForeground })
     try {
-      await daemon.takeOffice(lock)
+      await daemon.takeOffice(lock, [])
       await daemon.bind()
       return await daemon.serve()
     } catch (error) {
@@ -87,10 +87,10 @@ const begin = async (
     await daemon.bind(daemon.places.filter((place) => !places.includes(place)))
     await daemon.prove()
     const holding = newHolding()
-    const left = await predecessor.office({ version, holding, places })
+    const unsaved = await predecessor.office({ version, holding, places })
     lock = await holdHome(home, 'daemon', holding)
-    await daemon.takeOffice(lock, left)
-    if (left) await predecessor.sockets()
+    await daemon.takeOffice(lock, unsaved ?? [])
+    if (unsaved) await predecessor.sockets()
     // Those that were not passed, as there is nobody any more who could.
     await daemon.bind()
     return await daemon.serve()

@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts'
 import type { Memory } from '../memory.ts'
 import type { Tokens } from '../oauth/token/tokens.ts'
 import type { Office } from '../office.ts'
-import type { TokensLeft } from '../oauth/token/tokens.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
 import { createAskedTokens } from './asked-tokens.ts'
 import { type Found, protocol } from './messages.ts'
 import { shareMemory } from './share-memory.ts'
@@ -113,10 +113,10 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
     { holding, places }: { readonly holding: string; readonly places: readonly string[] },
   ): Promise<Heir> => {
     const stopSharing = shareMemory(memory, successor.send)
-    const left = await office.putDown()
+    const unsaved = await office.putDown()
     try {
       await office.passTo(holding)
-      successor.send({ kind: 'office', left })
+      successor.send({ kind: 'office', unsaved })
       await successor.until('in-office', officeLimitMs)
       // In one turn, so that each event has one number only: the successor gives it.
       stream.silence(true)
@@ -130,7 +130,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       // Before anything is done here that two must not do.
       await successor.kill()
       // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.
-      await goOn(left).catch((failure: unknown) =>
+      await goOn(unsaved).catch((failure: unknown) =>
         log.error({ error: nameOf(failure) }, 'not all goes on'),
       )
       stream.silence(false)
@@ -141,8 +141,8 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
   }
 
   /** After a successor that failed. */
-  const goOn = async (left: TokensLeft): Promise<void> => {
-    await office.takeBack(left)
+  const goOn = async (unsaved: readonly TokenRecord[]): Promise<void> => {
+    await office.takeBack(unsaved)
     await parts.serveAgain()
   }
 

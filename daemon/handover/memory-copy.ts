@@ -21,6 +21,7 @@ export type MemoryCopy = {
   readonly rateLimits: readonly (readonly [webhook: string, bucket: Bucket, ageMs: number])[]
   readonly progress: readonly (readonly [key: string, reached: Reached])[]
   readonly messages: readonly string[]
+  readonly promises: readonly (readonly [provider: string, until: number])[]
 }
 
 /** What it takes to run an event again, but its prompt, which the event itself has. */

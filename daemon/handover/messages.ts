@@ -2,7 +2,8 @@ import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import type { Reached } from '../deliver/progress.ts'
 import type { Detail } from '../events.ts'
 import type { Place } from '../http/listeners.ts'
-import type { TokenRequest, TokensLeft } from '../oauth/token/tokens.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
+import type { TokenRequest } from '../oauth/token/tokens.ts'
 import type { DeliveryKey } from '../webhook/deliveries.ts'
 import type { ErrorCopy } from './error-copy.ts'
 import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
@@ -12,7 +13,7 @@ import type { KeptCopy, MemoryCopy } from './memory-copy.ts'
  * started the new one. Nobody else reads it: a pair of sockets without a name, never a file.
  */
 
-/** Raised with every change of a message: a daemon of another number stops and starts instead. */
+/** Raised with every change of a message: one of another number is not handed over to. */
 export const protocol = 2
 
 /** From the old one. */
@@ -30,8 +31,10 @@ export type FromOld =
   | { readonly kind: 'progress'; readonly key: string; readonly reached?: Reached | undefined }
   /** Posted to Slack by this home. */
   | { readonly kind: 'message'; readonly name: string }
-  /** The lock is yours, and tokens are yours to renew. */
-  | { readonly kind: 'office'; readonly left: TokensLeft }
+  /** A token was handed out that is to work until then, in milliseconds since 1970. */
+  | { readonly kind: 'promise'; readonly provider: string; readonly until: number }
+  /** The lock is yours, and tokens are yours to renew; with those that the disk refused. */
+  | { readonly kind: 'office'; readonly unsaved: readonly TokenRecord[] }
   /** Comes with the socket. */
   | { readonly kind: 'socket'; readonly place: Place }
   | { readonly kind: 'serve' }

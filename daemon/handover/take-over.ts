@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { TokensLeft } from '../oauth/token/tokens.ts'
+import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { Intake } from '../intake.ts'
 import type { Listeners, Place } from '../http/listeners.ts'
 import type { Log } from '../log/log.ts'
@@ -24,8 +24,8 @@ export type Predecessor = {
   readonly places: readonly Place[]
   /** Follows it from now on. */
   readonly follow: (parts: FollowParts) => void
-  /** Says that all is prepared; resolves with what it knew of tokens, or undefined when it was killed. */
-  readonly office: (ready: Ready) => Promise<TokensLeft | undefined>
+  /** Says that all is prepared; resolves with what the disk refused, or undefined when it was killed. */
+  readonly office: (ready: Ready) => Promise<readonly TokenRecord[] | undefined>
   /** Asks for the sockets; resolves when all are there, false when it was killed before that. */
   readonly sockets: () => Promise<boolean>
   readonly serving: (found: Found) => Promise<void>
@@ -112,7 +112,7 @@ export const meetPredecessor = async (channel: Channel<FromNew, FromOld>): Promi
     office: async (ready) => {
       const told = until('office')
       channel.send({ kind: 'ready', protocol, ...ready })
-      return (await told)?.left
+      return (await told)?.unsaved
     },
     sockets: async () => {
       const told = until('serve')

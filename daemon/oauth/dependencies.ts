@@ -1,6 +1,7 @@
 import type { Gateway } from '../../shared/config.ts'
 import type { Home } from '../../shared/home.ts'
 import type { Wait } from './login/wait.ts'
+import type { Promises } from './token/promises.ts'
 import type { Tokens } from './token/tokens.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
@@ -44,6 +45,8 @@ export type OAuthDependencies = {
   readonly count?: (what: OAuthCount, provider: string) => void
   /** Who gives out tokens once this is closed, if anybody does; waits while that is being decided. */
   readonly elsewhere?: () => Promise<Tokens['access'] | undefined>
+  /** What was promised of tokens that were handed out before; left out: nothing. */
+  readonly promises?: Promises
   /** How time passes between two requests of a login by device code; left out: by the clock. */
   readonly wait?: Wait
 }

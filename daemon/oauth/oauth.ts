@@ -10,8 +10,9 @@ import { createRevokeGrant } from './logout/revoke-grant.ts'
 import { createLogins } from './login/login.ts'
 import { createOneAtATime } from './one-at-a-time.ts'
 import { createRoutes } from './routes.ts'
+import type { TokenRecord } from './token/token-record.ts'
 import { createTokens } from './token/token.ts'
-import { type Tokens, type TokensLeft, nothingLeft } from './token/tokens.ts'
+import type { Tokens } from './token/tokens.ts'
 import { createUnfinished } from './unfinished.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
@@ -34,8 +35,8 @@ export type OAuth = {
   readonly start: () => Promise<void>
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: (ending?: Ending) => Promise<void>
-  /** What nobody else knows, once this is closed. */
-  readonly left: () => TokensLeft
+  /** New tokens that the disk refused, and that nobody else has. */
+  readonly unsaved: () => TokenRecord[]
 }
 
 export type Ending = {
@@ -46,12 +47,12 @@ export type Ending = {
 }
 
 /**
- * Everything that has to do with logins and tokens, ready to be mounted. `left` is what the one before
- * knew.
+ * Everything that has to do with logins and tokens, ready to be mounted. `left` are the unsaved tokens of
+ * the one before.
  */
 export const createOAuth = (
   dependencies: OAuthDependencies,
-  left: TokensLeft = nothingLeft,
+  left: readonly TokenRecord[] = [],
 ): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
@@ -108,7 +109,7 @@ export const createOAuth = (
       ])
       await revocations.close()
     },
-    left: broker.left,
+    unsaved: broker.allUnsaved,
   }
 }
 

@@ -164,9 +164,9 @@ process.on('exit', () => {
 /** One that ends when it is to serve, and has made sure that no other can say where it is found. */
 const endsInService = `
 const { mkdirSync, rmSync } = require('node:fs')
-process.on('message', ({ kind }) => {
+process.on('message', ({ kind, protocol }) => {
   if (kind === 'hello')
-    process.send({ kind: 'ready', protocol: 1, version: '9', holding: '', places: [] })
+    process.send({ kind: 'ready', protocol, version: '9', holding: '', places: [] })
   if (kind === 'office') {
     rmSync('run/daemon.json')
     mkdirSync('run/daemon.json')
@@ -178,9 +178,9 @@ process.on('message', ({ kind }) => {
 
 /** A daemon that is ready to take over, and ends as soon as it is to. */
 const endsInOffice = `
-process.on('message', ({ kind }) => {
+process.on('message', ({ kind, protocol }) => {
   if (kind === 'hello')
-    process.send({ kind: 'ready', protocol: 1, version: '9', holding: '', places: [] })
+    process.send({ kind: 'ready', protocol, version: '9', holding: '', places: [] })
   if (kind === 'office') process.exit(3)
 })
 `

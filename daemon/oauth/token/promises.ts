@@ -1,5 +1,4 @@
 import { lifetimeMs, refreshTime, validityMs, wantedMs } from './refresh-time.ts'
-import type { TokensLeft } from './tokens.ts'
 
 /*
  * Where a renewal ends the token before it at once, as at GitHub, whoever holds that one is cut off in the
@@ -41,16 +40,25 @@ export const isRenewedFirst = (
 }
 
 /** The latest promise that each provider's token was handed out with, until a new token takes its place. */
-export const createPromises = (left: TokensLeft['promised'] = []) => {
-  const latest = new Map<string, number>(left)
+export const createPromises = () => {
+  const latest = new Map<string, number>()
+  const listeners = new Set<(provider: string, until: number) => void>()
   /** In milliseconds since 1970; 0 where nobody was given the token. */
   const untilOf = (provider: string): number => latest.get(provider) ?? 0
   return {
     untilOf,
-    note: (provider: string, until: number): void =>
-      void latest.set(provider, Math.max(until, untilOf(provider))),
+    note: (provider: string, until: number): void => {
+      if (until <= untilOf(provider)) return
+      latest.set(provider, until)
+      for (const listener of listeners) listener(provider, until)
+    },
     forget: (provider: string): void => void latest.delete(provider),
-    entries: (): [provider: string, until: number][] => [...latest],
+    entries: () => [...latest],
+    /** Calls back for each promise from now on, until the returned function is called. */
+    follow: (listener: (provider: string, until: number) => void): (() => void) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }
 

@@ -35,8 +35,9 @@ export const createTakeUp = (
   }
 
   const tellLate = async (provider: string, ended: TokenRecord): Promise<void> => {
-    await forgetSent(home, provider)
+    log.warn({ provider }, 'a daemon was ended before it told that the login has ended')
     announce(failedEvent('needs-login', provider, needsLogin(ended)))
+    await forgetSent(home, provider)
   }
 
   return {

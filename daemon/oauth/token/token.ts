@@ -16,7 +16,7 @@ import { createTakeUp } from './take-up.ts'
 import { createTokenCache } from './token-cache.ts'
 import { tokenProviders } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
-import { type TokenRequest, type Tokens, type TokensLeft, nothingLeft } from './tokens.ts'
+import type { TokenRequest, Tokens } from './tokens.ts'
 
 /** How long a reader waits for a longer one while the stored token is still good. */
 const patienceMs = 5000
@@ -28,24 +28,24 @@ const closeLimitMs = 10_000
  * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
  * token is good; only its own word ends a login.
  */
-/** `left` is what the daemon before knew. */
+/** `left` are new tokens that the daemon before could not write to the disk. */
 export const createTokens = (
   dependencies: OAuthDependencies,
   discover: Discover,
   inTurn: OneAtATime,
-  left: TokensLeft = nothingLeft,
+  left: readonly TokenRecord[] = [],
 ): Tokens => {
   const { home, gateway, log, announce, count } = dependencies
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createHandOuts(announce)
-  const promises = createPromises(left.promised)
+  const promises = dependencies.promises ?? createPromises()
   const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
     inTurn,
     cutOff.signal,
-    left.unsaved,
+    left,
   )
   const renewals = createRenewals(dependencies, refresh, promises)
   const { takeUp, isRecovering } = createTakeUp(dependencies, renewals)
@@ -147,10 +147,7 @@ export const createTokens = (
     atOnce,
     access: countedAccess,
     unsaved,
-    left: () => ({
-      unsaved: unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
-      promised: promises.entries(),
-    }),
+    allUnsaved: () => unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
     changed: (provider) => {
       forgetUnsaved(provider)
       renewals.forget(provider)

@@ -8,16 +8,6 @@ export type TokenRequest = {
   readonly asker: string
 }
 
-/** What a daemon leaves to the one that takes its place, and that is on no disk. */
-export type TokensLeft = {
-  /** The newest tokens, where the disk refused them. */
-  readonly unsaved: readonly TokenRecord[]
-  /** Until when tokens that were handed out are to work, in milliseconds since 1970, by provider. */
-  readonly promised: readonly (readonly [provider: string, until: number])[]
-}
-
-export const nothingLeft: TokensLeft = { unsaved: [], promised: [] }
-
 export type Tokens = {
   /** The same token where it is in memory and good for long enough; else undefined, and nothing done. */
   readonly atOnce: (provider: string, request: TokenRequest) => AccessToken | undefined
@@ -28,8 +18,8 @@ export type Tokens = {
   readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
   /** The newest tokens of a provider, where they could not be written to the disk. */
   readonly unsaved: (provider: string) => TokenRecord | undefined
-  /** For the next one, once this is closed. */
-  readonly left: () => TokensLeft
+  /** All of these. */
+  readonly allUnsaved: () => TokenRecord[]
   /** Tells that a login or logout has changed the file of a provider. */
   readonly changed: (provider: string) => void
   /** Takes up what a killed daemon left, and renews in the background from now on. */
