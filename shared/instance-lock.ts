@@ -30,11 +30,15 @@ export type HomeLock = {
 export const newHolding = (): string =>
   `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
 
+/** A file of this process beside a lock: its name says whose it is before anything is written into it. */
+const besideOf = (path: string): string =>
+  `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
+
 const held = (path: string, mine: string): HomeLock => ({
   letGo: async () => letGo(path, mine),
   isHeld: async () => (await contentOf(path)) === mine,
   passTo: async (holding) => {
-    const unique = `${path}.${randomBytes(6).toString('hex')}`
+    const unique = besideOf(path)
     await writeFile(unique, holding, { mode: 0o600, flag: 'wx' })
     try {
       // As long as its process lives nobody else replaces it.
@@ -89,7 +93,7 @@ const heldBy = (what: Locked, pid: string, { root }: Home): string =>
  * the quicker. That second lock is made and, after a crash, taken over in the same way.
  */
 const acquire = async (path: string, mine: string): Promise<string | undefined> => {
-  const unique = `${path}.${randomBytes(6).toString('hex')}`
+  const unique = besideOf(path)
   try {
     // A full disk takes the name and not the content.
     await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })

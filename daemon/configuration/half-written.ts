@@ -1,4 +1,4 @@
-import { readFile, readdir, stat, unlink } from 'node:fs/promises'
+import { readFile, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home.ts'
 import { isHeld } from '../../shared/instance-lock.ts'
@@ -25,10 +25,10 @@ const isLeftOver = async (path: string, name: string): Promise<boolean> => {
   const [, pid] = /^\.probe-(\d+)$/.exec(name) ?? []
   if (pid !== undefined) return !isAlive(Number(pid))
   // Of others that try to get the lock just now; or tried, and have gone.
-  if (!/^(daemon|tray)\.lock\./.test(name)) return false
+  if (!/^(daemon|tray|config)\.lock\./.test(name)) return false
   const holder = await readFile(path, 'utf8').catch(() => undefined)
   if (holder !== '') return holder !== undefined && !isHeld(holder)
-  // Made and not written yet.
-  const { mtimeMs } = await stat(path)
-  return Math.abs(Date.now() - mtimeMs) > 60_000
+  // Made and not written yet: its name says by whom.
+  const [, maker] = /\.(\d+)-[0-9a-f]{12}$/.exec(name) ?? []
+  return maker === undefined || !isAlive(Number(maker))
 }

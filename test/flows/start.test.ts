@@ -252,14 +252,27 @@ describe('the only daemon of a home', () => {
         'daemon.json.0123456789ab.tmp',
         'api.token.0123456789ab.tmp',
         '.probe-999999999',
-        'daemon.lock.0123456789ab',
+        'daemon.lock.999999999-0123456789ab',
         'daemon.lock.after-0123456789ab',
-        'tray.lock.0123456789ab',
+        'tray.lock.999999999-0123456789ab',
+        'config.lock.999999999-0123456789ab',
       ].map((name) => join(home.run, name)),
     ]
     for (const path of left) await writeFile(path, '999999999 1 stale')
-    const others = ['daemon.lock.cdef01234567', `.probe-${process.pid}`, 'notes.txt.tmp']
+    // Killed between making a file and writing into it.
+    for (const name of ['daemon.lock.999999999-abcdef012345', 'daemon.lock.after-abcdef012345']) {
+      await writeFile(join(home.run, name), '')
+      left.push(join(home.run, name))
+    }
+    const others = [
+      `daemon.lock.${process.pid}-cdef01234567`,
+      `.probe-${process.pid}`,
+      'notes.txt.tmp',
+    ]
     for (const name of others) await writeFile(join(home.run, name), `${process.pid} ? mine`)
+    const fresh = `daemon.lock.${process.pid}-abcdef012345`
+    await writeFile(join(home.run, fresh), '')
+    others.push(fresh)
     assert.equal(await (await startDaemon({ home })).stop(), 0)
     for (const path of left) assert.equal(existsSync(path), false, path)
     assert.deepEqual((await readdir(home.run)).toSorted(), [...others, 'api.token'].toSorted())
