@@ -1,17 +1,25 @@
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
 import { createById } from './by-id.ts'
+import {
+  type EventChanges,
+  type EventFields,
+  type FullRecord,
+  changedRecord,
+  fullRecord,
+  newRecord,
+  plainRecord,
+} from './event-record.ts'
 import { type Fifo, createFifo } from './fifo.ts'
-import { isoTime } from './iso-time.ts'
 import { randomHex } from './random-hex.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
 
 type Stored = {
-  record: EventRecord
+  record: FullRecord
   readonly ring: Ring
-  prompt?: string | undefined
-  result?: string | undefined
+  prompt: string | undefined
+  result: string | undefined
 }
 
 /** All that a store holds, for another one to go on with; nothing in it changes any more. */
@@ -30,12 +38,13 @@ export type EventListener = (change: EventChange, detail?: Detail) => void
 
 export type EventChange = {
   readonly sequence: number
+  /** As it is from now on; nothing in it changes any more. */
   readonly record: EventRecord
+  /** The state before; undefined for an event that is new. */
+  readonly before: EventState | undefined
 }
 
-export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
-  readonly state: EventState
-}
+export type { EventChanges, EventFields }
 
 export type EventFilter = {
   readonly limit: number
@@ -48,7 +57,6 @@ export type EventFilter = {
 export type EventStore = {
   /** Under an id of its own, or one that `newEventId` made before. */
   readonly add: (receivedAt: Date, fields: EventFields, id?: string) => EventRecord
-  /** A change to undefined takes the field away. */
   readonly update: (id: string, changes: EventChanges, detail?: Detail) => void
   readonly list: (filter: EventFilter) => EventRecord[]
   /** What failed or was dropped, the last to end first. Looks through no others, however many there are. */
@@ -73,21 +81,25 @@ export type EventStore = {
   readonly restore: (copy: EventsCopy) => void
 }
 
-export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
-
 export type Detail = { readonly prompt?: string; readonly result?: string }
 
-const finalStates = new Set<EventState>([
-  'done',
-  'failed',
-  'dropped',
-  'filtered',
-  'duplicate',
-  'rejected',
-])
-
 /** True once nothing more happens to an event in this state by itself. */
-export const isFinal = (state: EventState): boolean => finalStates.has(state)
+export const isFinal = (state: EventState): boolean => {
+  switch (state) {
+    case 'done':
+    case 'failed':
+    case 'dropped':
+    case 'filtered':
+    case 'duplicate':
+    case 'rejected':
+      return true
+    case 'accepted':
+    case 'queued':
+    case 'running':
+    case 'delivering':
+      return false
+  }
+}
 
 /** 72 random bits; what an event is called in lists, links and logs. */
 export const newEventId = (): string => `evt_${randomHex(9)}`
@@ -119,9 +131,9 @@ export const createEventStore = (initialKeep: number): EventStore => {
   let sequence = 0
   let detailCharacters = 0
 
-  const publish = (stored: Stored, detail?: Detail) => {
+  const publish = ({ record }: Stored, before: EventState | undefined, detail?: Detail) => {
     sequence += 1
-    const change = { sequence, record: stored.record }
+    const change = { sequence, record, before }
     changes.push(change)
     if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
     for (const listener of listeners) listener(change, detail)
@@ -129,8 +141,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
   const isOverLimit = () => detailCharacters > maxDetailCharacters
   const forgetDetail = (stored: Stored) => {
     detailCharacters -= sizeOf(stored)
-    stored.prompt = undefined
-    stored.result = undefined
+    stored.prompt = stored.result = undefined
     for (const listener of forgetListeners) listener(stored.record.id)
   }
   const setDetail = (stored: Stored, { prompt, result }: Detail) => {
@@ -171,55 +182,46 @@ export const createEventStore = (initialKeep: number): EventStore => {
     failed.remove(stored.record.id)
   }
 
-  const insert = (record: EventRecord): Stored => {
-    const stored: Stored = { record, ring: ringOf(record) }
+  const insert = (record: FullRecord): Stored => {
+    const ring = ringOf(record)
+    const stored: Stored = { record, ring, prompt: undefined, result: undefined }
     events.set(record.id, stored)
     return stored
   }
-  const replace = (stored: Stored, record: EventRecord, detail?: Detail) => {
-    const wasFinal = isFinal(stored.record.state)
+  const replace = (stored: Stored, record: FullRecord, detail?: Detail) => {
+    const before = stored.record.state
+    const wasFinal = isFinal(before)
     stored.record = record
     if (detail) setDetail(stored, detail)
     const isNowFinal = isFinal(record.state)
     if (!wasFinal && isNowFinal) finish(stored)
     if (wasFinal && !isNowFinal) reopen(stored)
-    publish(stored, detail)
+    publish(stored, before, detail)
   }
 
   return {
     add: (receivedAt, fields, id = newEventId()) => {
-      const initial: EventRecord = {
-        id,
-        kind: 'webhook',
-        webhook: null,
-        agent: null,
-        state: fields.state,
-        receivedAt: isoTime(receivedAt.getTime()),
-        attempts: 0,
-        durations: {},
-        targets: [],
-      }
-      // Twice as quick as one literal with both in it.
-      const record = Object.assign(initial, fields)
+      const record = newRecord(id, receivedAt, fields)
       const stored = insert(record)
       if (isFinal(record.state)) finish(stored)
-      publish(stored)
+      publish(stored, undefined)
       return record
     },
     update: (id, update, detail) => {
       const stored = events.get(id)
-      if (stored) replace(stored, changed(stored.record, update), detail)
+      if (stored) replace(stored, changedRecord(stored.record, update), detail)
     },
     put: (record, detail) => {
       const known = events.get(record.id)
-      if (known) return replace(known, record, detail)
-      const stored = insert(record)
+      const full = fullRecord(record)
+      if (known) return replace(known, full, detail)
+      const stored = insert(full)
       if (detail) setDetail(stored, detail)
       if (isFinal(record.state)) finish(stored)
-      publish(stored, detail)
+      publish(stored, undefined, detail)
     },
     list: ({ limit, webhook, state, kind }) => {
-      const found: EventRecord[] = []
+      const found: FullRecord[] = []
       for (const { record } of events.values()) {
         if (webhook !== undefined && record.webhook !== webhook) continue
         if (state !== undefined && record.state !== state) continue
@@ -228,20 +230,21 @@ export const createEventStore = (initialKeep: number): EventStore => {
         // The newest come last; no more of the others is held than twice what is asked for.
         if (found.length > limit * 2) found.splice(0, limit)
       }
-      return found.slice(-limit).toReversed()
+      return found.slice(-limit).toReversed().map(plainRecord)
     },
     failures: (limit) =>
       failed
         .values()
         .slice(-limit)
         .toReversed()
-        .flatMap((id) => events.get(id)?.record ?? []),
+        .flatMap((id) => events.get(id)?.record ?? [])
+        .map(plainRecord),
     get: (id) => {
       const stored = events.get(id)
       if (!stored) return undefined
       const { record, prompt, result } = stored
       return {
-        ...record,
+        ...plainRecord(record),
         ...(prompt === undefined ? {} : { prompt }),
         ...(result === undefined ? {} : { result }),
       }
@@ -276,22 +279,13 @@ export const createEventStore = (initialKeep: number): EventStore => {
     restore: (copy) => {
       ;({ era, sequence } = copy)
       changes.push(...copy.changes)
-      for (const { record, ...detail } of copy.events) setDetail(insert(record), detail)
+      for (const { record, ...detail } of copy.events) setDetail(insert(fullRecord(record)), detail)
       for (const id of copy.finished) {
         const stored = events.get(id)
         if (stored) finish(stored)
       }
     },
   }
-}
-
-const changed = (record: EventRecord, changes: EventChanges): EventRecord => {
-  const next = { ...record, ...changes }
-  for (const key in changes) {
-    const name = key as keyof EventRecord
-    if (next[name] === undefined) delete next[name]
-  }
-  return next
 }
 
 /** Of their own: logins, tokens that were given away, and what the daemon did. */

@@ -35,19 +35,21 @@ export const createMeasures = (events: EventStore): Measures => {
     known.note(ms)
     allAgents.note(ms)
   }
-  // An event that is only delivered again carries the times of its first run.
-  const running = new Set<string>()
-  events.follow(({ record }) => {
-    const { id, kind, state, agent } = record
-    if (kind !== 'webhook') return
-    const { queuedMs, agentMs, deliverMs } = record.durations
+  events.follow(({ record, before }) => {
+    const { kind, state } = record
+    if (kind !== 'webhook' || state === before) return
+    // An event that is only delivered again carries the times of its first run.
+    if (before === 'running') {
+      const { agentMs } = record.durations
+      if (agentMs !== undefined) noteAgent(record.agent ?? '', agentMs)
+    }
     if (state === 'running') {
-      running.add(id)
+      const { queuedMs } = record.durations
       if (queuedMs !== undefined) queue.note(queuedMs)
-    } else if (agentMs !== undefined && running.delete(id)) noteAgent(agent ?? '', agentMs)
-    if (!isFinal(state)) return
-    running.delete(id)
-    if (deliverMs !== undefined && record.targets.length > 0) deliver.note(deliverMs)
+    } else if (isFinal(state) && record.targets.length > 0) {
+      const { deliverMs } = record.durations
+      if (deliverMs !== undefined) deliver.note(deliverMs)
+    }
   })
 
   return {

@@ -171,8 +171,8 @@ const knownOf = ({ webhook, size, deliveryId, signed }: Incoming): AcceptedEvent
   webhook: webhook.path,
   agent: webhook.agentName,
   size,
-  ...(deliveryId === undefined ? undefined : { deliveryId: deliveryId.id }),
-  ...(signed === undefined ? undefined : { signed }),
+  deliveryId: deliveryId?.id,
+  signed,
 })
 
 /** A delivery that wakes no agent. */
@@ -184,7 +184,7 @@ const pass = (
   text?: string,
 ): Accepted => {
   const state = status === 'duplicate' ? 'duplicate' : 'filtered'
-  const { id } = events.add(incoming.receivedAt, { ...knownOf(incoming), state, detail })
+  const { id } = events.add(incoming.receivedAt, { state, detail, ...knownOf(incoming) })
   return answered(incoming, id, status, text)
 }
 
@@ -204,14 +204,13 @@ const noteRefusal = (
   // Of a body that is not verified this is no more than what somebody says.
   incoming.deliveryId ??= deliveryIdOf(webhook.scheme, given)
   const refused = error instanceof DoorwardError ? error : undefined
-  const detail = refused?.localDetail ?? refused?.message
   const why = {
     state: 'rejected' as const,
     stage,
     code: refused?.code ?? 'internal',
-    ...(detail === undefined ? {} : { detail }),
+    detail: refused?.localDetail ?? refused?.message,
   }
-  const { id } = events.add(incoming.receivedAt, { ...knownOf(incoming), ...why })
+  const { id } = events.add(incoming.receivedAt, { ...why, ...knownOf(incoming) })
   refusals.note({ event: id, webhook: webhook.path, ...why })
 }
 

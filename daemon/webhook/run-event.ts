@@ -80,7 +80,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       enqueue(id, event)
       if (delivery) deliveries.remember(delivery, id, performance.now())
       // There was room. The job starts in a later turn, when the event is there.
-      events.add(receivedAt, { ...known, state: 'accepted', ...waitingFor(targets) }, id)
+      const { target, targets: results } = waitingFor(targets)
+      events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
       events.update(id, { state: 'queued' }, { prompt })
       kept.keep(id, event)
       return id

@@ -1,6 +1,5 @@
 import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
-import type { Answer } from '../agents/answer.ts'
 import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../deliver/deliver.ts'
 import type { EventChanges, EventStore } from '../events.ts'
@@ -63,46 +62,43 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
     const attempts = (before?.attempts ?? 0) + 1
     const { targets: earlier } = before ?? waitingFor(event.targets)
     let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
-    let durations: Durations = { queuedMs }
+    let agentMs = run.answer === undefined ? undefined : before?.durations.agentMs
     let start = performance.now()
     const time = (): Durations => {
       const took = Math.round(performance.now() - start)
-      return stage === 'agent' ? { ...durations, agentMs: took } : { ...durations, deliverMs: took }
+      if (stage === 'agent') return { queuedMs, agentMs: took }
+      return { queuedMs, agentMs, deliverMs: took }
     }
     try {
       let text = run.answer
       if (text === undefined) {
-        change({ state: 'running', attempts, durations })
+        change({ state: 'running', attempts, durations: { queuedMs } })
         const { webhook, prompt } = event
         const question = { prompt, webhook: webhook.path, eventId: id }
         const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
         text = answer.text
-        durations = time()
-        change({ ...deliveringChange(answer), durations }, text)
+        const durations = time()
+        ;({ agentMs } = durations)
+        const answered = { state: 'delivering', durations, resultPreview: previewOf(text) } as const
+        change(answer.cut ? { detail: cutDetail, ...answered } : answered, text)
       } else {
-        const agentMs = before?.durations.agentMs
-        if (agentMs !== undefined) durations = { queuedMs, agentMs }
-        change({ state: 'delivering', attempts, durations })
+        change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
       }
       stage = 'deliver'
       // Other jobs may start in here.
       run.agentIsDone()
       start = performance.now()
       const results = earlier.length === 0 ? [] : await bringToTargets(run, text, earlier)
-      return { ...deliveredEnd(results), durations: time() }
+      return { durations: time(), ...deliveredEnd(results) }
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
-      return { ...failedEnd(stage, error), durations: time() }
+      return { durations: time(), ...failedEnd(stage, error) }
     }
   }
 }
 
-const deliveringChange = ({ text, cut }: Answer): EventChanges => ({
-  state: 'delivering',
-  resultPreview: previewOf(text),
-  ...(cut && { detail: 'the answer was longer than output_limit and is cut' }),
-})
+const cutDetail = 'the answer was longer than output_limit and is cut'
 
 const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
   const known = error instanceof DoorwardError ? error : undefined

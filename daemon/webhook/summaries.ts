@@ -22,11 +22,11 @@ export const countEvents = (events: EventStore): EventCounts => {
     counted.set(path, fresh)
     return fresh
   }
-  events.follow(({ record }) => {
-    const { webhook, state } = record
-    if (webhook === null) return
+  events.follow(({ record, before }) => {
+    const { webhook, state, receivedAt } = record
+    if (webhook === null || (before !== undefined && !isCounted(state))) return
     const entry = of(webhook)
-    entry.lastEventAt = later(entry.lastEventAt, record.receivedAt)
+    entry.lastEventAt = later(entry.lastEventAt, receivedAt)
     if (isCounted(state)) entry.counts[state] += 1
   })
   return {

@@ -5,7 +5,7 @@ import type { ReadyTarget } from './expand-targets.ts'
 export const waitingFor = (
   targets: readonly ReadyTarget[],
 ): Pick<EventRecord, 'target' | 'targets'> => ({
-  ...(targets.length > 0 && { target: targets.map(({ text }) => text).join(', ') }),
+  target: targets.length > 0 ? targets.map(({ text }) => text).join(', ') : undefined,
   targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
 })
 

@@ -1,0 +1,76 @@
+import type { EventRecord, EventState } from '../shared/api.ts'
+import { isoTime } from './iso-time.ts'
+
+/** What is known of an event from its beginning. */
+export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
+  readonly state: EventState
+}
+
+/** A change to undefined takes the field away. */
+export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
+
+/**
+ * A record that names every field, in one order, whether it is set or not: V8 makes and reads what is all of
+ * one shape in a fraction of the time. In JSON there is no difference; others see it by `plainRecord`.
+ */
+export type FullRecord = { [Key in keyof Required<EventRecord>]: EventRecord[Key] }
+
+/** The first record of an event. */
+export const newRecord = (id: string, receivedAt: Date, fields: EventFields): FullRecord => ({
+  id,
+  kind: fields.kind ?? 'webhook',
+  webhook: fields.webhook ?? null,
+  receivedAt: isoTime(receivedAt.getTime()),
+  state: fields.state,
+  stage: fields.stage,
+  code: fields.code,
+  detail: fields.detail,
+  deliveryId: fields.deliveryId,
+  signed: fields.signed,
+  size: fields.size,
+  agent: fields.agent ?? null,
+  target: fields.target,
+  attempts: fields.attempts ?? 0,
+  durations: fields.durations ?? noDurations,
+  targets: fields.targets ?? noTargets,
+  resultPreview: fields.resultPreview,
+})
+
+// Nothing of a record changes: those that have none share these.
+const noDurations: EventRecord['durations'] = {}
+const noTargets: EventRecord['targets'] = []
+
+/** A record of its own with the same in it. */
+export const fullRecord = (record: EventRecord): FullRecord => ({
+  id: record.id,
+  kind: record.kind,
+  webhook: record.webhook,
+  receivedAt: record.receivedAt,
+  state: record.state,
+  stage: record.stage,
+  code: record.code,
+  detail: record.detail,
+  deliveryId: record.deliveryId,
+  signed: record.signed,
+  size: record.size,
+  agent: record.agent,
+  target: record.target,
+  attempts: record.attempts,
+  durations: record.durations,
+  targets: record.targets,
+  resultPreview: record.resultPreview,
+})
+
+/** The record after a change. */
+export const changedRecord = (record: FullRecord, changes: EventChanges): FullRecord =>
+  Object.assign(fullRecord(record), changes)
+
+/** The record with the fields that are set, and no others. */
+export const plainRecord = (record: FullRecord): EventRecord => {
+  const plain: EventRecord = { ...record }
+  for (const key in plain) {
+    const name = key as keyof EventRecord
+    if (plain[name] === undefined) delete plain[name]
+  }
+  return plain
+}
