@@ -1,5 +1,6 @@
 import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
 import { createById } from './by-id.ts'
+import { newEventId } from './event-id.ts'
 import {
   type EventChanges,
   type EventFields,
@@ -11,6 +12,7 @@ import {
 } from './event-record.ts'
 import { type Fifo, createFifo } from './fifo.ts'
 import { randomHex } from './random-hex.ts'
+import { createRecentChanges } from './recent-changes.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
@@ -18,6 +20,8 @@ type Ring = 'ran' | 'passed' | 'refused' | 'own'
 type Stored = {
   record: FullRecord
   readonly ring: Ring
+  /** The number of its last change. */
+  sequence: number
   prompt: string | undefined
   result: string | undefined
 }
@@ -27,10 +31,15 @@ export type EventsCopy = {
   readonly era: string
   readonly sequence: number
   /** In the order they came. */
-  readonly events: readonly (Detail & { readonly record: EventRecord })[]
+  readonly events: readonly (Detail & {
+    readonly record: EventRecord
+    readonly sequence?: number
+  })[]
   /** Ids in the order they ended. */
   readonly finished: readonly string[]
   readonly changes: readonly EventChange[]
+  /** Somebody has followed, who may come back. */
+  readonly keepsChanges?: boolean
 }
 
 /** `detail` is what has been learned with this change. */
@@ -70,7 +79,9 @@ export type EventStore = {
   readonly follow: (listener: EventListener) => () => void
   /** Whose numbers its changes have: random for a new store, and that of the one it goes on with. */
   readonly era: () => string
-  /** The changes after this one that are still known. */
+  /** From now on each change is kept for a while, for who follows and comes back. */
+  readonly keepChanges: () => void
+  /** The changes after this one: each as it was then where it is still kept, before that the last of each event. */
   readonly since: (sequence: number) => readonly EventChange[]
   /** Calls back with the id of each event whose prompt and answer are let go. */
   readonly onForget: (listener: (id: string) => void) => void
@@ -101,11 +112,7 @@ export const isFinal = (state: EventState): boolean => {
   }
 }
 
-/** 72 random bits; what an event is called in lists, links and logs. */
-export const newEventId = (): string => `evt_${randomHex(9)}`
-
 const maxDetailCharacters = 32 * 1024 * 1024
-const maxChanges = 1000
 
 /**
  * Keeps the newest `keep` events of each sort, and every event that is not finished. Prompts and
@@ -124,18 +131,18 @@ export const createEventStore = (initialKeep: number): EventStore => {
   const detailed = createFifo<string>()
   /** Those of them that failed or were dropped. */
   const failed = createFifo<string>()
-  const changes: EventChange[] = []
+  const changes = createRecentChanges()
   const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
   let era = randomHex(6)
   let sequence = 0
   let detailCharacters = 0
 
-  const publish = ({ record }: Stored, before: EventState | undefined, detail?: Detail) => {
+  const publish = (stored: Stored, before: EventState | undefined, detail?: Detail) => {
     sequence += 1
-    const change = { sequence, record, before }
-    changes.push(change)
-    if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
+    stored.sequence = sequence
+    const change = { sequence, record: stored.record, before }
+    changes.add(change)
     for (const listener of listeners) listener(change, detail)
   }
   const isOverLimit = () => detailCharacters > maxDetailCharacters
@@ -184,7 +191,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
 
   const insert = (record: FullRecord): Stored => {
     const ring = ringOf(record)
-    const stored: Stored = { record, ring, prompt: undefined, result: undefined }
+    const stored: Stored = { record, ring, sequence: 0, prompt: undefined, result: undefined }
     events.set(record.id, stored)
     return stored
   }
@@ -255,10 +262,15 @@ export const createEventStore = (initialKeep: number): EventStore => {
       return () => listeners.delete(listener)
     },
     era: () => era,
+    keepChanges: changes.keep,
     since: (after) => {
-      // They follow each other without a gap.
-      const known = sequence - changes.length
-      return changes.slice(Math.max(0, after - known))
+      const kept = changes.since(after)
+      const firstKept = kept[0]?.sequence ?? Number.POSITIVE_INFINITY
+      const before = events
+        .values()
+        .filter((stored) => stored.sequence > after && stored.sequence < firstKept)
+        .map((stored) => ({ sequence: stored.sequence, record: stored.record, before: undefined }))
+      return [...before.toSorted((a, b) => a.sequence - b.sequence), ...kept]
     },
     onForget: (listener) => void forgetListeners.add(listener),
     resize: (newKeep) => {
@@ -268,18 +280,25 @@ export const createEventStore = (initialKeep: number): EventStore => {
     copy: () => ({
       era,
       sequence,
-      events: events.values().map(({ record, prompt, result }) => ({
+      events: events.values().map(({ record, sequence, prompt, result }) => ({
         record,
+        sequence,
         ...(prompt === undefined ? {} : { prompt }),
         ...(result === undefined ? {} : { result }),
       })),
       finished: Object.values(finished).flatMap((ring) => ring.values()),
-      changes: [...changes],
+      changes: changes.all(),
+      keepsChanges: changes.isKeeping(),
     }),
     restore: (copy) => {
       ;({ era, sequence } = copy)
-      changes.push(...copy.changes)
-      for (const { record, ...detail } of copy.events) setDetail(insert(fullRecord(record)), detail)
+      if (copy.keepsChanges ?? copy.changes.length > 0) changes.keep()
+      for (const change of copy.changes) changes.add(change)
+      for (const { record, sequence: last = 0, ...detail } of copy.events) {
+        const stored = insert(fullRecord(record))
+        stored.sequence = last
+        setDetail(stored, detail)
+      }
       for (const id of copy.finished) {
         const stored = events.get(id)
         if (stored) finish(stored)

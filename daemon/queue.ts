@@ -182,12 +182,13 @@ export const createQueue = ({
       isCounted = true
       freeAgent()
     }
-    void job.run(stop.signal, agentIsDone).finally(() => {
-      clearTimeout(timer)
+    const ended = () => {
+      if (timer) clearTimeout(timer)
       countNoMore()
       runningJobs.splice(runningJobs.indexOf(job), 1)
       goOn()
-    })
+    }
+    void job.run(stop.signal, agentIsDone).then(ended)
   }
   /** Whatever a job hangs on, a stop ends: after the last wait it goes on without it. */
   const stopRunning = (reason?: string) => {

@@ -50,6 +50,7 @@ export const createEventStream = (events: EventStore): EventStream => {
           void session.batch(messageOf(change))
         }
       }
+      events.keepChanges()
       const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
       open.add(response)

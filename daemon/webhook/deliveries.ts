@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
-/** How long a delivery is remembered, in milliseconds. */
-const rememberedMs = 24 * 3_600_000
+/** How long a delivery is remembered. */
+const rememberedSeconds = 24 * 3600
 /** How many of one webhook are remembered. */
 const maxRemembered = 10_000
 
@@ -39,9 +39,10 @@ export const deliveryKey = (
   deliveryId: string | undefined,
   body: Buffer,
 ): DeliveryKey | undefined => {
-  if (dedupe === 'body') return { webhook, hash: `body ${hash('sha256', body, 'base64')}` }
+  if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'base64') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
-  return { webhook, hash: `id ${hash('sha256', deliveryId, 'base64')}` }
+  // Never the hash of a body that is this very text.
+  return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'base64') }
 }
 
 /**
@@ -49,7 +50,8 @@ export const deliveryKey = (
  * flood at one webhook cannot make another forget.
  */
 export const createDeliveries = (max = maxRemembered): Deliveries => {
-  type Remembered = { readonly eventId: string; readonly atMs: number }
+  /** In whole seconds: a number that is not whole is an object of its own to V8. */
+  type Remembered = { readonly eventId: string; readonly atSecond: number }
   // A Map keeps the order in which keys came: the oldest is first.
   type OfWebhook = { readonly byHash: Map<string, Remembered>; untilLook: number }
   const byWebhook = new Map<string, OfWebhook>()
@@ -68,8 +70,9 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
     known.untilLook -= 1
     if (known.untilLook > 0) return
     known.untilLook = lookEvery
-    for (const [old, { atMs }] of known.byHash) {
-      if (known.byHash.size <= max && nowMs - atMs < rememberedMs) break
+    const nowSecond = secondOf(nowMs)
+    for (const [old, { atSecond }] of known.byHash) {
+      if (known.byHash.size <= max && nowSecond - atSecond < rememberedSeconds) break
       known.byHash.delete(old)
     }
   }
@@ -77,13 +80,15 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
   return {
     eventOf: ({ webhook, hash }, nowMs) => {
       const known = byWebhook.get(webhook)?.byHash.get(hash)
-      return known && nowMs - known.atMs < rememberedMs ? known.eventId : undefined
+      return known && secondOf(nowMs) - known.atSecond < rememberedSeconds
+        ? known.eventId
+        : undefined
     },
     remember: (key, eventId, nowMs) => {
       const { webhook, hash } = key
       const known = of(webhook)
       known.byHash.delete(hash)
-      known.byHash.set(hash, { eventId, atMs: nowMs })
+      known.byHash.set(hash, { eventId, atSecond: secondOf(nowMs) })
       letGoOfOld(known, nowMs)
       for (const listener of listeners) listener(key, eventId, nowMs)
     },
@@ -96,7 +101,11 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
     },
     entries: () =>
       [...byWebhook].flatMap(([webhook, { byHash }]) =>
-        [...byHash].map(([hash, { eventId, atMs }]) => ({ key: { webhook, hash }, eventId, atMs })),
+        [...byHash].map(([hash, { eventId, atSecond }]) => ({
+          key: { webhook, hash },
+          eventId,
+          atMs: atSecond * 1000,
+        })),
       ),
     follow: (listener) => {
       listeners.add(listener)
@@ -104,3 +113,5 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
     },
   }
 }
+
+const secondOf = (ms: number): number => Math.floor(ms / 1000)

@@ -85,10 +85,12 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
       }
       stage = 'deliver'
+      if (earlier.length === 0)
+        return { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } }
       // Other jobs may start in here.
       run.agentIsDone()
       start = performance.now()
-      const results = earlier.length === 0 ? [] : await bringToTargets(run, text, earlier)
+      const results = await bringToTargets(run, text, earlier)
       return { durations: time(), ...deliveredEnd(results) }
     } catch (error) {
       if (!(error instanceof DoorwardError))

@@ -1,11 +1,12 @@
-import { type KeyObject, createHash, createSecretKey } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { keyBytes } from '../../shared/secret-key.ts'
+import { type Mac, prepareMac } from './mac.ts'
 import type { SignatureForm, SignatureScheme } from '../../shared/signature-schemes.ts'
 
 /** One form with what it is checked against, prepared once for all requests. */
 export type ReadyForm = SignatureForm & {
-  /** Keys of a MAC, any of which may have signed. */
-  readonly keys: readonly KeyObject[]
+  /** Of each key, any of which may have signed. */
+  readonly macs: readonly Mac[]
   /** SHA-256 of each token, so that tokens of any length compare in one time. */
   readonly tokens: readonly Buffer[]
   readonly toleranceSeconds: number
@@ -24,7 +25,7 @@ export const prepareVerifier = (
 ): readonly [ReadyForm, ...ReadyForm[]] | 'unusable' => {
   const [first, ...more] = scheme.forms
     .map((form) => readyForm(form, secrets, scheme.toleranceSeconds ?? 0))
-    .filter(({ keys, tokens }) => keys.length + tokens.length > 0)
+    .filter(({ macs, tokens }) => macs.length + tokens.length > 0)
   return first ? [first, ...more] : 'unusable'
 }
 
@@ -37,7 +38,7 @@ const readyForm = (
   const isMac = form.check === 'mac'
   return {
     ...form,
-    keys: isMac ? known.map((bytes) => createSecretKey(bytes)) : [],
+    macs: isMac ? known.map((bytes) => prepareMac(form.algorithm, bytes)) : [],
     tokens: isMac ? [] : known.map(tokenDigest),
     toleranceSeconds,
   }

@@ -194,6 +194,7 @@ describe('the event store', () => {
 
   it('gives a late follower the changes it missed, each as it was then', () => {
     const events = createEventStore(10)
+    events.keepChanges()
     const { id } = events.add(at(0), { state: 'accepted' })
     events.update(id, { state: 'queued' })
     events.update(id, { state: 'done' })
@@ -203,8 +204,28 @@ describe('the event store', () => {
     assert.deepEqual(states(3), [])
   })
 
+  it('gives who comes before anybody followed the last change of each event', () => {
+    const events = createEventStore(10)
+    const [first, second] = [0, 1].map((i) => events.add(at(i), { state: 'accepted' }).id)
+    events.update(first ?? '', { state: 'done' })
+    const known = (store: typeof events, after: number) =>
+      store.since(after).map(({ sequence, record }) => `${sequence} ${record.id} ${record.state}`)
+    const last = [`2 ${second} accepted`, `3 ${first} done`]
+    assert.deepEqual(known(events, 0), last)
+    assert.deepEqual(known(events, 2), last.slice(1))
+    events.keepChanges()
+    events.update(second ?? '', { state: 'queued' })
+    events.update(second ?? '', { state: 'running' })
+    const later = [`3 ${first} done`, `4 ${second} queued`, `5 ${second} running`]
+    assert.deepEqual(known(events, 0), later)
+    const successor = createEventStore(10)
+    successor.restore(events.copy())
+    assert.deepEqual(known(successor, 0), later)
+  })
+
   it('remembers a bounded number of changes, the newest', () => {
     const events = createEventStore(10)
+    events.keepChanges()
     for (let i = 0; i < 5000; i += 1) events.add(at(0), done)
     const known = events.since(0)
     assert.ok(known.length <= 2000)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type KeyObject, createHmac, createSecretKey } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+import { prepareMac } from '../../../daemon/webhook/mac.ts'
 import type { Verifier } from '../../../daemon/webhook/verifier.ts'
 import { type SignatureHeaders, verify } from '../../../daemon/webhook/verify.ts'
 import { hmacScheme } from '../../../shared/signature-schemes.ts'
@@ -8,12 +9,13 @@ import { DoorwardError } from '../../../shared/errors.ts'
 const header = 'x-hub-signature-256'
 const sha256 = hmacScheme({ header, algorithm: 'sha256', prefix: 'sha256=' })
 const sha1 = hmacScheme({ header: 'x-hub-signature', algorithm: 'sha1', prefix: 'sha1=' })
-const keyOf = (secret: string | Buffer) => createSecretKey(Buffer.from(secret as string))
+const keyOf = (secret: string | Buffer) => Buffer.from(secret as string)
 /** With keys of any bytes; a secret in the configuration is text. */
-const verifierOf = (keys: readonly KeyObject[], scheme = sha256): Verifier => {
+const verifierOf = (keys: readonly Buffer[], scheme = sha256): Verifier => {
   const [form] = scheme.forms
   assert.ok(form)
-  return [{ ...form, keys, tokens: [], toleranceSeconds: 0 }]
+  const macs = keys.map((key) => prepareMac(form.algorithm, key))
+  return [{ ...form, macs, tokens: [], toleranceSeconds: 0 }]
 }
 const repeated = (byte: number, times: number) => Buffer.alloc(times, byte)
 
