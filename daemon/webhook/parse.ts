@@ -21,6 +21,12 @@ export const isForm = (contentType: string | undefined): boolean =>
   mediaTypeOf(contentType) === 'application/x-www-form-urlencoded'
 
 const mediaTypeOf = (contentType: string | undefined): string =>
+  contentType === usualType ? usualType : readMediaType(contentType)
+
+/** As nearly all senders write it. */
+const usualType = 'application/json'
+
+const readMediaType = (contentType: string | undefined): string =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 /**
@@ -87,7 +93,7 @@ const parseJson = (bytes: Buffer): Payload => {
       'the body is nested too deeply, or has too many objects and lists',
     )
   try {
-    return parseExactly(text)
+    return parseExactly(text, bytes)
   } catch {
     // The parser's own message quotes the payload.
     throw new DoorwardError('payload-not-json', 'the body is not valid JSON')
