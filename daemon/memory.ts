@@ -1,7 +1,7 @@
 import { type OwnMessages, createOwnMessages } from './deliver/own-message.ts'
 import { type Progress, createProgress } from './deliver/progress.ts'
 import { type Promises, createPromises } from './oauth/token/promises.ts'
-import { type EventStore, createEventStore } from './events.ts'
+import { type EventStore, createEventStore } from './events/event-store.ts'
 import { type Deliveries, createDeliveries } from './webhook/deliveries.ts'
 import { type KeptEvents, createKeptEvents } from './webhook/kept-events.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limits.ts'

@@ -1,7 +1,7 @@
 import { warningsOf } from '../shared/config-warnings.ts'
 import type { Config } from '../shared/load-config.ts'
 import { version } from '../shared/version.ts'
-import type { EventStore } from './events.ts'
+import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'
 
 /** Says in log and events that a daemon serves, and what a person should know of its configuration. */

@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router'
 import type { EventLink } from '../../shared/api.ts'
 import { exactRouter } from '../http/exact-router.ts'
-import type { EventStore } from '../events.ts'
+import type { EventStore } from '../events/event-store.ts'
 import { eventNotFound } from '../webhook/retry-event.ts'
 import type { EventLinks } from './links.ts'
 import { pagePath } from './page-path.ts'

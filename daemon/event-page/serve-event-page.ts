@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import type { EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { EventStore } from '../events.ts'
+import type { EventStore } from '../events/event-store.ts'
 import { refuseForeign } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'
 import { type RenderedPage, loadCallbackPage } from '../oauth/login/callback-page.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventDetail } from '../../shared/api.ts'
-import type { EventStore } from '../events.ts'
+import type { EventStore } from '../events/event-store.ts'
 
 /** A short text that is another one after each change of an event. */
 export const markOf = ({ prompt: _prompt, result: _result, ...record }: EventDetail): string =>

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { Reached } from '../deliver/progress.ts'
-import type { EventsCopy } from '../events.ts'
+import type { EventsCopy } from '../events/event-store.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
 import type { DeliveryKey } from '../webhook/deliveries.ts'
 import type { ReadyTarget } from '../webhook/expand-targets.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type EventBuffer, createEventBuffer, createSession } from 'better-sse'
-import type { EventChange, EventStore } from '../events.ts'
+import type { EventChange, EventStore } from '../events/event-store.ts'
 
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {

@@ -1,5 +1,5 @@
 import type { Timings } from '../../shared/api.ts'
-import { type EventStore, isFinal } from '../events.ts'
+import { type EventStore, isFinal } from '../events/event-store.ts'
 import { type Distribution, createDistribution } from './distribution.ts'
 
 /** What is measured of the work of a daemon, from its start on. */

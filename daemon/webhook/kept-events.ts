@@ -1,5 +1,5 @@
 import { createById } from '../by-id.ts'
-import type { EventStore } from '../events.ts'
+import type { EventStore } from '../events/event-store.ts'
 
 /** What an event needs to be run again: until it is done, or its prompt is no longer in memory. */
 export type KeptEvents<Value> = {

@@ -2,7 +2,7 @@ import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
 import { secretsOf } from '../../shared/environment.ts'
 import type { Config } from '../../shared/load-config.ts'
 import type { Webhook } from '../../shared/webhook-definition.ts'
-import type { EventStore } from '../events.ts'
+import type { EventStore } from '../events/event-store.ts'
 
 type Counts = WebhookSummary['counts']
 

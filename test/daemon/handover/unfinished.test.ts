@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../../daemon/events.ts'
+import { createEventStore } from '../../../daemon/events/event-store.ts'
 import { createUnfinished } from '../../../daemon/handover/unfinished.ts'
 import type { EventRecord, EventState } from '../../../shared/api.ts'
 

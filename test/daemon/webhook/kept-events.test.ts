@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../../daemon/events.ts'
+import { createEventStore } from '../../../daemon/events/event-store.ts'
 import { createKeptEvents } from '../../../daemon/webhook/kept-events.ts'
 
 const at = new Date(0)

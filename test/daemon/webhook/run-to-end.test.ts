@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../../daemon/events.ts'
+import { createEventStore } from '../../../daemon/events/event-store.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
 import { createRunToEnd } from '../../../daemon/webhook/run-to-end.ts'
 import type { Log } from '../../../daemon/log/log.ts'

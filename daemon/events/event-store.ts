@@ -1,7 +1,8 @@
-import type { EventDetail, EventRecord, EventState } from '../shared/api.ts'
-import { createById } from './by-id.ts'
+import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
+import { createById } from '../by-id.ts'
 import { newEventId } from './event-id.ts'
 import {
+  type EventChange,
   type EventChanges,
   type EventFields,
   type FullRecord,
@@ -10,8 +11,8 @@ import {
   newRecord,
   plainRecord,
 } from './event-record.ts'
-import { type Fifo, createFifo } from './fifo.ts'
-import { randomHex } from './random-hex.ts'
+import { type Fifo, createFifo } from '../fifo.ts'
+import { randomHex } from '../random-hex.ts'
 import { createRecentChanges } from './recent-changes.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
@@ -45,15 +46,7 @@ export type EventsCopy = {
 /** `detail` is what has been learned with this change. */
 export type EventListener = (change: EventChange, detail?: Detail) => void
 
-export type EventChange = {
-  readonly sequence: number
-  /** As it is from now on; nothing in it changes any more. */
-  readonly record: EventRecord
-  /** The state before; undefined for an event that is new. */
-  readonly before: EventState | undefined
-}
-
-export type { EventChanges, EventFields }
+export type { EventChange, EventChanges, EventFields }
 
 export type EventFilter = {
   readonly limit: number

@@ -1,5 +1,5 @@
-import type { EventRecord, EventState } from '../shared/api.ts'
-import { isoTime } from './iso-time.ts'
+import type { EventRecord, EventState } from '../../shared/api.ts'
+import { isoTime } from '../iso-time.ts'
 
 /** What is known of an event from its beginning. */
 export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
@@ -8,6 +8,15 @@ export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
 
 /** A change to undefined takes the field away. */
 export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
+
+/** One step of an event. */
+export type EventChange = {
+  readonly sequence: number
+  /** As it is from now on; nothing in it changes any more. */
+  readonly record: EventRecord
+  /** The state before; undefined for an event that is new. */
+  readonly before: EventState | undefined
+}
 
 /**
  * A record that names every field, in one order, whether it is set or not: V8 makes and reads what is all of

@@ -1,4 +1,4 @@
-import type { EventChange } from './events.ts'
+import type { EventChange } from './event-record.ts'
 
 /** The newest changes of events, each as it was then. */
 export type RecentChanges = {
