@@ -105,6 +105,8 @@ export const isFinal = (state: EventState): boolean => {
   }
 }
 
+/** Of those that are not kept as they were: nobody is sent more at once than he can read. */
+const mostMissed = 1000
 const maxDetailCharacters = 32 * 1024 * 1024
 
 /**
@@ -263,7 +265,8 @@ export const createEventStore = (initialKeep: number): EventStore => {
         .values()
         .filter((stored) => stored.sequence > after && stored.sequence < firstKept)
         .map((stored) => ({ sequence: stored.sequence, record: stored.record, before: undefined }))
-      return [...before.toSorted((a, b) => a.sequence - b.sequence), ...kept]
+      const inOrder = before.toSorted((a, b) => a.sequence - b.sequence)
+      return [...inOrder.slice(-mostMissed), ...kept]
     },
     onForget: (listener) => void forgetListeners.add(listener),
     resize: (newKeep) => {

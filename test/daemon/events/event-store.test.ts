@@ -232,6 +232,13 @@ describe('the event store', () => {
     assert.equal(known.at(-1)?.sequence, 5000)
   })
 
+  it('gives no more than the newest thousand events to who missed all of many', () => {
+    const events = createEventStore(5000)
+    for (let i = 0; i < 3000; i += 1) events.add(at(0), done)
+    const missed = events.since(0).map(({ sequence }) => sequence)
+    assert.deepEqual([missed.length, missed[0], missed.at(-1)], [1000, 2001, 3000])
+  })
+
   it('ignores a change of an event that is gone', () => {
     const events = createEventStore(10)
     events.update('evt_gone', { state: 'done' })
