@@ -28,7 +28,8 @@ const isLeftOver = async (path: string, name: string): Promise<boolean> => {
   if (!/^(daemon|tray|config)\.lock\./.test(name)) return false
   const holder = await readFile(path, 'utf8').catch(() => undefined)
   if (holder !== '') return holder !== undefined && !isHeld(holder)
-  // Made and not written yet: its name says by whom.
-  const [, maker] = /\.(\d+)-[0-9a-f]{12}$/.exec(name) ?? []
-  return maker === undefined || !isAlive(Number(maker))
+  // Made and not written yet: its name says by whom. Of this process none is left, but in a container each
+  // daemon may have the same number.
+  const maker = Number(/\.(\d+)-[0-9a-f]{12}$/.exec(name)?.[1] ?? process.pid)
+  return maker === process.pid || !isAlive(maker)
 }

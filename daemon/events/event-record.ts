@@ -14,8 +14,8 @@ export type EventChange = {
   readonly sequence: number
   /** As it is from now on; nothing in it changes any more. */
   readonly record: EventRecord
-  /** The state before; undefined for an event that is new. */
-  readonly before: EventState | undefined
+  /** The state before; undefined for an event that is new, or where it is not known any more. */
+  readonly before?: EventState | undefined
 }
 
 /**

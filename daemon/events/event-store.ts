@@ -72,9 +72,9 @@ export type EventStore = {
   readonly follow: (listener: EventListener) => () => void
   /** Whose numbers its changes have: random for a new store, and that of the one it goes on with. */
   readonly era: () => string
-  /** From now on each change is kept for a while, for who follows and comes back. */
+  /** From now on each change is kept for a while, for who follows and comes back; of before, the last of each event. */
   readonly keepChanges: () => void
-  /** The changes after this one: each as it was then where it is still kept, before that the last of each event. */
+  /** The changes after this one that are kept. */
   readonly since: (sequence: number) => readonly EventChange[]
   /** Calls back with the id of each event whose prompt and answer are let go. */
   readonly onForget: (listener: (id: string) => void) => void
@@ -105,8 +105,8 @@ export const isFinal = (state: EventState): boolean => {
   }
 }
 
-/** Of those that are not kept as they were: nobody is sent more at once than he can read. */
-const mostMissed = 1000
+/** Events from before changes were kept: with details of 8 KB each, no more than a client may leave unread. */
+const mostBefore = 250
 const maxDetailCharacters = 32 * 1024 * 1024
 
 /**
@@ -257,17 +257,12 @@ export const createEventStore = (initialKeep: number): EventStore => {
       return () => listeners.delete(listener)
     },
     era: () => era,
-    keepChanges: changes.keep,
-    since: (after) => {
-      const kept = changes.since(after)
-      const firstKept = kept[0]?.sequence ?? Number.POSITIVE_INFINITY
-      const before = events
-        .values()
-        .filter((stored) => stored.sequence > after && stored.sequence < firstKept)
-        .map((stored) => ({ sequence: stored.sequence, record: stored.record, before: undefined }))
-      const inOrder = before.toSorted((a, b) => a.sequence - b.sequence)
-      return [...inOrder.slice(-mostMissed), ...kept]
+    keepChanges: () => {
+      if (changes.isKeeping()) return
+      const inOrder = events.values().toSorted((a, b) => a.sequence - b.sequence)
+      changes.keep(inOrder.slice(-mostBefore).map(({ sequence, record }) => ({ sequence, record })))
     },
+    since: changes.since,
     onForget: (listener) => void forgetListeners.add(listener),
     resize: (newKeep) => {
       keep = newKeep
@@ -288,7 +283,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     }),
     restore: (copy) => {
       ;({ era, sequence } = copy)
-      if (copy.keepsChanges ?? copy.changes.length > 0) changes.keep()
+      if (copy.keepsChanges ?? copy.changes.length > 0) changes.keep([])
       for (const change of copy.changes) changes.add(change)
       for (const { record, sequence: last = 0, ...detail } of copy.events) {
         const stored = insert(fullRecord(record))

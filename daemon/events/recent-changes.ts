@@ -2,11 +2,11 @@ import type { EventChange } from './event-record.ts'
 
 /** The newest changes of events, each as it was then. */
 export type RecentChanges = {
-  /** From now on they are kept. Nobody can have missed one before anybody followed. */
-  readonly keep: () => void
+  /** From now on they are kept, behind these. Nobody can have missed one before anybody followed. */
+  readonly keep: (before: readonly EventChange[]) => void
   readonly isKeeping: () => boolean
   readonly add: (change: EventChange) => void
-  /** Those that are kept of the ones after this number, which follow each other without a gap. */
+  /** Those that are kept of the ones after this number. */
   readonly since: (sequence: number) => readonly EventChange[]
   readonly all: () => readonly EventChange[]
 }
@@ -18,8 +18,9 @@ export const createRecentChanges = (): RecentChanges => {
   const changes: EventChange[] = []
   let isKeeping = false
   return {
-    keep: () => {
+    keep: (before) => {
       isKeeping = true
+      changes.push(...before)
     },
     isKeeping: () => isKeeping,
     add: (change) => {
@@ -27,10 +28,7 @@ export const createRecentChanges = (): RecentChanges => {
       changes.push(change)
       if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
     },
-    since: (sequence) => {
-      const [first] = changes
-      return first ? changes.slice(Math.max(0, sequence + 1 - first.sequence)) : []
-    },
+    since: (sequence) => changes.filter((change) => change.sequence > sequence),
     all: () => [...changes],
   }
 }

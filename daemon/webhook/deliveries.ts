@@ -41,7 +41,7 @@ export const deliveryKey = (
 ): DeliveryKey | undefined => {
   if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'base64') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
-  // Never the hash of a body that is this very text.
+  // No JSON begins so: it is never the hash of a body.
   return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'base64') }
 }
 

@@ -18,8 +18,8 @@ export const prepareMac = (algorithm: 'sha256' | 'sha1', key: Buffer): Mac => {
   const block = Buffer.alloc(blockBytes)
   const short = key.length > blockBytes ? createHash(algorithm).update(key).digest() : key
   short.copy(block)
-  const innerPad = Buffer.from(block.map((byte) => byte ^ 0x36))
-  const outerPad = Buffer.from(block.map((byte) => byte ^ 0x5c))
+  const innerPad = combined(block, 0x36)
+  const outerPad = combined(block, 0x5c)
   const keyObject = createSecretKey(key)
   return (head, bytes) => {
     const start = blockBytes + head.length
@@ -34,4 +34,11 @@ export const prepareMac = (algorithm: 'sha256' | 'sha1', key: Buffer): Mac => {
     inner.copy(room, blockBytes)
     return hash(algorithm, room.subarray(0, blockBytes + inner.length), 'buffer')
   }
+}
+
+/** Not in the memory that small buffers share. */
+const combined = (block: Buffer, pad: number): Buffer => {
+  const bytes = Buffer.alloc(blockBytes, pad)
+  for (const [place, byte] of block.entries()) bytes[place] = byte ^ pad
+  return bytes
 }
