@@ -5,7 +5,7 @@ let used = pool.length
 
 /**
  * So many random bytes of the system's generator as hex digits, at most 64. Drawn from a pool that is
- * filled now and then: asking for each alone costs more than all the rest of an event's id.
+ * filled now and then: asking for each alone costs more than all the rest.
  */
 export const randomHex = (bytes: number): string => {
   if (used + bytes > pool.length) {

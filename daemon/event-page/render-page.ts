@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isFinal } from '../events/event-store.ts'
+import { isFinal } from '../events/event-record.ts'
 import type { RenderedPage } from '../oauth/login/callback-page.ts'
 import { readAsset, readStyle } from '../read-asset.ts'
 import { type EventView, eventContent, titleOf } from './event-page.ts'

@@ -83,3 +83,21 @@ export const plainRecord = (record: FullRecord): EventRecord => {
   }
   return plain
 }
+
+/** True once nothing more happens to an event in this state by itself. */
+export const isFinal = (state: EventState): boolean => {
+  switch (state) {
+    case 'done':
+    case 'failed':
+    case 'dropped':
+    case 'filtered':
+    case 'duplicate':
+    case 'rejected':
+      return true
+    case 'accepted':
+    case 'queued':
+    case 'running':
+    case 'delivering':
+      return false
+  }
+}

@@ -8,6 +8,7 @@ import {
   type FullRecord,
   changedRecord,
   fullRecord,
+  isFinal,
   newRecord,
   plainRecord,
 } from './event-record.ts'
@@ -45,8 +46,6 @@ export type EventsCopy = {
 
 /** `detail` is what has been learned with this change. */
 export type EventListener = (change: EventChange, detail?: Detail) => void
-
-export type { EventChange, EventChanges, EventFields }
 
 export type EventFilter = {
   readonly limit: number
@@ -86,24 +85,6 @@ export type EventStore = {
 }
 
 export type Detail = { readonly prompt?: string; readonly result?: string }
-
-/** True once nothing more happens to an event in this state by itself. */
-export const isFinal = (state: EventState): boolean => {
-  switch (state) {
-    case 'done':
-    case 'failed':
-    case 'dropped':
-    case 'filtered':
-    case 'duplicate':
-    case 'rejected':
-      return true
-    case 'accepted':
-    case 'queued':
-    case 'running':
-    case 'delivering':
-      return false
-  }
-}
 
 /** Events from before changes were kept: with details of 8 KB each, no more than a client may leave unread. */
 const mostBefore = 250

@@ -1,5 +1,5 @@
 import type { EventRecord } from '../../shared/api.ts'
-import { isFinal } from '../events/event-store.ts'
+import { isFinal } from '../events/event-record.ts'
 import type { Memory } from '../memory.ts'
 import type { Elsewhere } from '../queue.ts'
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type EventBuffer, createEventBuffer, createSession } from 'better-sse'
-import type { EventChange, EventStore } from '../events/event-store.ts'
+import type { EventChange } from '../events/event-record.ts'
+import type { EventStore } from '../events/event-store.ts'
 
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {

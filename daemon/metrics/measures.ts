@@ -1,5 +1,6 @@
 import type { Timings } from '../../shared/api.ts'
-import { type EventStore, isFinal } from '../events/event-store.ts'
+import { isFinal } from '../events/event-record.ts'
+import type { EventStore } from '../events/event-store.ts'
 import { type Distribution, createDistribution } from './distribution.ts'
 
 /** What is measured of the work of a daemon, from its start on. */

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../shared/api.ts'
 import { newEventId } from '../events/event-id.ts'
-import type { EventChanges } from '../events/event-store.ts'
+import type { EventChanges } from '../events/event-record.ts'
 import type { Queue } from '../queue.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 import type { Deliveries } from './deliveries.ts'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type EventFields, createEventStore } from '../../../daemon/events/event-store.ts'
+import type { EventFields } from '../../../daemon/events/event-record.ts'
+import { createEventStore } from '../../../daemon/events/event-store.ts'
 import { eventDetailSchema } from '../../../shared/api.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
