@@ -3,7 +3,9 @@ import { execFile } from 'node:child_process'
 import { readFile, readdir, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import type { Command } from 'commander'
 import { type Tokens, lexer, walkTokens } from 'marked'
+import { createProgram } from '../../cli/program.ts'
 import { webhookPresets } from '../../cli/webhook-presets.ts'
 import { cliKinds } from '../../shared/agent-clis.ts'
 import { fileSchemas } from '../../shared/config.ts'
@@ -106,14 +108,14 @@ describe('the documents', () => {
   })
 
   it('show only commands and options that exist', async () => {
-    const helps = new Map<string, Promise<string>>()
-    const helpOf = async (words: readonly string[]) => {
-      const key = words.join(' ')
-      const known = helps.get(key) ?? run(['help', ...words]).then(({ stdout }) => stdout)
-      helps.set(key, known)
-      return known
-    }
     const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
+    const program = createProgram(groups, undefined)
+    const commandAt = (words: readonly string[]): Command | undefined => {
+      let command: Command | undefined = program
+      for (const word of words) command = command?.commands.find((known) => known.name() === word)
+      return command
+    }
+    const topics = new Set<string>()
     for (const name of await pages()) {
       const text = await read(name)
       const inBlocks = blocksOf(text, 'sh').flatMap((block) => block.split('\n'))
@@ -123,15 +125,16 @@ describe('the documents', () => {
         if (command === '') continue
         const [first = '', second = '', ...rest] = command.trim().split(/\s+/)
         const isSub = groups.includes(first) && /^[a-z-]+$/.test(second) && !second.startsWith('-')
-        const help = await helpOf(isSub ? [first, second] : [first])
-        assert.match(help, /^Usage: doorward/, `${name}: ${line}`)
+        const help = commandAt(isSub ? [first, second] : [first])?.helpInformation()
+        assert.ok(help, `${name}: ${line}`)
         const own = [second, ...rest].join(' ').split(' -- ', 1)[0] ?? ''
         for (const [option] of own.matchAll(/(?<=^|\s)--[a-z][a-z-]+/g))
           assert.ok(help.includes(option), `${name}: ${line} (${option})`)
-        if (first === 'help' && second !== '' && !second.startsWith('<'))
-          assert.equal((await run(['help', second])).code, 0, `${name}: ${line}`)
+        if (first === 'help' && second !== '' && !second.startsWith('<')) topics.add(second)
       }
     }
+    assert.ok(topics.size > 5)
+    for (const topic of topics) assert.equal((await run(['help', topic])).code, 0, topic)
   })
 
   it('show only configuration that can be used', async () => {

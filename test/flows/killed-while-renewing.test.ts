@@ -12,6 +12,7 @@ import {
   startAuthorizationServer,
 } from '../support/authorization-server.ts'
 import { spawnDaemon, startDaemon } from '../support/daemon.ts'
+import { isLong } from '../support/fault-run.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /*
@@ -22,8 +23,6 @@ import { temporaryHome } from '../support/temporary.ts'
  */
 
 const providers = ['ada', 'bob'] as const
-const rounds = Number(process.env['DOORWARD_KILLS'] ?? 200)
-
 type FileStep = 'noting' | 'noted' | 'writing' | 'written'
 type Step = FileStep | TokenStep
 const steps: readonly Step[] = [
@@ -36,6 +35,9 @@ const steps: readonly Step[] = [
   'writing',
   'written',
 ]
+
+/** So many at each step. */
+const rounds = steps.length * (isLong ? 60 : 10)
 
 /** Which step of a refresh a change in the folder of tokens is. */
 const fileStepOf = (name: string): FileStep | undefined => {
@@ -139,7 +141,7 @@ describe('a daemon that is killed while it renews tokens', function () {
     }
     assert.deepEqual(
       steps.map((step) => killedAt.get(step) ?? 0),
-      steps.map((_, index) => Math.ceil((rounds - index) / steps.length)),
+      steps.map(() => rounds / steps.length),
     )
     assert.ok(endedByProvider < rounds)
   })
