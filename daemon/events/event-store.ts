@@ -15,6 +15,7 @@ import {
 import { type Fifo, createFifo } from '../fifo.ts'
 import { randomHex } from '../random-hex.ts'
 import { createRecentChanges } from './recent-changes.ts'
+import { type KeptText, createTextRoom } from './text-room.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
@@ -24,9 +25,12 @@ type Stored = {
   readonly ring: Ring
   /** The number of its last change. */
   sequence: number
-  prompt: string | undefined
-  result: string | undefined
+  prompt: Text | undefined
+  result: Text | undefined
 }
+
+/** In the room of texts once the event is done: who waits or has failed may run, with the same string. */
+type Text = string | KeptText
 
 /** All that a store holds, for another one to go on with; nothing in it changes any more. */
 export type EventsCopy = {
@@ -108,6 +112,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
   /** Those of them that failed or were dropped. */
   const failed = createFifo<string>()
   const changes = createRecentChanges()
+  const texts = createTextRoom()
   const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
   let era = randomHex(6)
@@ -122,15 +127,35 @@ export const createEventStore = (initialKeep: number): EventStore => {
     for (const listener of listeners) listener(change, detail)
   }
   const isOverLimit = () => detailCharacters > maxDetailCharacters
+  const detailOf = ({ prompt, result }: Stored): Detail => ({
+    ...(prompt === undefined ? {} : { prompt: asString(prompt) }),
+    ...(result === undefined ? {} : { result: asString(result) }),
+  })
+  const asString = (text: Text) => (typeof text === 'string' ? text : texts.read(text))
+  const free = (text: Text | undefined) => {
+    if (typeof text === 'object') texts.free(text)
+  }
+  const putAway = (stored: Stored) => {
+    if (typeof stored.prompt === 'string') stored.prompt = texts.put(stored.prompt)
+    if (typeof stored.result === 'string') stored.result = texts.put(stored.result)
+  }
   const forgetDetail = (stored: Stored) => {
     detailCharacters -= sizeOf(stored)
+    free(stored.prompt)
+    free(stored.result)
     stored.prompt = stored.result = undefined
     for (const listener of forgetListeners) listener(stored.record.id)
   }
   const setDetail = (stored: Stored, { prompt, result }: Detail) => {
     detailCharacters -= sizeOf(stored)
-    if (prompt !== undefined) stored.prompt = prompt
-    if (result !== undefined) stored.result = result
+    if (prompt !== undefined) {
+      free(stored.prompt)
+      stored.prompt = prompt
+    }
+    if (result !== undefined) {
+      free(stored.result)
+      stored.result = result
+    }
     detailCharacters += sizeOf(stored)
     while (isOverLimit() && detailed.size() > 0) {
       const old = events.get(detailed.shift() ?? '')
@@ -142,7 +167,8 @@ export const createEventStore = (initialKeep: number): EventStore => {
     ring.add(stored.record.id)
     if (stored.ring === 'ran') {
       detailed.add(stored.record.id)
-      if (stored.record.state !== 'done') failed.add(stored.record.id)
+      if (stored.record.state === 'done') putAway(stored)
+      else failed.add(stored.record.id)
     }
     shorten(ring)
   }
@@ -225,12 +251,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     get: (id) => {
       const stored = events.get(id)
       if (!stored) return undefined
-      const { record, prompt, result } = stored
-      return {
-        ...plainRecord(record),
-        ...(prompt === undefined ? {} : { prompt }),
-        ...(result === undefined ? {} : { result }),
-      }
+      return { ...plainRecord(stored.record), ...detailOf(stored) }
     },
     record: (id) => events.get(id)?.record,
     follow: (listener) => {
@@ -252,11 +273,10 @@ export const createEventStore = (initialKeep: number): EventStore => {
     copy: () => ({
       era,
       sequence,
-      events: events.values().map(({ record, sequence, prompt, result }) => ({
-        record,
-        sequence,
-        ...(prompt === undefined ? {} : { prompt }),
-        ...(result === undefined ? {} : { result }),
+      events: events.values().map((stored) => ({
+        record: stored.record,
+        sequence: stored.sequence,
+        ...detailOf(stored),
       })),
       finished: Object.values(finished).flatMap((ring) => ring.values()),
       changes: changes.all(),

@@ -100,6 +100,21 @@ describe('the event store', () => {
     assert.equal(events.get(open), undefined)
   })
 
+  it('gives prompt and answer of an event as they were, however it ended, and others in their place', () => {
+    const events = createEventStore(10)
+    const text = 'p\u00e9\u20ac\ud800'
+    for (const state of ['done', 'failed'] as const) {
+      const { id } = events.add(at(0), { state: 'running' })
+      events.update(id, { state }, { prompt: text, result: '' })
+      assert.deepEqual([events.get(id)?.prompt, events.get(id)?.result], [text, ''])
+      const copied = createEventStore(10)
+      copied.restore(events.copy())
+      assert.deepEqual(copied.get(id), events.get(id))
+      events.update(id, {}, { result: 'another' })
+      assert.deepEqual([events.get(id)?.prompt, events.get(id)?.result], [text, 'another'])
+    }
+  })
+
   it('lets go of the oldest prompts and answers when there are too many, and keeps the events', () => {
     const events = createEventStore(100)
     const text = 'x'.repeat(4 * 1024 * 1024)
