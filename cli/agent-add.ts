@@ -33,7 +33,9 @@ export const addAgent = async (
   if (unfit) throw new DoorwardError('usage', `${JSON.stringify(name)} is ${unfit.message}`)
   const entry = agentEntry(newAgent(kind, name, options))
   if (options.print) {
-    terminal.print(entry.lines.join('\n'))
+    const text = entry.lines.join('\n')
+    if (terminal.json) terminal.printJson({ name, entry: entry.value, text })
+    else terminal.print(text)
     return
   }
   const { open, file, added } = await withConfigLock(home, async () => {

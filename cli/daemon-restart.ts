@@ -8,7 +8,7 @@ import { version } from '../shared/version.ts'
 import type { Context } from './context.ts'
 import { startDaemon } from './daemon-start.ts'
 import { stopRunning } from './daemon-stop.ts'
-import { findRunningDaemon } from './find-daemon.ts'
+import { findDaemon, findRunningDaemon } from './find-daemon.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
@@ -16,13 +16,14 @@ const handOverLimitMs = 90_000
 
 /**
  * Lets the running daemon start its successor and hand over to it, so that nobody is refused meanwhile;
- * starts one when none runs. A configuration that cannot be used leaves the running one alone: throws
- * `config-invalid`, `home-insecure`, or `restart-failed` when the new one does not come up.
+ * starts one when none runs, unless `--no-start`: throws `daemon-unreachable` then. A configuration that
+ * cannot be used leaves the running one alone: throws `config-invalid`, `home-insecure`, or
+ * `restart-failed` when the new one does not come up.
  */
 export const restartDaemon = async (context: Context): Promise<void> => {
   const { home, userAgent, terminal } = context
   // Not as for other commands: that its version is another is about to change.
-  const running = await findRunningDaemon({ home, userAgent })
+  const running = await (context.start ? findRunningDaemon : findDaemon)({ home, userAgent })
   const restarted = running && (await handOver(running))
   if (restarted) return printRestarted(restarted, terminal)
   if (running) {

@@ -20,6 +20,11 @@ export const showHelp = async (
   program: Command,
 ): Promise<void> => {
   const command = commandAt(program, words)
+  if (command && terminal.json) {
+    // A page of the documents has its name alone.
+    terminal.printJson({ topic: words.join(' '), text: command.helpInformation() })
+    return
+  }
   if (command) {
     command.outputHelp()
     if (command === program) for (const line of topicLines()) terminal.print(line)

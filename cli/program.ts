@@ -38,7 +38,7 @@ export const createProgram = (
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
     .option('--version', 'print the version')
     .on('option:version', () => {
-      printAtOnce(`${version}\n`)
+      printAtOnce(json ? `${JSON.stringify({ version })}\n` : `${version}\n`)
       throw new CommanderError(0, 'commander.version', version)
     })
     .helpOption('-h, --help', 'show help')

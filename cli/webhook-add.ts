@@ -35,7 +35,10 @@ export const addWebhook = async (
     const opened = await openConfig(home)
     const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
     if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
-    terminal.print(webhookEntry(webhook, preset).lines.join('\n'))
+    const entry = webhookEntry(webhook, preset)
+    const text = entry.lines.join('\n')
+    if (terminal.json) terminal.printJson({ path: webhook.path, entry: entry.value, text })
+    else terminal.print(text)
     return undefined
   })
   if (!written) return

@@ -63,6 +63,16 @@ describe('cli: agent add', () => {
       assert.deepEqual(await agentsOf(home), { echo: { kind: 'echo' }, [name]: entry })
     })
 
+  it('prints the entry alone with --print, and its value and text with --json', async () => {
+    const home = await temporaryHome()
+    const args = ['agent', 'add', 'claude', 'reviewer', '--print']
+    const { stdout } = await run(args, { home })
+    const { value } = readYaml('', stdout)
+    const asJson = await run([...args, '--json'], { home })
+    const { name, entry, text } = JSON.parse(asJson.stdout) as Record<string, unknown>
+    assert.deepEqual([{ [String(name)]: entry }, `${String(text)}\n`], [value, stdout])
+  })
+
   it('names a next command that works beside the webhooks there are', async () => {
     const entry = (path: string) =>
       `  - { path: ${path}, agent: echo, prompt_template: x, secret_env: A }\n`

@@ -249,7 +249,13 @@ describe('cli: daemon', () => {
 
   it('starts none with --no-start: exit code 3', async () => {
     const home = await newHome()
-    for (const args of [['events'], ['webhook', 'list'], ['oauth', 'list'], ['status']]) {
+    for (const args of [
+      ['events'],
+      ['webhook', 'list'],
+      ['oauth', 'list'],
+      ['status'],
+      ['daemon', 'restart'],
+    ]) {
       const { code, stdout, stderr } = await run([...args, '--no-start', '--json'], { home })
       assert.equal(code, 3)
       assert.equal(stdout, '')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import { version } from '../../shared/version.ts'
 import { run } from './support/cli.ts'
 
 describe('cli: usage', () => {
@@ -21,6 +22,19 @@ describe('cli: usage', () => {
       assert.match(stdout, /Usage: doorward/)
       assert.equal(stderr, '')
     }
+  })
+
+  it('prints version and help as JSON when asked', async () => {
+    const printed = async (...args: string[]) => {
+      const { code, stdout } = await run([...args, '--json'])
+      assert.equal(code, 0)
+      return JSON.parse(stdout) as { topic?: string; text: string }
+    }
+    assert.deepEqual(await printed('--version'), { version })
+    const { topic, text } = await printed('help', 'events', 'retry')
+    assert.equal(topic, 'events retry')
+    assert.match(text, /^Usage: doorward events retry/)
+    assert.match((await printed('help')).text, /^Usage: doorward/)
   })
 
   it('shows the global options in the help of every command', async () => {

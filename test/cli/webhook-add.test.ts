@@ -174,6 +174,9 @@ describe('cli: webhook add', () => {
     assert.equal(stderr, '')
     const { value } = readYaml('', stdout) as { value: { path: string }[] }
     assert.equal(value[0]?.path, '/webhook/slack')
+    const asJson = await run(['webhook', 'add', 'slack', '--print', '--json'], { home })
+    const printed = JSON.parse(asJson.stdout) as { entry: unknown; text: string }
+    assert.deepEqual([[printed.entry], `${printed.text}\n`], [value, stdout])
     assert.equal(await readIn(home, 'webhooks'), 'webhooks: []\n')
   })
 
