@@ -13,15 +13,19 @@ const fewGone = 32
 
 /** Makes an empty one. `Array.shift` moves all that is left, once there are some ten thousand. */
 export const createFifo = <Value>(): Fifo<Value> => {
-  const items: Value[] = []
+  const items: (Value | undefined)[] = []
   let gone = 0
   return {
     add: (value) => void items.push(value),
     first: () => items[gone],
     shift: () => {
       const first = items[gone]
-      if (gone < items.length) gone += 1
-      // Moved once for as many steps as there are left; what is gone is not held once none is left.
+      if (gone < items.length) {
+        // Held no longer.
+        items[gone] = undefined
+        gone += 1
+      }
+      // Moved once for as many steps as there are left.
       if (gone === items.length || (gone > fewGone && gone * 2 > items.length)) {
         items.splice(0, gone)
         gone = 0
@@ -33,6 +37,6 @@ export const createFifo = <Value>(): Fifo<Value> => {
       const index = items.indexOf(value, gone)
       if (index !== -1) items.splice(index, 1)
     },
-    values: () => items.slice(gone),
+    values: () => items.slice(gone) as Value[],
   }
 }

@@ -1,5 +1,6 @@
 import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
 import { createById } from '../by-id.ts'
+import { type Detail, type Detailed, createEventDetails } from './event-details.ts'
 import { newEventId } from './event-id.ts'
 import {
   type EventChange,
@@ -15,22 +16,16 @@ import {
 import { type Fifo, createFifo } from '../fifo.ts'
 import { randomHex } from '../random-hex.ts'
 import { createRecentChanges } from './recent-changes.ts'
-import { type KeptText, createTextRoom } from './text-room.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
 
-type Stored = {
+type Stored = Detailed & {
   record: FullRecord
   readonly ring: Ring
   /** The number of its last change. */
   sequence: number
-  prompt: Text | undefined
-  result: Text | undefined
 }
-
-/** In the room of texts once the event is done: who waits or has failed may run, with the same string. */
-type Text = string | KeptText
 
 /** All that a store holds, for another one to go on with; nothing in it changes any more. */
 export type EventsCopy = {
@@ -88,11 +83,8 @@ export type EventStore = {
   readonly restore: (copy: EventsCopy) => void
 }
 
-export type Detail = { readonly prompt?: string; readonly result?: string }
-
 /** Events from before changes were kept: with details of 8 KB each, no more than a client may leave unread. */
 const mostBefore = 250
-const maxDetailCharacters = 32 * 1024 * 1024
 
 /**
  * Keeps the newest `keep` events of each sort, and every event that is not finished. Prompts and
@@ -107,17 +99,16 @@ export const createEventStore = (initialKeep: number): EventStore => {
     refused: createFifo(),
     own: createFifo(),
   }
-  /** Those of the finished ones that ran whose prompt and answer are still there. */
-  const detailed = createFifo<string>()
-  /** Those of them that failed or were dropped. */
+  /** Those of them that ran and failed or were dropped. */
   const failed = createFifo<string>()
   const changes = createRecentChanges()
-  const texts = createTextRoom()
   const listeners = new Set<EventListener>()
   const forgetListeners = new Set<(id: string) => void>()
+  const details = createEventDetails<Stored>(({ record }) => {
+    for (const listener of forgetListeners) listener(record.id)
+  })
   let era = randomHex(6)
   let sequence = 0
-  let detailCharacters = 0
 
   const publish = (stored: Stored, before: EventState | undefined, detail?: Detail) => {
     sequence += 1
@@ -126,68 +117,30 @@ export const createEventStore = (initialKeep: number): EventStore => {
     changes.add(change)
     for (const listener of listeners) listener(change, detail)
   }
-  const isOverLimit = () => detailCharacters > maxDetailCharacters
-  const detailOf = ({ prompt, result }: Stored): Detail => ({
-    ...(prompt === undefined ? {} : { prompt: asString(prompt) }),
-    ...(result === undefined ? {} : { result: asString(result) }),
-  })
-  const asString = (text: Text) => (typeof text === 'string' ? text : texts.read(text))
-  const free = (text: Text | undefined) => {
-    if (typeof text === 'object') texts.free(text)
-  }
-  const putAway = (stored: Stored) => {
-    if (typeof stored.prompt === 'string') stored.prompt = texts.put(stored.prompt)
-    if (typeof stored.result === 'string') stored.result = texts.put(stored.result)
-  }
-  const forgetDetail = (stored: Stored) => {
-    detailCharacters -= sizeOf(stored)
-    free(stored.prompt)
-    free(stored.result)
-    stored.prompt = stored.result = undefined
-    for (const listener of forgetListeners) listener(stored.record.id)
-  }
-  const setDetail = (stored: Stored, { prompt, result }: Detail) => {
-    detailCharacters -= sizeOf(stored)
-    if (prompt !== undefined) {
-      free(stored.prompt)
-      stored.prompt = prompt
-    }
-    if (result !== undefined) {
-      free(stored.result)
-      stored.result = result
-    }
-    detailCharacters += sizeOf(stored)
-    while (isOverLimit() && detailed.size() > 0) {
-      const old = events.get(detailed.shift() ?? '')
-      if (old) forgetDetail(old)
-    }
-  }
   const finish = (stored: Stored) => {
     const ring = finished[stored.ring]
     ring.add(stored.record.id)
     if (stored.ring === 'ran') {
-      detailed.add(stored.record.id)
-      if (stored.record.state === 'done') putAway(stored)
-      else failed.add(stored.record.id)
+      details.finished(stored)
+      if (stored.record.state !== 'done') failed.add(stored.record.id)
     }
     shorten(ring)
   }
   const shorten = (ring: Fifo<string>) => {
     while (ring.size() > keep) {
       const oldest = ring.shift()
-      // All are in the order in which events ended.
-      if (detailed.first() === oldest) detailed.shift()
+      // Both are in the order in which events ended.
       if (failed.first() === oldest) failed.shift()
       const gone = oldest === undefined ? undefined : events.get(oldest)
       if (!gone) continue
-      forgetDetail(gone)
+      details.forget(gone)
       events.delete(gone.record.id)
     }
   }
   /** An event that is tried again is kept until it is finished again. */
   const reopen = (stored: Stored) => {
     finished[stored.ring].remove(stored.record.id)
-    detailed.remove(stored.record.id)
+    details.reopened(stored)
     failed.remove(stored.record.id)
   }
 
@@ -201,7 +154,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     const before = stored.record.state
     const wasFinal = isFinal(before)
     stored.record = record
-    if (detail) setDetail(stored, detail)
+    if (detail) details.set(stored, detail)
     const isNowFinal = isFinal(record.state)
     if (!wasFinal && isNowFinal) finish(stored)
     if (wasFinal && !isNowFinal) reopen(stored)
@@ -225,7 +178,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
       const full = fullRecord(record)
       if (known) return replace(known, full, detail)
       const stored = insert(full)
-      if (detail) setDetail(stored, detail)
+      if (detail) details.set(stored, detail)
       if (isFinal(record.state)) finish(stored)
       publish(stored, undefined, detail)
     },
@@ -251,7 +204,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
     get: (id) => {
       const stored = events.get(id)
       if (!stored) return undefined
-      return { ...plainRecord(stored.record), ...detailOf(stored) }
+      return { ...plainRecord(stored.record), ...details.of(stored) }
     },
     record: (id) => events.get(id)?.record,
     follow: (listener) => {
@@ -276,7 +229,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
       events: events.values().map((stored) => ({
         record: stored.record,
         sequence: stored.sequence,
-        ...detailOf(stored),
+        ...details.of(stored),
       })),
       finished: Object.values(finished).flatMap((ring) => ring.values()),
       changes: changes.all(),
@@ -289,7 +242,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
       for (const { record, sequence: last = 0, ...detail } of copy.events) {
         const stored = insert(fullRecord(record))
         stored.sequence = last
-        setDetail(stored, detail)
+        details.set(stored, detail)
       }
       for (const id of copy.finished) {
         const stored = events.get(id)
@@ -305,5 +258,3 @@ const ringOf = ({ kind, state }: EventRecord): Ring => {
   if (state === 'rejected') return 'refused'
   return state === 'filtered' || state === 'duplicate' ? 'passed' : 'ran'
 }
-
-const sizeOf = ({ prompt, result }: Stored): number => (prompt?.length ?? 0) + (result?.length ?? 0)

@@ -1,6 +1,6 @@
 import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import type { Reached } from '../deliver/progress.ts'
-import type { Detail } from '../events/event-store.ts'
+import type { Detail } from '../events/event-details.ts'
 import type { Place } from '../http/listeners.ts'
 import type { TokenRecord } from '../oauth/token/token-record.ts'
 import type { TokenRequest } from '../oauth/token/tokens.ts'
