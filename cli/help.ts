@@ -20,14 +20,15 @@ export const showHelp = async (
   program: Command,
 ): Promise<void> => {
   const command = commandAt(program, words)
-  if (command && terminal.json) {
-    // A page of the documents has its name alone.
-    terminal.printJson({ topic: words.join(' '), text: command.helpInformation() })
-    return
-  }
   if (command) {
+    const more = command === program ? topicLines() : []
+    if (terminal.json) {
+      const text = [helpOf(command).trimEnd(), ...more].join('\n')
+      terminal.printJson({ topic: words.join(' '), text })
+      return
+    }
     command.outputHelp()
-    if (command === program) for (const line of topicLines()) terminal.print(line)
+    for (const line of more) terminal.print(line)
     return
   }
   const [name = ''] = words
@@ -43,6 +44,13 @@ const topicLines = (): string[] => [
   ...tableLines(Object.entries(helpTopics)).map((line) => `  ${line}`),
   '  and every error code, such as signature-invalid',
 ]
+
+/** With what is added below, which `helpInformation` leaves out. */
+const helpOf = (command: Command): string => {
+  let help = ''
+  command.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp()
+  return help
+}
 
 const commandAt = (program: Command, words: readonly string[]): Command | undefined => {
   let command: Command | undefined = program

@@ -11,7 +11,7 @@ export const linkRoutes = (events: EventStore, links: EventLinks, url: () => str
   const router = exactRouter()
   router.post('/events/:id/link', (ctx) => {
     const eventId = String(ctx.params['id'])
-    if (!events.get(eventId)) throw eventNotFound()
+    if (!events.record(eventId)) throw eventNotFound()
     const { code, expiresAt } = links.issue({ eventId })
     const link: EventLink = {
       url: new URL(pagePath(code), url()).href,

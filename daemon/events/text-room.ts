@@ -38,7 +38,7 @@ export const createTextRoom = (): TextRoom => {
 
   const slabFor = (size: number): Slab => {
     // A long one has a slab of its own, which goes with it.
-    if (size > slabBytes) return newSlab(size)
+    if (size > slabBytes / 4) return newSlab(size)
     if (current && current.used + size <= slabBytes) return current
     current = spare ?? newSlab()
     spare = undefined
@@ -48,8 +48,9 @@ export const createTextRoom = (): TextRoom => {
   return {
     put: (text) => {
       const { length } = text
-      // Of all others each unit takes two bytes of UTF-8 or more.
-      const encoding = Buffer.byteLength(text) === length ? 'latin1' : 'utf16le'
+      // The common case first: of what is no ASCII each unit takes two bytes of UTF-8 or more.
+      const isLatin1 = Buffer.byteLength(text) === length || !/[^\0-\xff]/.test(text)
+      const encoding = isLatin1 ? 'latin1' : 'utf16le'
       const slab = slabFor(sizeOf(length, encoding))
       const start = slab.used
       slab.used += slab.bytes.write(text, start, encoding)

@@ -10,8 +10,8 @@ const texts = fc.oneof(
     unit: fc.nat(0xffff).map((unit) => String.fromCharCode(unit)),
   }),
   fc.string({ maxLength: 50, unit: fc.nat(0xff).map((unit) => String.fromCharCode(unit)) }),
-  fc.constantFrom(40_000, slabBytes - 1, slabBytes, slabBytes + 1).map((size) => 'x'.repeat(size)),
-  fc.constantFrom(slabBytes / 2, slabBytes / 2 + 1).map((size) => '\u20ac'.repeat(size)),
+  fc.constantFrom(40_000, slabBytes / 4, slabBytes / 4 + 1).map((size) => 'x'.repeat(size)),
+  fc.constantFrom(slabBytes / 8, slabBytes / 8 + 1).map((size) => '\u20ac'.repeat(size)),
 )
 
 describe('a room of texts', () => {
