@@ -43,7 +43,7 @@ describe('a daemon that may open no more files', function () {
 `,
     })
     await storeLogin(home, 'ada', await server.mint())
-    daemon = await startProbedDaemon({ home, pace: 10 })
+    daemon = await startProbedDaemon({ home, pace: 3 })
   })
   after(async () => {
     await daemon?.stop()
