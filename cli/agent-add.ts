@@ -11,6 +11,7 @@ import { reloadIfRunning } from './daemon-reload.ts'
 import { freePath } from './free-path.ts'
 import { type AgentAddOptions, kindOf, newAgent } from './new-agent.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
+import { printEntry } from './print-entry.ts'
 import { tableLines } from './table.ts'
 
 /**
@@ -33,9 +34,7 @@ export const addAgent = async (
   if (unfit) throw new DoorwardError('usage', `${JSON.stringify(name)} is ${unfit.message}`)
   const entry = agentEntry(newAgent(kind, name, options))
   if (options.print) {
-    const text = entry.lines.join('\n')
-    if (terminal.json) terminal.printJson({ name, entry: entry.value, text })
-    else terminal.print(text)
+    printEntry(terminal, { name }, entry)
     return
   }
   const { open, file, added } = await withConfigLock(home, async () => {

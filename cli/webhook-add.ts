@@ -13,6 +13,7 @@ import type { Context } from './context.ts'
 import { reloadIfRunning } from './daemon-reload.ts'
 import { freePath } from './free-path.ts'
 import { type OpenConfig, openConfig } from './open-config.ts'
+import { printEntry } from './print-entry.ts'
 import { readSecret } from './read-secret.ts'
 import { shellWord } from './shell-word.ts'
 import { tableLines } from './table.ts'
@@ -35,10 +36,7 @@ export const addWebhook = async (
     const opened = await openConfig(home)
     const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
     if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
-    const entry = webhookEntry(webhook, preset)
-    const text = entry.lines.join('\n')
-    if (terminal.json) terminal.printJson({ path: webhook.path, entry: entry.value, text })
-    else terminal.print(text)
+    printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
     return undefined
   })
   if (!written) return
