@@ -14,7 +14,7 @@ export type TextRoom = {
   readonly put: (text: string) => KeptText
   /** The same text, unit for unit. */
   readonly read: (text: KeptText) => string
-  /** Nothing of it is left in memory from now on; once for each text. */
+  /** Nothing of it is left in the room from now on; once for each text. */
   readonly free: (text: KeptText) => void
 }
 
