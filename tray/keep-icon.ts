@@ -10,6 +10,7 @@ const steadyMs = 60_000
 
 /** An icon that comes back when its program dies. */
 export type KeptIcon = {
+  /** Shows this instead; where its menu has other rows, the program is started anew with them. */
   readonly show: (face: Face) => void
   readonly stop: () => Promise<void>
   /** The program that shows it; the same for its whole life. */
@@ -35,6 +36,12 @@ export const keepIcon = async (
   let icon: Icon | undefined = started.icon
   const stopping = new AbortController()
 
+  let rows = first.rows
+  const draw = (): void => {
+    if (isSameShape(face.rows, rows)) icon?.show(face)
+    else void icon?.stop()
+  }
+
   const keep = async (): Promise<void> => {
     let deaths = 0
     while (!stopping.signal.aborted) {
@@ -50,11 +57,12 @@ export const keepIcon = async (
       icon = await again(started.place)
       if (stopping.signal.aborted) await icon?.stop()
       // The face may have changed while it started.
-      icon?.show(face)
+      draw()
     }
   }
   const again = async ({ program, folder: place }: Place): Promise<Icon | undefined> => {
     try {
+      rows = face.rows
       return (await startIcon([program], [place], face, onClick)).icon
     } catch (error) {
       if (error instanceof DoorwardError && error.code === 'tray-failed') return undefined
@@ -67,7 +75,7 @@ export const keepIcon = async (
   return {
     show: (next) => {
       face = next
-      icon?.show(next)
+      draw()
     },
     stop: async () => {
       stopping.abort()
@@ -77,3 +85,7 @@ export const keepIcon = async (
     lost,
   }
 }
+
+const isSameShape = (some: readonly Row[] = [], others: readonly Row[] = []): boolean =>
+  some.length === others.length &&
+  some.every((row, index) => isSameShape(row.rows, others[index]?.rows))

@@ -16,13 +16,13 @@ export type Row = {
 
 /*
  * The tree of a running menu cannot grow, and on Linux a row that appears in an open submenu breaks
- * its layout. So the menu has the same rows for every view; they change their text only.
+ * its layout. So the menu has the same rows for every view, which change their text only; where there
+ * are more providers than rows for them, it is another menu from then on.
  */
 const recentRows = 10
-const accountRows = 6
 const separator: Row = { text: '', separator: true }
 
-/** The whole menu for a view, always with the same number of rows in the same places. */
+/** The whole menu for a view, always with the same rows for as many rows for accounts. */
 export const menu = (view: View): Row[] => {
   const { daemon, own } = view
   const status = daemon.state === 'connected' ? daemon.status : undefined
@@ -30,7 +30,7 @@ export const menu = (view: View): Row[] => {
     { text: labelOf(statusLine(view)) },
     needsRow(view),
     separator,
-    { text: 'Accounts', rows: accounts(status, own) },
+    { text: 'Accounts', rows: accounts(view, status) },
     { text: 'Recent events', rows: recent(view, status) },
     separator,
     {
@@ -98,28 +98,9 @@ export const statusLine = (view: View): string => {
   ].join(' · ')
 }
 
-const accounts = (status: Status | undefined, own: OwnState): Row[] => {
-  if (!status) return padded([], accountRows)
-  const shown = mostWanted(status)
-  const rows = shown.map((provider) => accountRow(status, provider, own))
-  const left = status.providers.length - shown.length
-  return padded(
-    left > 0 ? [...rows, { text: `${left} more: doorward oauth list` }] : rows,
-    accountRows,
-  )
-}
-
-/** As many as there are rows for, in the order they came in: first who is logged in or has to be. */
-const mostWanted = (status: Status): readonly ProviderSummary[] => {
-  const { providers } = status
-  if (providers.length <= accountRows) return providers
-  const rank = (provider: ProviderSummary): number => {
-    if (needsLogin(status, provider)) return 0
-    if (provider.status !== 'not-logged-in') return 1
-    return provider.clientKnown ? 2 : 3
-  }
-  const kept = new Set([...providers].sort((a, b) => rank(a) - rank(b)).slice(0, accountRows - 1))
-  return providers.filter((provider) => kept.has(provider))
+const accounts = ({ own, accountRows }: View, status: Status | undefined): Row[] => {
+  const rows = status?.providers.map((provider) => accountRow(status, provider, own)) ?? []
+  return padded(rows, accountRows)
 }
 
 const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Row => {
@@ -181,7 +162,7 @@ const outcome = (event: EventRecord): string => {
   return unwell ? `${event.state}, ${reasonOf(event)}` : event.state
 }
 
-/** As many rows as there have to be; `nothing` is said where there are none yet. */
+/** At least as many rows as there have to be; `nothing` is said where there are none yet. */
 const padded = (rows: readonly Row[], length: number, nothing = '—'): Row[] => {
   if (rows.length > 0)
     return [...rows, ...Array.from({ length: length - rows.length }, () => ({ text: '—' }))]

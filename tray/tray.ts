@@ -14,6 +14,7 @@ import { startDaemon } from './start-daemon.ts'
 import { crashNote, startFailureNote } from './state-notes.ts'
 import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
 import type { Face } from './systray.ts'
+import { fewestAccountRows } from './view.ts'
 
 /*
  * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
@@ -57,6 +58,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   })
   let daemon = unknownDaemon
   let isFollowed = false
+  let accountRows = fewestAccountRows
   let shown: SteadyIcon | undefined
   let timer: NodeJS.Timeout | undefined
   const face = (): Face => {
@@ -64,7 +66,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     const utcOffset = -new Date(now).getTimezoneOffset()
     const notice = notifier.trouble()
     const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
-    const view = { daemon: daemon.view, now, utcOffset, own }
+    const view = { daemon: daemon.view, now, utcOffset, own, accountRows }
     const steady = performance.now()
     shown = steadyIcon(shown, iconOf(view), steady)
     clearTimeout(timer)
@@ -111,6 +113,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     {
       onStatus: (status) => {
         isFollowed = true
+        accountRows = Math.max(accountRows, status.providers.length)
         notes.status(status)
         become(answered(status, momentNow()))
       },

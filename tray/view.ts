@@ -16,6 +16,8 @@ export type View = {
   readonly now: number
   /** Minutes that the local clock is ahead of UTC. */
   readonly utcOffset: number
+  /** How many rows the menu has for accounts; never fewer than before, as one that is shown stays. */
+  readonly accountRows: number
   readonly own: OwnState
 }
 
@@ -34,6 +36,9 @@ export type OwnState = {
 
 /** With the code to enter at the provider, where that is how one logs in. */
 export type WaitingLogin = { readonly userCode?: string }
+
+/** Rows for accounts at the start: three providers are built in, and few people add as many. */
+export const fewestAccountRows = 6
 
 /** Of a tray that has just started. */
 export const freshState: OwnState = {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type AuthorizationServer,
@@ -139,6 +139,26 @@ describeOnLinux('the accounts in the tray', () => {
     } finally {
       github.close()
     }
+  })
+
+  it('have a row each when more are configured than there was room for', async () => {
+    await start(mine())
+    await untilAccount('○ Mine: Log in…')
+    const names = Array.from({ length: 8 }, (_, index) => `own${index}`)
+    const entries = names.map((name) => [name, mine().mine])
+    await writeFile(
+      join(daemon.home.config, 'gateway.yaml'),
+      `oauth: { callback_port: 0 }\nproviders: ${JSON.stringify(Object.fromEntries(entries))}\n`,
+    )
+    const rows = accountsIn(await desktop.untilMenu((all) => accountsIn(all).length > 6))
+    assert.deepEqual(
+      rows.filter((row) => row.startsWith('○ Own')),
+      names.map((name) => `○ ${name.replace('o', 'O')}: Log in…`),
+    )
+    await daemon.stop()
+    await desktop.untilMenu((all) => all.some(({ label }) => label === 'Start daemon'))
+    assert.equal(accountsIn(await desktop.untilMenu(() => true)).length, rows.length)
+    assert.equal(tray.stderr(), '')
   })
 
   it('say that the provider did not confirm a logout', async () => {
