@@ -13,7 +13,9 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     if (terminal.json) terminal.printJson({ running: false })
     else {
       terminal.print('stopped')
-      terminal.say('hint: doorward daemon start')
+      // Reading the configuration takes longer than all the rest, and seldom has to be done.
+      const { portTaken } = await import('./port-taken.ts')
+      terminal.say(`hint: ${(await portTaken(context.home)) ?? 'doorward daemon start'}`)
     }
     return
   }

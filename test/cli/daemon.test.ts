@@ -64,6 +64,26 @@ describe('cli: daemon', () => {
     assert.deepEqual([stop.code, stop.stdout], [0, 'not running\n'])
   })
 
+  it('says of a stopped one which program has its port', async () => {
+    const home = await newHome()
+    const stranger = createServer().listen(0, '127.0.0.1')
+    await once(stranger, 'listening')
+    const { port } = stranger.address() as AddressInfo
+    assert.equal((await run(['init'], { home })).code, 0)
+    const status = () => run(['daemon', 'status'], { home, env: { DOORWARD_PORT: String(port) } })
+    const held = await status()
+    stranger.close()
+    assert.deepEqual([held.code, held.stdout], [3, 'stopped\n'])
+    if (process.platform === 'linux')
+      assert.match(
+        held.stderr,
+        new RegExp(
+          `^hint: port ${port} is held by node \\S+ \\(pid ${process.pid}\\): stop it, or`,
+        ),
+      )
+    assert.equal((await status()).stderr, 'hint: doorward daemon start\n')
+  })
+
   it('restarts it as another process at the same address, and says which', async () => {
     const home = await newHome()
     const before = await startIn(home)
