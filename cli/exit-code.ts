@@ -31,6 +31,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'not-found': exitFailed,
   'method-not-allowed': exitFailed,
   'request-invalid': exitFailed,
+  'request-timeout': exitFailed,
+  'headers-too-large': exitFailed,
   'webhook-not-found': exitFailed,
   'signature-invalid': exitFailed,
   unavailable: exitFailed,

@@ -22,6 +22,8 @@ export type ErrorCode =
   | 'not-found'
   | 'method-not-allowed'
   | 'request-invalid'
+  | 'request-timeout'
+  | 'headers-too-large'
   // a webhook on its way in
   | 'webhook-not-found'
   | 'signature-invalid'

@@ -1,6 +1,7 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type AddressInfo, Server as Socket } from 'node:net'
 import type { Gateway } from '../../shared/config.ts'
+import { answerUnreadable, refusesWithoutHost } from './answer-unreadable.ts'
 import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
 import { letInFirst } from './let-in-first.ts'
@@ -64,12 +65,14 @@ export const createListeners = ({
 
   const listenerOn = (onPort: number, app: keyof Apps): Listener => {
     const server = createServer(limits)
+    answerUnreadable(server)
     // It is asked for after the socket has been let go too.
     server.on('listening', () => {
       const address = addressOf(server)
       if (address) addresses.set(app, address)
     })
     letInFirst(server, (request, response) => {
+      if (refusesWithoutHost(request, response)) return
       // Who comes again is to come to the other process.
       if (isLeaving) response.setHeader('connection', 'close')
       if (handlers) handlers[app](request, response)
@@ -142,4 +145,6 @@ const limits = {
   // The whole request; the body alone has 15 s (see receive.ts).
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1000,
+  // Answered by `refusesWithoutHost`.
+  requireHostHeader: false,
 }

@@ -22,6 +22,8 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   'not-found': 404,
   'method-not-allowed': 405,
   'request-invalid': 400,
+  'request-timeout': 408,
+  'headers-too-large': 431,
   'webhook-not-found': 404,
   'signature-invalid': 401,
   unavailable: 503,
