@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { type Remembered, createRemembered } from './remembered.ts'
 
 /** How long a delivery is remembered. */
 const rememberedSeconds = 24 * 3600
@@ -39,69 +40,41 @@ export const deliveryKey = (
   deliveryId: string | undefined,
   body: Buffer,
 ): DeliveryKey | undefined => {
-  if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'base64') }
+  if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'binary') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
   // No JSON begins so: it is never the hash of a body.
-  return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'base64') }
+  return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
 }
 
 /**
- * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook (or some more), in memory. A
- * flood at one webhook cannot make another forget.
+ * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook, in memory. A flood at one
+ * webhook cannot make another forget.
  */
 export const createDeliveries = (max = maxRemembered): Deliveries => {
-  /** In whole seconds: a number that is not whole is an object of its own to V8. */
-  type Remembered = { readonly eventId: string; readonly atSecond: number }
-  // A Map keeps the order in which keys came: the oldest is first.
-  type OfWebhook = { readonly byHash: Map<string, Remembered>; untilLook: number }
-  const byWebhook = new Map<string, OfWebhook>()
+  const byWebhook = new Map<string, Remembered>()
   const listeners = new Set<Parameters<Deliveries['follow']>[0]>()
-  // The way to the first entry of a Map leads over all that were before it: not for every delivery.
-  const lookEvery = Math.ceil(max / 16)
 
-  const of = (webhook: string): OfWebhook => {
+  const of = (webhook: string): Remembered => {
     const known = byWebhook.get(webhook)
     if (known) return known
-    const fresh = { byHash: new Map<string, Remembered>(), untilLook: lookEvery }
+    const fresh = createRemembered(max, rememberedSeconds)
     byWebhook.set(webhook, fresh)
     return fresh
   }
-  const letGoOfOld = (known: OfWebhook, nowMs: number): void => {
-    known.untilLook -= 1
-    if (known.untilLook > 0) return
-    known.untilLook = lookEvery
-    const nowSecond = secondOf(nowMs)
-    for (const [old, { atSecond }] of known.byHash) {
-      if (known.byHash.size <= max && nowSecond - atSecond < rememberedSeconds) break
-      known.byHash.delete(old)
-    }
-  }
 
   return {
-    eventOf: ({ webhook, hash }, nowMs) => {
-      const known = byWebhook.get(webhook)?.byHash.get(hash)
-      return known && secondOf(nowMs) - known.atSecond < rememberedSeconds
-        ? known.eventId
-        : undefined
-    },
+    eventOf: ({ webhook, hash }, nowMs) => byWebhook.get(webhook)?.eventOf(hash, secondOf(nowMs)),
     remember: (key, eventId, nowMs) => {
-      const { webhook, hash } = key
-      const known = of(webhook)
-      known.byHash.delete(hash)
-      known.byHash.set(hash, { eventId, atSecond: secondOf(nowMs) })
-      letGoOfOld(known, nowMs)
+      of(key.webhook).put(key.hash, eventId, secondOf(nowMs))
       for (const listener of listeners) listener(key, eventId, nowMs)
     },
     forget: (key, eventId) => {
-      const { webhook, hash } = key
-      const known = byWebhook.get(webhook)
-      if (known?.byHash.get(hash)?.eventId !== eventId) return
-      known.byHash.delete(hash)
+      if (!byWebhook.get(key.webhook)?.remove(key.hash, eventId)) return
       for (const listener of listeners) listener(key, eventId, undefined)
     },
     entries: () =>
-      [...byWebhook].flatMap(([webhook, { byHash }]) =>
-        [...byHash].map(([hash, { eventId, atSecond }]) => ({
+      [...byWebhook].flatMap(([webhook, remembered]) =>
+        remembered.entries().map(({ hash, eventId, atSecond }) => ({
           key: { webhook, hash },
           eventId,
           atMs: atSecond * 1000,
