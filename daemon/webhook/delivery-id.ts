@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
 import type { Payload } from './parse.ts'
 import type { SignatureHeaders } from './read-signature.ts'
@@ -19,8 +20,9 @@ export type VerifiedDelivery = {
 
 /**
  * The sender's own name for a delivery: the signed one, else the field of the verified body that the
- * scheme has it in, else the first of its headers with a plain value of at most 128 characters. Without
- * `verified` the headers alone are looked at, and nothing of them is known to be true.
+ * scheme has it in, else the first of its headers that has one. Where it is long, or more than visible ASCII,
+ * a hash stands for it: it is shown and logged. Without `verified` the headers alone are looked at, and
+ * nothing of them is known to be true.
  */
 export const deliveryIdOf = (
   { deliveryId }: SignatureScheme,
@@ -31,17 +33,18 @@ export const deliveryIdOf = (
   if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
     const id = fieldOf(verified.payload, deliveryId.body)
-    if (typeof id === 'string' && isPlain(id)) return { id, signed: verified.isSigned }
+    if (typeof id === 'string' && id !== '') return { id: shown(id), signed: verified.isSigned }
   }
   for (const name of deliveryId.headers) {
     const [value, second] = headers[name] ?? []
-    if (value !== undefined && second === undefined && isPlain(value))
-      return { id: value, signed: false }
+    if (value !== undefined && value !== '' && second === undefined)
+      return { id: shown(value), signed: false }
   }
   return undefined
 }
 
-const isPlain = (id: string): boolean => /^[\x21-\x7e]{1,128}$/.test(id)
+const shown = (id: string): string =>
+  /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`
 
 const fieldOf = (payload: Payload, name: string): unknown =>
   typeof payload === 'object' && payload !== null && Object.hasOwn(payload, name)
