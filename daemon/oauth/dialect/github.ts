@@ -81,11 +81,18 @@ const revokeAsOwner = async (request: RevocationRequest): Promise<TokenEnd> => {
       signal,
     )
     if (reply.status === 204) return 'revoked'
-    return [404, 422].includes(reply.status) ? 'ended' : failureOf(url, reply)
+    return saysEnded(reply) ? 'ended' : failureOf(url, reply)
   } catch (error) {
     return notEnded(error)
   }
 }
+
+/**
+ * That there is no such token any more. A 404 in other words is that of a server that does not know the
+ * request: `api_url` is that of something else, and the token may be as good as ever.
+ */
+const saysEnded = ({ status, body }: ProviderReply): boolean =>
+  status === 404 && body['message'] === 'Not Found'
 
 /** No `authorization`: GitHub refuses this to whoever is logged in. */
 const revokeAsHolder = async (

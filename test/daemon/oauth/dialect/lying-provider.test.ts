@@ -135,6 +135,19 @@ describe('provider that lies to its dialect', () => {
     assert.deepEqual(credentials, ['the-refresh-token', 'the-access-token'])
   })
 
+  for (const [what, status, body] of [
+    ['404 of a server that is another one', 404, { error: 'no such page' }],
+    ['422, which may say that it was asked too often', 422, { message: 'Validation Failed' }],
+  ] as const)
+    it(`is not believed to have ended a token by a ${what}`, async () => {
+      await start(() => ({
+        '/applications/me/grant': (response) => sendJson(response, status, body),
+      }))
+      const { revokedAtProvider, detail } = await revoke('github', 'the-secret')
+      assert.equal(revokedAtProvider, false)
+      assert.match(detail ?? '', /not revoked/)
+    })
+
   it('is not believed about a refresh token that it only does not know', async () => {
     await start(() => ({
       '/auth.revoke': (response, request) => {
