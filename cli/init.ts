@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { addWebhookSecret, makeHome, sampleSecretName } from '../shared/first-home.ts'
 import type { Context } from './context.ts'
 
 /** Writes what is missing in the home, and nothing else; a second run changes nothing. */
 export const init = async ({ home, terminal }: Context): Promise<void> => {
+  const hadSecrets = existsSync(home.env)
   const { created } = await makeHome(home)
   if (await addWebhookSecret(home)) created.push(home.env)
   if (terminal.json) {
@@ -10,7 +12,10 @@ export const init = async ({ home, terminal }: Context): Promise<void> => {
     return
   }
   if (created.length === 0) terminal.print(`${home.root} is complete: nothing was changed`)
-  for (const path of created) terminal.print(`created ${path}`)
+  for (const path of created)
+    terminal.print(
+      path === home.env && hadSecrets ? `added ${sampleSecretName} to ${path}` : `created ${path}`,
+    )
   if (created.includes(home.env))
     terminal.say(`${home.env} holds ${sampleSecretName}: give the same value to the sender`)
   terminal.say(

@@ -90,6 +90,10 @@ const requestOf = async (
     terminal.warn(
       'warning: other users of this machine can see --client-secret, and your shell remembers it; --client-secret-stdin is safer',
     )
+  if (options.clientId === '')
+    throw new DoorwardError('usage', '--client-id is empty', {
+      hint: 'is the variable set that it is taken from?',
+    })
   const clientSecret = options.clientSecretStdin ? await readSecret() : options.clientSecret
   const scopes = options.scopes?.split(/[\s,]+/).filter((scope) => scope !== '')
   if (scopes?.length === 0) throw new DoorwardError('usage', '--scopes names no scope')

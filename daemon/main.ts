@@ -4,6 +4,7 @@ import { DoorwardError } from '../shared/errors.ts'
 import { homeAt } from '../shared/home.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
+import { version } from '../shared/version.ts'
 import { channelToOld } from './handover/channel.ts'
 import { makeAllYoung } from './make-all-young.ts'
 import { neverBlock } from './never-block.ts'
@@ -41,7 +42,11 @@ const run = async (): Promise<void> => {
     : startDaemon(home, process.env, { isForeground: values.foreground ?? false })
   endOnSignals(starting)
   const daemon = await starting
-  if (!channel) tellParent({ url: daemon.url })
+  if (channel) return
+  if (process.send) tellParent({ url: daemon.url })
+  // Somebody sits before it, or reads what a service manager keeps.
+  else if (values.foreground)
+    process.stderr.write(`doorward ${version} at ${daemon.url}, log in ${home.log}\n`)
 }
 
 /** A parent with a channel is told; it need not poll. It may have gone. */

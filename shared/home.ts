@@ -22,7 +22,9 @@ export type Home = {
  * Throws `home-unusable` when none of them names a folder.
  */
 export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
-  const root = resolve(option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward')))
+  const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
+  // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
+  const root = resolve(/^~(?=\/|$)/.test(named) ? join(userHome(), named.slice(1)) : named)
   return {
     root,
     config: join(root, 'config'),

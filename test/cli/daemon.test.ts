@@ -229,7 +229,9 @@ describe('cli: daemon', () => {
     const { pid } = JSON.parse(await readFile(home.daemonJson, 'utf8')) as Running
     assert.equal(pid, child.pid)
     child.kill('SIGTERM')
-    assert.equal((await ended).code, 0)
+    const { code, stdout, stderr } = await ended
+    assert.deepEqual([code, stdout], [0, ''])
+    assert.match(stderr, /^doorward \S+ at http:\/\/127\.0\.0\.1:\d+, log in .*daemon\.log\n$/)
   })
 
   it('stays in the foreground over a restart, and ends with the daemon that took over', async function () {

@@ -72,6 +72,11 @@ describe('cli: oauth login', () => {
     )
   })
 
+  it('says that a client id is empty, as of a variable that is not set', async () => {
+    const { code, stderr } = await loggedIn(authorized, {}, ['--client-id', ''])
+    assert.deepEqual([code, stderr.split('\n')[0]], [2, 'doorward: --client-id is empty'])
+  })
+
   it('ends with the cause and the way out that the daemon gives', async () => {
     const error = { code: 'provider-refused', message: 'no secret', hint: 'it is at example.com' }
     const failed: Login = { ...pending, status: 'failed', error }
