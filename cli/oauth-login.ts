@@ -144,7 +144,9 @@ const helpToBrowser = async (
   }
   if (pastes) terminal.say(howToPaste(started.redirectUri, isRemote))
   else if (isRemote) terminal.say('or use --paste')
-  const stopPasting = pastes ? takePastedUrls(client, started, terminal) : undefined
+  const stopPasting = pastes
+    ? takePastedUrls(client, started, terminal, !(opens && hasOne))
+    : undefined
   // A prompt shows by itself how long it has waited.
   const asks = pastes && canAsk(terminal)
   const label = `waiting for you at ${plainLine(started.provider)}`

@@ -12,26 +12,29 @@ export const canAsk = (terminal: Terminal): boolean => terminal.isInteractive &&
 /**
  * For a browser on another machine: takes each line of standard input for the address that it was sent
  * to, while the callback waits as well. A wrong one is reported and the login goes on; how a right one
- * ends, the login itself tells. What it returns stops reading.
+ * ends, the login itself tells. When the input ends, which is no terminal, nobody can paste any more: the
+ * login is cancelled then, where `isOnlyWay`. What it returns stops reading.
  */
 export const takePastedUrls = (
   client: Client,
   started: StartedLogin,
   terminal: Terminal,
+  isOnlyWay: boolean,
 ): (() => void) => {
   const path = `/oauth/logins/${encodeURIComponent(started.loginId)}`
   const { lines, redraw, close } = canAsk(terminal)
     ? askOnTerminal(plainLine(started.provider))
     : readPlainly()
   let isOver = false
+  const stateOf = async (): Promise<Login | undefined> =>
+    client.get<Login>(path, { timeoutMs: 5000 }).catch(() => undefined)
   const send = async (url: string): Promise<void> => {
     try {
       await client.post(`${path}/redirect`, { url })
+      isOver = true
     } catch (error) {
       // The browser may have won meanwhile, or this address has ended the login: both are told elsewhere.
-      const now = isOver
-        ? undefined
-        : await client.get<Login>(path, { timeoutMs: 5000 }).catch(() => undefined)
+      const now = isOver ? undefined : await stateOf()
       if (now?.status === 'pending' && !isOver) redraw(() => reportError(error, terminal.json))
     }
   }
@@ -41,6 +44,16 @@ export const takePastedUrls = (
     const url = line.trim()
     if (url !== '') sending = sending.then(async () => send(url))
   })
+  const cancel = async (): Promise<void> => {
+    const now = isOver ? undefined : await stateOf()
+    if (now?.status !== 'pending') return
+    terminal.warn('standard input has ended: no address can be pasted any more')
+    await client.delete(path).catch(() => undefined)
+  }
+  if (isOnlyWay && !canAsk(terminal))
+    lines.once('close', () => {
+      sending = sending.then(cancel)
+    })
   return () => {
     isOver = true
     close()

@@ -41,8 +41,10 @@ const startDaemon = async () => {
   process.on('exit', () => child.kill('SIGTERM'))
   process.stdout.on('error', () => process.exit(0))
   const ended = once(child, 'exit').then(([code]) => code ?? 1)
-  const first = await Promise.race([once(child, 'message'), ended])
-  if (typeof first === 'number') process.exit(first)
+  const told = once(child, 'message').then(([message]) => message)
+  const first = await Promise.race([told, ended])
+  // It has said itself why it cannot start.
+  if (typeof first === 'number' || 'code' in first) process.exit(await ended)
   if (child.connected) child.disconnect()
   return { ended }
 }

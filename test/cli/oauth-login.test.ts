@@ -123,7 +123,7 @@ describe('cli: oauth login', () => {
   it('says that it is done when Ctrl-C comes too late', async function () {
     if (process.platform === 'win32') return this.skip()
     const tooLate = { code: 'login-not-pending', detail: 'this login is saving' }
-    const server = await startLoginServer(['open', authorized], { cancel: [409, tooLate] })
+    const server = await startLoginServer(['open', authorized], { cancel: () => [409, tooLate] })
     const child = startOnTerminal('oauth login github --no-browser', server)
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /waiting for you/)
@@ -314,6 +314,27 @@ describe('cli: oauth login', () => {
     })
     assert.equal((await resultOf(child)).code, 0)
     await server.close()
+  })
+
+  it('cancels the login when nobody can paste any more, and no browser was opened', async () => {
+    const cancelled: Login = { ...pending, status: 'cancelled' }
+    const server = await startLoginServer(['open'], {
+      waiting: (response) => (answer = () => response.end(JSON.stringify(cancelled))),
+      cancel: () => {
+        answer()
+        return [204, undefined]
+      },
+    })
+    let answer = (): unknown => undefined
+    const { code, stderr } = await run(['oauth', 'login', 'github', '--paste', '--no-browser'], {
+      home: server.home,
+      stdin: `${redirected}\n`,
+    })
+    await server.close()
+    assert.equal(code, 1)
+    assert.match(stderr, /the state is not of this login/)
+    assert.match(stderr, /standard input has ended: no address can be pasted any more\n/)
+    assert.match(stderr, /doorward: the login to github was cancelled\n/)
   })
 
   it('says nothing of a pasted address that came after the browser', async () => {

@@ -42,6 +42,14 @@ const startOnce = async (
   return { output, code: child.exitCode }
 }
 
+const untilEnd = async (child: ReturnType<typeof spawnStart>) => {
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  await once(child, 'close')
+  return { output, code: child.exitCode }
+}
+
 /** What differs from run to run, by a name. */
 const normalize = (text: string): string =>
   text
@@ -65,6 +73,18 @@ describe('npm start', () => {
       /^GITHUB_WEBHOOK_SECRET=[0-9a-f]{64}$/m,
     )
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
+  })
+
+  it('ends with what is wrong when the daemon cannot start, and with nothing else', async () => {
+    const home = join(await temporaryFolder(), 'home')
+    await startOnce(home)
+    await writeFile(join(home, 'config/agents.yaml'), 'agents: [\n')
+    const { output, code } = await untilEnd(spawnStart(home))
+    assert.equal(code, 78)
+    assert.match(
+      output,
+      /^doorward: the configuration cannot be used\n\S+agents\.yaml:\d+:\d+ .*\nhint: .*\n$/,
+    )
   })
 
   it('wakes no agent but the sample one by itself', async () => {

@@ -25,7 +25,7 @@ export type LoginServerOptions = {
   readonly start?: Partial<StartedLogin>
   /** Answers what is pasted; by default that the state is wrong. */
   readonly redirect?: Answer
-  readonly cancel?: readonly [number, unknown]
+  readonly cancel?: () => readonly [number, unknown]
   /** Is given a question that is left open, to be answered by the test. */
   readonly waiting?: (response: ServerResponse) => void
 }
@@ -36,14 +36,20 @@ export type LoginServerOptions = {
  */
 export const startLoginServer = async (
   answers: readonly (Login | 'open')[],
-  { tokens = [], start, redirect, cancel = [204, undefined], waiting }: LoginServerOptions = {},
+  {
+    tokens = [],
+    start,
+    redirect,
+    cancel = () => [204, undefined],
+    waiting,
+  }: LoginServerOptions = {},
 ): Promise<ContractServer> => {
   const left = [...answers]
   return startContractServer((call, response) => {
     const { method, path } = call
     if (path === '/oauth/start') return [201, { ...started, ...start }]
     if (path === '/oauth/tokens') return [200, { tokens }]
-    if (method === 'DELETE') return cancel
+    if (method === 'DELETE') return cancel()
     if (path.endsWith('/redirect'))
       return redirect
         ? redirect(call, response)
