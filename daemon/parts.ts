@@ -73,6 +73,8 @@ export const makeParts = (
     run: noteAndRun(noteRuns(home)),
     marks,
     log,
+    // After a restart those who follow are with the other daemon.
+    isFollowed: () => stream.followers() > 0 || handOver().heir() !== undefined,
   }
   const live = createLiveConfig(
     {

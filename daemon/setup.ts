@@ -38,11 +38,13 @@ export type LastingParts = Omit<RunEventParts, 'invoke' | 'deliver'> & {
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   readonly progress: Progress
+  /** Whether anybody follows the events. */
+  readonly isFollowed: () => boolean
 }
 
 /** Makes a configuration ready to be worked with. */
 export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: LastingParts): Setup => {
-  const { home, run, access, marks, messages, progress, log } = parts
+  const { home, run, access, marks, messages, progress, log, isFollowed } = parts
   const { server, targets } = config.gateway
   const homeFolder = home.root
   const invoke = createInvoke({
@@ -60,6 +62,7 @@ export const createSetup = (config: Config, env: NodeJS.ProcessEnv, parts: Lasti
     messages,
     progress,
     log,
+    isFollowed,
   })
   return {
     config,

@@ -45,10 +45,12 @@ export type DeliverParts = SenderParts & {
   readonly progress: Progress
   readonly log: Log
   readonly rules?: RetryRules
+  /** Whether anybody follows the events, as a tray does. */
+  readonly isFollowed: () => boolean
 }
 
 export const createDeliver = (parts: DeliverParts): Deliver => {
-  const { homeFolder, progress, log, rules } = parts
+  const { homeFolder, progress, log, rules, isFollowed } = parts
   const sendParts = createSendParts(createSenders(parts), progress, rules)
 
   /** Brings it to one target; what it returns is a remark for the person who looks at the event. */
@@ -66,7 +68,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
         return appendToFile(target.path, answered, homeFolder)
       case 'notify':
         // The tray follows the events and shows this one; the event itself is the delivery.
-        return undefined
+        return isFollowed() ? undefined : 'no tray was there to show it'
       case 'slack':
       case 'telegram':
       case 'discord':

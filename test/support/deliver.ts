@@ -71,6 +71,7 @@ export const deliverWith = (
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,
+    isFollowed: () => true,
   })
   return { deliver, asked, logged: () => JSON.stringify(lines) }
 }
