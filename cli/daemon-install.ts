@@ -63,6 +63,10 @@ export const installDaemon = async (
     terminal.say(
       `hint: ${manager.kind} does not answer in this session; log in again, or: ${manager.startCommand}`,
     )
+  if (!manager && around.platform === 'linux')
+    terminal.say(
+      'hint: your desktop starts it; on a machine without one, or over ssh, nothing does',
+    )
   const linger = manager?.kind === 'systemd' ? lingerHint(process.env) : undefined
   if (linger) terminal.say(linger)
   if (tray) terminal.say('hint: doorward tray starts the tray now; at login it starts by itself')

@@ -56,7 +56,12 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
   try {
     // A pipe would keep us waiting for somebody who writes into it.
     if ((await stat(path)).isFIFO()) throw new DoorwardError('config-invalid', 'it is a pipe')
-    return readYaml(path, await readFile(path, 'utf8'))
+    const text = await readFile(path, 'utf8')
+    const file = readYaml(path, text)
+    if (name !== 'webhooks' || text.trim() !== '') return file
+    // As an editor or a full disk leaves it: every sender would be told that its webhook is gone.
+    const hint = 'webhooks: [] says that there is none'
+    return { ...file, problems: [file.problemAt([], 'the file is empty', hint)] }
   } catch (error) {
     const file = readYaml(path, '')
     const missing = systemCode(error) === 'ENOENT'

@@ -80,6 +80,8 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   const icon = await keepIcon(folder, face(), ({ action }) => {
     if (action) clicks.click(action)
   })
+  // Who typed the command sees nothing of it otherwise until the panel does.
+  if (process.stderr.isTTY) say('the icon is on its way to the panel; Ctrl-C ends it')
   redraw = () => icon.show(face())
   redraw()
   const hosting = watchHost({

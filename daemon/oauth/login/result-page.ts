@@ -27,7 +27,7 @@ export const resultPage = (
     kind: 'failed',
     title: isDenied ? 'You did not allow access' : `Not logged in to ${title}`,
     message: isDenied
-      ? `${title} says that access was refused. Nothing has been kept.`
+      ? `${title} says that access was refused. Nothing of this login has been kept.`
       : [message, first]
           .filter((text) => text !== '')
           .map(sentence)

@@ -154,6 +154,19 @@ describe('a configuration', () => {
     ])
   })
 
+  it('is refused when the file of webhooks has nothing in it, as after a write that was cut off', async () => {
+    const home = await temporaryHome()
+    const file = join(home.config, 'webhooks.yaml')
+    await writeFile(file, ' \n')
+    assert.deepEqual(await problemsOn(home), [
+      '/webhooks.yaml:1:1 the file is empty (webhooks: [] says that there is none)',
+    ])
+    for (const none of ['# none yet\n', 'webhooks: []\n']) {
+      await writeFile(file, none)
+      assert.deepEqual((await loadConfig(home, {})).webhooks, [])
+    }
+  })
+
   it('is refused when a file is a pipe, and nobody is waited for', async () => {
     if (process.platform === 'win32') return
     const home = await temporaryHome()
