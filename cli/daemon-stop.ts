@@ -16,8 +16,8 @@ export const stopDaemon = async (context: Context): Promise<void> => {
 }
 
 /**
- * Stops the daemon and gives its pid, or undefined when none ran. What it had to drop is said: only the
- * sender can bring it again.
+ * Stops the daemon and gives its pid, or undefined when none ran. What it dropped or cut off is said:
+ * only the sender can bring it again.
  */
 export const stopRunning = async (context: Context): Promise<number | undefined> => {
   const { terminal } = context
@@ -26,11 +26,11 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
   const client = await findRunningDaemon({ home, userAgent })
   if (!client) return undefined
   const { pid } = client.daemon
-  const dropped: EventRecord[] = []
+  const lost: EventRecord[] = []
   try {
     const { queue } = await client.get<Status>('/status')
     const signal = interruptSignal()
-    if (queue.running + queue.waiting > 0) await collectDropped(client, signal, dropped)
+    if (queue.running + queue.waiting > 0) await collectLost(client, signal, lost)
     await client.post('/daemon/shutdown')
     if (queue.running + queue.waiting > 0)
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
@@ -38,26 +38,40 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
       await pause(waitMs, signal)
   } finally {
     client.close()
-    for (const record of dropped) terminal.warn(droppedLine(record))
+    for (const record of lost) terminal.warn(lostLine(record))
   }
   return pid
 }
 
 /** Collects from now on until the daemon ends; returns once nothing can be missed. */
-const collectDropped = async (
+const collectLost = async (
   client: Client,
   signal: AbortSignal,
-  dropped: EventRecord[],
+  lost: EventRecord[],
 ): Promise<void> => {
   const stream = await openEventStream(client, signal)
   const collect = async () => {
-    for await (const { record } of stream) if (record.state === 'dropped') dropped.push(record)
+    for await (const { record } of stream) if (isLost(record)) lost.push(record)
   }
   // However the stream ends, the daemon has gone.
   void collect().catch(() => undefined)
 }
 
-const droppedLine = ({ id, webhook, deliveryId, receivedAt }: EventRecord): string =>
-  plainLine(
-    `dropped ${id} of ${webhook ?? 'no webhook'}, received ${receivedAt}${deliveryId === undefined ? '' : `, delivery ${deliveryId}`}: deliver it again from the sender`,
+/** An answer that did not arrive counts whatever the reason: nobody can retry it after the stop. */
+const isLost = ({ state, stage, code }: EventRecord): boolean =>
+  state === 'dropped' || (state === 'failed' && (code === 'agent-stopped' || stage === 'deliver'))
+
+const lostLine = (record: EventRecord): string => {
+  const { state, id, webhook, deliveryId, receivedAt } = record
+  const delivery = deliveryId === undefined ? '' : `, delivery ${deliveryId}`
+  return plainLine(
+    `${state} ${id} of ${webhook ?? 'no webhook'}, received ${receivedAt}${delivery}: ${howLost(record)}deliver it again from the sender`,
   )
+}
+
+/** The detail of a delivery says to which target, and whether it may have arrived all the same. */
+const howLost = ({ state, stage, detail }: EventRecord): string => {
+  if (state === 'dropped') return ''
+  if (stage !== 'deliver') return 'its agent was stopped; '
+  return `the delivery of its answer failed${detail === undefined ? '' : ` (${detail})`}; `
+}

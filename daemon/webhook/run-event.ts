@@ -13,6 +13,8 @@ import { waitingAgain, waitingFor } from './target-results.ts'
  *
  *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops first
  *
+ * What a stop cuts off in the agent or on its way to a target is failed, too.
+ *
  * What happens from the agent on is in `run-to-end.ts`.
  */
 
@@ -40,7 +42,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
 
   /** Throws when there is no room; else the job starts in a later turn. */
   const enqueue = (id: string, event: AcceptedEvent, answer?: string): void => {
-    const { webhook, receivedAt, known, prompt, delivery } = event
+    const { webhook, prompt, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
     const change = (changes: EventChanges, result?: string) => {
@@ -63,13 +65,17 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         if (isOver) return
         end(ended)
         const { state, stage, code } = ended
-        log.info({ event: id, webhook: webhook.path, state, stage, code }, 'event')
+        const details = { event: id, webhook: webhook.path, state, stage, code }
+        // Nobody can retry it after the stop.
+        if (state === 'failed' && signal.aborted)
+          log.warn({ ...details, ...atSender(event) }, 'event not finished')
+        else log.info(details, 'event')
       },
       drop: () => {
-        end(droppedEnd(events.record(id)?.state))
-        const { deliveryId, size } = known
-        const details = { event: id, webhook: webhook.path, deliveryId, size, receivedAt }
-        log.warn(details, 'event dropped')
+        const ended = droppedEnd(events.record(id)?.state)
+        end(ended)
+        const { stage } = ended
+        log.warn({ event: id, webhook: webhook.path, stage, ...atSender(event) }, 'event dropped')
       },
     })
   }
@@ -100,6 +106,13 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     },
   }
 }
+
+/** By which its sender finds a delivery, once nothing here remembers it. */
+const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) => ({
+  deliveryId,
+  size,
+  receivedAt,
+})
 
 const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
   const [stage, when] =

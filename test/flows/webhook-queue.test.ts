@@ -12,14 +12,21 @@ import { untilText } from '../support/until-text.ts'
 import { type Reports, startReports } from '../support/reports.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
+/** Nothing listens there. */
+const downTarget =
+  "targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET } } }\n"
+const downSecret = `DOWN_SECRET=whsec_${Buffer.alloc(32, 7).toString('base64')}\n`
+
 describe('the queue of the daemon', () => {
   let reports: Reports
   let daemon: RunningDaemon
   const start = async (queue: string, more = ''): Promise<void> => {
     daemon = await startDaemon({
-      gateway: `queue: ${queue}\noauth: { callback_port: 0 }\n`,
+      gateway: `queue: ${queue}\noauth: { callback_port: 0 }\n${downTarget}`,
+      env: downSecret,
       agents: `
 agents:
+  echo: { kind: echo }
   one: { kind: command, command: ${reports.command} }
   two: { kind: command, command: ${reports.command}, concurrency: 2 }
 ${more}`,
@@ -27,6 +34,7 @@ ${more}`,
 webhooks:
   - { path: /one, agent: one, prompt_template: "{{event.name}}" }
   - { path: /two, agent: two, prompt_template: "{{event.name}}" }
+  - { path: /down, agent: echo, prompt_template: x, deliver_to: 'http:down' }
   - { path: /ignores, agent: ${more === '' ? 'one' : 'ignores'}, prompt_template: "x" }
 `,
     })
@@ -83,11 +91,10 @@ webhooks:
     daemon = await startDaemon({
       gateway: `queue: { concurrency: 1, drain_timeout: 1s }
 oauth: { callback_port: 0 }
-targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET } } }
-`,
+${downTarget}`,
       agents: 'agents: { echo: { kind: echo } }\n',
       webhooks,
-      env: `DOWN_SECRET=whsec_${Buffer.alloc(32, 7).toString('base64')}\n`,
+      env: downSecret,
     })
     const first = await accepted('/down', 'first')
     assert.equal((await untilFinished(daemon, await accepted('/up', 'second'))).state, 'done')
@@ -162,9 +169,9 @@ targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET }
     assert.doesNotMatch(await readFile(daemon.home.log, 'utf8'), /dropped/)
   })
 
-  it('drops what waits when that takes too long, and logs what a person needs to send it again', async () => {
+  it('ends what waits and runs when that takes too long, and logs what a person needs to send it again', async () => {
     await start('{ drain_timeout: 100ms }')
-    const running = await accepted('/one', 'canary runs')
+    const running = await post('/one', 'canary runs', { 'x-github-delivery': 'delivery-6' })
     await reports.next()
     const waiting = await post('/one', 'canary waits', { 'x-github-delivery': 'delivery-7' })
     const stop = await daemon.client.post('/daemon/shutdown')
@@ -176,15 +183,31 @@ targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET }
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-    const dropped = lines.filter(({ msg }) => msg === 'event dropped')
-    assert.equal(dropped.length, 1)
-    const { event, webhook, deliveryId, size, receivedAt } = dropped[0] ?? {}
-    assert.deepEqual(
-      [event, webhook, deliveryId, size],
-      [waiting.json()['id'], '/one', 'delivery-7', 42],
-    )
-    assert.ok(!Number.isNaN(Date.parse(String(receivedAt))))
-    assert.ok(lines.some((line) => line['event'] === running && line['state'] === 'failed'))
+    const toldOf = (reply: Reply) => {
+      const told = lines.filter(({ event }) => event === reply.json()['id'])
+      assert.equal(told.length, 1)
+      const { time, receivedAt, event: _, ...line } = told[0] ?? {}
+      assert.ok(Date.parse(String(receivedAt)) < Date.parse(String(time)))
+      return line
+    }
+    assert.deepEqual(toldOf(waiting), {
+      level: 40,
+      msg: 'event dropped',
+      webhook: '/one',
+      stage: 'queue',
+      deliveryId: 'delivery-7',
+      size: 42,
+    })
+    assert.deepEqual(toldOf(running), {
+      level: 40,
+      msg: 'event not finished',
+      webhook: '/one',
+      state: 'failed',
+      stage: 'agent',
+      code: 'agent-stopped',
+      deliveryId: 'delivery-6',
+      size: 41,
+    })
     assert.doesNotMatch(log, /canary/)
   })
 
@@ -201,18 +224,36 @@ targets: { http: { down: { url: 'http://127.0.0.1:9/', secret_env: DOWN_SECRET }
     assert.deepEqual(told, event)
   })
 
-  it('says on the command line what a stop had to drop', async () => {
+  it('says on the command line what a stop ended before it was finished', async () => {
     await start('{ drain_timeout: 100ms }')
-    await accepted('/one', 'canary runs')
+    const posted = async (path: string, deliveryId: string): Promise<string> => {
+      const reply = await post(path, 'canary', { 'x-github-delivery': deliveryId })
+      return String(reply.json()['id'])
+    }
+    const runs = await posted('/one', 'delivery-8')
     await reports.next()
-    const waiting = await post('/one', 'canary waits', { 'x-github-delivery': 'delivery-8' })
+    const waits = await posted('/one', 'delivery-9')
+    const delivers = await posted('/down', 'delivery-10')
+    while ((await stateOf(delivers)) !== 'delivering') assert.equal(daemon.process.exitCode, null)
     const { code, stderr } = await run(['daemon', 'stop'], { home: daemon.home })
     assert.equal(code, 0)
-    const lines = stderr.split('\n').filter((line) => line.startsWith('dropped'))
-    assert.equal(lines.length, 1)
-    const id = String(waiting.json()['id'])
-    assert.match(lines[0] ?? '', new RegExp(`^dropped ${id} of /one, .*, delivery delivery-8: `))
+    const lineOf = (id: string): string => {
+      const [line = '', ...more] = stderr.split('\n').filter((text) => text.includes(id))
+      assert.deepEqual(more, [])
+      return line.replace(/received \S+,/, 'received then,')
+    }
+    const again = 'deliver it again from the sender'
+    const dropped = `dropped ${waits} of /one, received then, delivery delivery-9: ${again}`
+    assert.equal(lineOf(waits), dropped)
+    const stopped = `failed ${runs} of /one, received then, delivery delivery-8: its agent was stopped; ${again}`
+    assert.equal(lineOf(runs), stopped)
+    const failed = `failed ${delivers} of /down, received then, delivery delivery-10: the delivery of its answer failed (http:down cannot be reached`
+    assert.ok(lineOf(delivers).startsWith(failed), lineOf(delivers))
+    assert.match(lineOf(delivers), new RegExp(`the daemon stops.*; ${again}$`))
     assert.doesNotMatch(stderr, /canary/)
+    const log = await readFile(daemon.home.log, 'utf8')
+    const line = log.split('\n').find((text) => text.includes(delivers)) ?? ''
+    assert.match(line, /"stage":"deliver".*"deliveryId":"delivery-10",.*"msg":"event not finished"/)
   })
 
   it('is not kept from ending by a sender in the middle of a body', async () => {
