@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import { daemonMain } from '../shared/spawn-daemon.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
-import { findRunningDaemon } from './find-daemon.ts'
+import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 import { reportError } from './report-error.ts'
 import { StartError, startAndConnect } from './start-and-connect.ts'
 import type { Terminal } from './terminal.ts'
@@ -15,7 +15,7 @@ export const startDaemon = async (
 ): Promise<void> => {
   const { home, terminal } = context
   if (options.foreground) return becomeDaemon(home.root)
-  const running = await findRunningDaemon(context)
+  const running = await findRunningDaemon(context, startPatienceMs)
   if (running) {
     running.close()
     printStarted(terminal, running.daemon, 'already running')

@@ -3,7 +3,10 @@ import type { Context } from './context.ts'
 import { exitUnreachable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 
-/** Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers. */
+/**
+ * Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers,
+ * `daemon-unreachable` when it runs and nothing says where.
+ */
 export const showDaemonStatus = async (context: Context): Promise<void> => {
   const { terminal } = context
   const client = await findRunningDaemon(context)

@@ -7,7 +7,10 @@ import { openEventStream } from './event-stream.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { interruptSignal, pause } from './interrupt.ts'
 
-/** Asks the daemon to end and waits until its process has gone; none running is fine. */
+/**
+ * Asks the daemon to end and waits until its process has gone; none running is fine. Throws as
+ * `findRunningDaemon` does.
+ */
 export const stopDaemon = async (context: Context): Promise<void> => {
   const { terminal } = context
   const pid = await stopRunning(context)

@@ -1,6 +1,6 @@
 import type { Client } from '../shared/client.ts'
 import type { Context } from './context.ts'
-import { findDaemon, findRunningDaemon } from './find-daemon.ts'
+import { findDaemon, findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 
 /**
  * The daemon for a command that needs it; one that does not run is started, unless `--no-start`.
@@ -8,7 +8,7 @@ import { findDaemon, findRunningDaemon } from './find-daemon.ts'
  */
 export const reachDaemon = async (context: Context): Promise<Client> => {
   if (!context.start) return findDaemon(context)
-  const running = await findRunningDaemon(context)
+  const running = await findRunningDaemon(context, startPatienceMs)
   if (running) return running
   const { startAndConnect } = await import('./start-and-connect.ts')
   const client = await startAndConnect(context)

@@ -1,14 +1,13 @@
 import type { ChildProcess } from 'node:child_process'
 import { open, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type Client, connect } from '../shared/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { type Home, prepareHome } from '../shared/home.ts'
+import { holderOf } from '../shared/instance-lock.ts'
 import { serviceOf } from '../shared/login-items.ts'
 import type { Service } from '../shared/login-items/service.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import { type StartMessage, spawnDaemon, stderrOf } from '../shared/spawn-daemon.ts'
-import { isAlive } from '../shared/process-state.ts'
 import type { Asker } from './context.ts'
 import { exitFailed, exitUnreachable, exitUnusable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
@@ -126,9 +125,7 @@ const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
   for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
     const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
-    const lock = await readFile(join(asker.home.run, 'daemon.lock'), 'utf8').catch(() => '')
-    const holder = Number.parseInt(lock, 10)
-    if (!(holder > 0 && isAlive(holder))) return undefined
+    if ((await holderOf(asker.home, 'daemon')) === undefined) return undefined
     await pause(100)
   }
   return undefined

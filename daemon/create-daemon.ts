@@ -11,6 +11,7 @@ import { readConfig } from './configuration/live-config.ts'
 import { noteStart } from './note-start.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
 import { type Given, makeParts } from './parts.ts'
+import { stayFound } from './stay-found.ts'
 
 /*
  * The story of a daemon's life, once its home is there (`start` brings it here):
@@ -95,6 +96,7 @@ export const createDaemon = ({
       listeners.answer(apps())
       live.watch()
       watchForHomeGone(home, homeGone)
+      stayFound(whereabouts, office)
       const url = whereabouts.url()
       noteStart({ log, events: memory.events }, started, url, predecessor ? 'restarted' : 'started')
       const publicUrl = whereabouts.publicUrl()

@@ -1,4 +1,5 @@
-import { unlink } from 'node:fs/promises'
+import { access, unlink } from 'node:fs/promises'
+import { systemCode } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { version } from '../shared/version.ts'
 import { writeWhole } from '../shared/write-whole.ts'
@@ -7,6 +8,8 @@ import { writeWhole } from '../shared/write-whole.ts'
 export type DaemonJson = {
   /** Writes it whole, if it would say something else than before. */
   readonly write: (url: string, publicUrl: string | undefined) => Promise<void>
+  /** Writes it again where somebody else has removed it; true then. Throws what the disk refuses. */
+  readonly writeAgain: () => Promise<boolean>
   readonly remove: () => Promise<void>
 }
 
@@ -25,6 +28,22 @@ export const createDaemonJson = ({ daemonJson: path }: Home, startedAt: Date): D
       if (text !== written) await writeWhole(path, text)
       written = text
     },
-    remove: async () => unlink(path).catch(() => undefined),
+    writeAgain: async () => {
+      const isMissing = await isGone(path)
+      // Looked at last: it may just have been removed here.
+      if (!isMissing || written === undefined) return false
+      await writeWhole(path, written)
+      return true
+    },
+    remove: async () => {
+      written = undefined
+      await unlink(path).catch(() => undefined)
+    },
   }
 }
+
+const isGone = async (path: string): Promise<boolean> =>
+  access(path).then(
+    () => false,
+    (error: unknown) => systemCode(error) === 'ENOENT',
+  )

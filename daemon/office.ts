@@ -28,6 +28,8 @@ export type Office = {
   readonly passTo: (holding: string) => Promise<void>
   /** After a successor that failed: goes on with what was put down. */
   readonly takeBack: (unsaved: readonly TokenRecord[]) => Promise<void>
+  /** Whether it is this daemon's now; false also while the disk does not tell. */
+  readonly isHeld: () => Promise<boolean>
   /** Ends logins and refreshes; the lock is still held. */
   readonly close: () => Promise<void>
   readonly letGo: () => Promise<void>
@@ -98,6 +100,7 @@ export const createOffice = ({
       oauth = makeOAuth(unsaved)
       await oauth.start()
     },
+    isHeld: async () => (await lock?.isHeld().catch(() => false)) ?? false,
     close: async () => oauth.close(),
     letGo: async () => lock?.letGo(),
   }

@@ -16,6 +16,8 @@ export type Whereabouts = {
   readonly tellIfPossible: () => Promise<void>
   /** The same, after another daemon may have told of itself. */
   readonly tellAgain: () => Promise<void>
+  /** The same, where somebody else has removed what was told. */
+  readonly tellIfGone: () => Promise<void>
   readonly remove: () => Promise<void>
 }
 
@@ -38,6 +40,7 @@ export const createWhereabouts = ({
   const { url } = listeners
   const publicUrl = () => current().config.gateway.server.public_url ?? listeners.publicUrl()
   let file = createDaemonJson(home, startedAt)
+  let isTold = true
   const tell = async () => file.write(url(), publicUrl())
   return {
     url,
@@ -50,6 +53,16 @@ export const createWhereabouts = ({
     tellAgain: async () => {
       file = createDaemonJson(home, startedAt)
       await tell()
+    },
+    tellIfGone: async () => {
+      try {
+        if (await file.writeAgain()) log.warn('daemon.json was gone: written again')
+        isTold = true
+      } catch (error) {
+        // It is tried again for as long as it takes.
+        if (isTold) log.error({ error: nameOf(error) }, 'cannot write daemon.json')
+        isTold = false
+      }
     },
     remove: async () => file.remove(),
   }

@@ -30,6 +30,8 @@ export type HomeLock = {
 export const newHolding = (): string =>
   `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
 
+const pathOf = (home: Home, what: Locked): string => join(home.run, `${what}.lock`)
+
 /** A file of this process beside a lock: its name says whose it is before anything is written into it. */
 const besideOf = (path: string): string =>
   `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
@@ -57,7 +59,7 @@ export const holdHome = async (
   what: Locked = 'daemon',
   mine = newHolding(),
 ): Promise<HomeLock> => {
-  const path = join(home.run, `${what}.lock`)
+  const path = pathOf(home, what)
   try {
     // After a crash one try is enough; more are needed only while others do the same.
     for (let tries = 0; tries < 100; tries += 1) {
@@ -144,6 +146,12 @@ const contentOf = async (path: string): Promise<string | undefined> => {
     if (systemCode(error) === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** The process that holds a lock of this home now, or undefined when none does. Never throws. */
+export const holderOf = async (home: Home, what: Locked): Promise<number | undefined> => {
+  const holder = await contentOf(pathOf(home, what)).catch(() => undefined)
+  return holder !== undefined && isHeld(holder) ? Number(pidOf(holder)) : undefined
 }
 
 /** True while the process that has written this into a lock lives. */

@@ -97,8 +97,9 @@ export const examine = async (patient: Patient): Promise<Examination> => {
     group('ports', async () => {
       const { config } = await configuration
       if (!config) return unread('ports')
-      const { file, isAlive } = await daemon
-      return judgePorts(await lookAtPorts(config.gateway), isAlive ? file : undefined)
+      const { file, isAlive, untold } = await daemon
+      const running = file ?? (untold === undefined ? undefined : { pid: untold })
+      return judgePorts(await lookAtPorts(config.gateway), isAlive ? running : undefined)
     }),
     group('daemon', async () => {
       const [facts, log] = await Promise.all([daemon, lookAtLog(home, now)])

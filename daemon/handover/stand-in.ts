@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { readDaemonFile } from '../../shared/client.ts'
 import type { Home } from '../../shared/home.ts'
+import { holderOf } from '../../shared/instance-lock.ts'
 import { isAlive } from '../../shared/process-state.ts'
 
 /** What is left of a daemon in the foreground after a restart. */
@@ -21,7 +22,8 @@ const lookMs = 250
 export const standIn = (home: Home): StandIn => {
   const current = async (): Promise<number | undefined> => {
     const file = await readDaemonFile(home).catch(() => undefined)
-    return file?.pid
+    // Somebody may have removed the file of one that runs.
+    return file?.pid ?? (await holderOf(home, 'daemon'))
   }
   const untilGone = async (): Promise<boolean> => {
     for (;;) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { appendFile, chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -249,6 +249,11 @@ describe('cli: daemon', () => {
       assert.notEqual(second.previous.pid, child.pid)
       await untilDead(second.previous.pid)
       assert.equal(await answers(home), true)
+      // It is no end of the daemon that nothing tells where it is.
+      if (signal === 'SIGTERM') {
+        await rm(home.daemonJson)
+        while (!(await answers(home))) assert.equal(child.exitCode, null)
+      }
       assert.equal(child.exitCode, null)
       if (signal === 'SIGTERM') child.kill(signal)
       else process.kill(second.pid, signal)
@@ -312,6 +317,57 @@ describe('cli: daemon', () => {
     await writeFile(home.daemonJson, JSON.stringify(file))
     assert.equal(code, 3)
     assert.equal((JSON.parse(stderr) as { code: string }).code, 'daemon-foreign')
+  })
+
+  it('says of a daemon that runs without run/daemon.json that it runs, and finds it once it is told again', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const home = await newHome()
+    const { stdout } = await run(['daemon', 'start', '--json'], { home })
+    const { pid, url } = JSON.parse(stdout) as Running
+    // One that cannot mend it.
+    process.kill(pid, 'SIGSTOP')
+    await rm(home.daemonJson)
+    const runs = new RegExp(`^the daemon \\(pid ${pid}\\) runs, but run/daemon\\.json does not say`)
+    const commands = [
+      '',
+      'status',
+      'daemon status',
+      'daemon stop',
+      'daemon restart',
+      'daemon start',
+    ]
+    const answered = await Promise.all(
+      commands.map(async (command) =>
+        run([...command.split(' ').filter(Boolean), '--json'], { home }),
+      ),
+    )
+    for (const { code, stdout: answer, stderr } of answered) {
+      assert.deepEqual([code, answer], [3, ''], stderr)
+      const problem = JSON.parse(stderr) as Record<'code' | 'detail' | 'hint', string>
+      assert.equal(problem.code, 'daemon-unreachable')
+      assert.match(problem.detail, runs)
+      assert.match(problem.hint, new RegExp(`: kill ${pid}, then doorward daemon start$`))
+    }
+    const examined = await run(['doctor', '--json'], { home })
+    const { checks } = JSON.parse(examined.stdout) as {
+      checks: { group: string; name: string; status: string; detail: string }[]
+    }
+    const found = checks.filter(({ group, name }) => group === 'daemon' && name === 'running')
+    assert.deepEqual(
+      found.map(({ status }) => status),
+      ['error'],
+    )
+    assert.match(found[0]?.detail ?? '', runs)
+
+    process.kill(pid, 'SIGCONT')
+    const started = await run(['daemon', 'start', '--json'], { home })
+    assert.deepEqual(
+      { ...(JSON.parse(started.stdout) as Running), running: true },
+      { ...(JSON.parse(stdout) as Running), running: true },
+    )
+    assert.equal((JSON.parse(started.stdout) as Running).url, url)
+    assert.equal((await run(['daemon', 'stop'], { home })).stdout, `stopped (pid ${pid})\n`)
+    return undefined
   })
 
   it('prints the last 50 lines of the log readable, and as they are with --json', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename } from 'node:path'
 import type { AccessToken, Status } from '../../shared/api.ts'
 import {
   type AuthorizationServer,
@@ -12,6 +13,7 @@ import { send } from '../support/http.ts'
 import { type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
 import { storeLogin } from '../support/stored-login.ts'
 import { homeIn, temporaryHome } from '../support/temporary.ts'
+import { untilText } from '../support/until-text.ts'
 
 describe('a daemon whose home', function () {
   this.timeout(60_000)
@@ -60,6 +62,19 @@ describe('a daemon whose home', function () {
     )
     assert.equal(await server.isAccessTokenAlive(accessToken), true)
     assert.equal(await daemon.stop(), 0)
+  })
+
+  it('has lost the file that says where it is gets it again, and keeps none once it has ended', async () => {
+    await start(30)
+    const { daemonJson } = daemon.home
+    const before = await readFile(daemonJson, 'utf8')
+    for (let times = 0; times < 2; times += 1) {
+      await rm(daemonJson)
+      assert.equal(await untilText(daemon.home.run, basename(daemonJson), /./), before)
+    }
+    await rm(daemonJson)
+    assert.equal(await daemon.stop(), 0)
+    assert.equal(existsSync(daemonJson), false)
   })
 
   it('is removed finishes what it has, says so and ends, and the next one finds its port free', async () => {

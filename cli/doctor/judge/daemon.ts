@@ -37,15 +37,15 @@ const life = (
           ),
     ]
   }
-  if (!file)
-    return [warning('running', 'it does not run: no webhook is taken', 'doorward daemon start')]
   if (!isAlive)
     return [
-      error(
-        'running',
-        `it was killed or crashed: run/daemon.json names pid ${file.pid}, which has gone`,
-        'doorward daemon start',
-      ),
+      file
+        ? error(
+            'running',
+            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which has gone`,
+            'doorward daemon start',
+          )
+        : warning('running', 'it does not run: no webhook is taken', 'doorward daemon start'),
     ]
   return [
     error('running', failure?.detail ?? 'it does not answer', failure?.hint),

@@ -1,19 +1,16 @@
-import type { DaemonFile } from '../../../shared/api.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { PortFacts } from '../look/ports.ts'
 
 const { ok, warning, error, skipped } = checksOf('ports')
 
-/** Whether the daemon and the logins have their ports; `daemon` is the one that answers, if any. */
-export const judgePorts = (
-  ports: readonly PortFacts[],
-  daemon: Pick<DaemonFile, 'pid' | 'url' | 'publicUrl'> | undefined,
-): Check[] => ports.map((port) => judgePort(port, daemon))
+/** The daemon that runs; without `url` nothing tells where it listens. */
+type Running = { readonly pid: number; readonly url?: string }
 
-const judgePort = (
-  facts: PortFacts,
-  daemon: Pick<DaemonFile, 'pid' | 'url'> | undefined,
-): Check => {
+/** Whether the daemon and the logins have their ports; `daemon` is the one that runs, if any. */
+export const judgePorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
+  ports.map((port) => judgePort(port, daemon))
+
+const judgePort = (facts: PortFacts, daemon: Running | undefined): Check => {
   const { what, setting, port, is } = facts
   const name = setting.startsWith('providers.') ? setting : what
   const free = port < 65_535 ? port + 1 : port - 1
@@ -24,7 +21,7 @@ const judgePort = (
       if (what === 'callback' || !daemon) return ok(name, `${port} is free`)
       return warning(
         name,
-        `the daemon does not listen on ${port}, as configured${what === 'main' ? `, but at ${daemon.url}` : ''}`,
+        `the daemon does not listen on ${port}, as configured${what === 'main' && daemon.url !== undefined ? `, but at ${daemon.url}` : ''}`,
         'doorward daemon restart',
       )
     case 'held':
@@ -49,11 +46,12 @@ const judgePort = (
 const judgeHeld = (
   { what, setting, port, holder, occupant }: PortFacts,
   name: string,
-  daemon: Pick<DaemonFile, 'pid' | 'url'> | undefined,
+  daemon: Running | undefined,
 ): Check => {
   const isOurs =
     daemon !== undefined &&
-    (holder?.pid === daemon.pid || (what === 'main' && new URL(daemon.url).port === String(port)))
+    (holder?.pid === daemon.pid ||
+      (what === 'main' && daemon.url !== undefined && new URL(daemon.url).port === String(port)))
   if (isOurs)
     return ok(
       name,

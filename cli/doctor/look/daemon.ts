@@ -4,6 +4,7 @@ import type { DaemonFile, Status } from '../../../shared/api.ts'
 import { type Client, readDaemonFile } from '../../../shared/client.ts'
 import { DoorwardError, nameOf, systemCode } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home.ts'
+import { holderOf } from '../../../shared/instance-lock.ts'
 import { isAlive } from '../../../shared/process-state.ts'
 import { stderrOf } from '../../../shared/spawn-daemon.ts'
 import type { Asker } from '../../context.ts'
@@ -14,6 +15,8 @@ export type DaemonFacts = {
   /** `run/daemon.json`, which a daemon that was killed leaves behind. */
   readonly file: DaemonFile | undefined
   readonly isAlive: boolean
+  /** The process that has locked the home, where the file is missing. */
+  readonly untold?: number
   /** There while it answers. */
   readonly client?: Client
   readonly status?: Status
@@ -27,7 +30,12 @@ const answerMs = 2000
 /** Asks the daemon of a home how it is; starts none. The caller closes the client. */
 export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
   const file = await readDaemonFile(asker.home).catch(() => undefined)
-  const facts = { file, isAlive: file !== undefined && isAlive(file.pid) }
+  const untold = file ? undefined : await holderOf(asker.home, 'daemon')
+  const facts = {
+    file,
+    isAlive: file ? isAlive(file.pid) : untold !== undefined,
+    ...(untold !== undefined && { untold }),
+  }
   const start = performance.now()
   try {
     const connected = await within(answerMs, findDaemon(asker))
@@ -38,7 +46,7 @@ export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
       client.close()
       throw error
     })
-    return { ...facts, client, status, answeredMs: performance.now() - start }
+    return { ...facts, file: client.daemon, client, status, answeredMs: performance.now() - start }
   } catch (error) {
     return { ...facts, failure: failureOf(error) }
   }
