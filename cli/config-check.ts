@@ -3,6 +3,7 @@ import type { Warning } from '../shared/warning.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
+import { missingFolders } from '../shared/missing-folders.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Problem } from '../shared/yaml-file.ts'
 import type { Context } from './context.ts'
@@ -18,7 +19,11 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   const env = await readEnvironment(home)
   const { config, problems } = await load(() => loadConfig(home, env))
   const warnings: Warning[] = config
-    ? [...warningsOf(config, env), ...(await missingPrograms(config, env))]
+    ? [
+        ...warningsOf(config, env),
+        ...(await missingPrograms(config, env)),
+        ...(await missingFolders(config, home.root)),
+      ]
     : []
   if (problems.length > 0) process.exitCode = exitFailed
   if (terminal.json) {

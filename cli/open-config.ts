@@ -42,7 +42,7 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
   }
   const configWith = (changed: Partial<Record<ConfigName, YamlFile>>): Config => {
     const { gateway, agents, webhooks } = { ...files, ...changed }
-    return checkConfig(gateway, agents, webhooks, env)
+    return checkConfig(gateway, agents, webhooks, env, home.root)
   }
   return {
     config: configWith({}),

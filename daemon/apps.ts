@@ -1,3 +1,4 @@
+import type { Home } from '../shared/home.ts'
 import { createApp, createPublicApp } from './app.ts'
 import type { LoopGuard } from './deliver/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
@@ -28,6 +29,7 @@ import { tryOutRoutes } from './webhook/try-out-routes.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 export type AppsParts = {
+  readonly home: Home
   readonly apiToken: string
   readonly startedAt: Date
   readonly listeners: Pick<Listeners, 'port'>
@@ -52,7 +54,7 @@ export type AppsParts = {
  */
 export const createApps = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { oauthCounts, stream, learners, refusals, loopGuard, stop } = parts
+  const { home, oauthCounts, stream, learners, refusals, loopGuard, stop } = parts
   const { port } = listeners
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
@@ -104,7 +106,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
       routers: [
         apiRoutes({ status, oauthCounts, events, stream, retry, restart, shutdown }),
         linkRoutes(events, links, url),
-        tryOutRoutes({ current: live.current, learners, loopGuard }),
+        tryOutRoutes({ current: live.current, learners, loopGuard, homeFolder: home.root }),
         oauth.routes,
       ],
     })

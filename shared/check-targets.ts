@@ -1,23 +1,28 @@
 import { DoorwardError } from './errors.ts'
+import { isOwnFile, targetFile } from './file-target.ts'
 import { nearest } from './nearest.ts'
 import { valueUnder } from './schema-problems.ts'
 import { type Target, ownChat, parseTarget } from './target.ts'
-import { isFixed } from './template.ts'
+import { type Template, isFixed } from './template.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml-file.ts'
 
 /**
  * Checks that gateway.yaml has what the targets of webhooks.yaml need: the entry that a name of `discord`
- * or `http` stands for, the bot of `telegram`. A target that is wrong in itself is told of elsewhere.
+ * or `http` stands for, the bot of `telegram`; and that no file is one of doorward's own, under a home
+ * that is known. A target that is wrong in itself is told of elsewhere.
  */
-export const checkTargets = (webhooks: YamlFile, gateway: YamlFile, problems: Problem[]): void => {
-  // A file that cannot be read at all says nothing of what it would have.
-  if (gateway.problems.length > 0) return
+export const checkTargets = (
+  webhooks: YamlFile,
+  gateway: YamlFile,
+  homeFolder: string | undefined,
+  problems: Problem[],
+): void => {
   const entries = valueUnder(webhooks.value, ['webhooks'])
   if (!Array.isArray(entries)) return
   entries.forEach((entry: unknown, index) => {
     const deliverTo = valueUnder(entry, ['deliver_to'])
     const check = (text: unknown, path: YamlPath) => {
-      const lack = typeof text === 'string' ? lackOf(text, gateway) : undefined
+      const lack = typeof text === 'string' ? lackOf(text, gateway, homeFolder) : undefined
       if (lack) problems.push(webhooks.problemAt(path, lack.reason, lack.hint))
     }
     const path = ['webhooks', index, 'deliver_to']
@@ -28,12 +33,30 @@ export const checkTargets = (webhooks: YamlFile, gateway: YamlFile, problems: Pr
 
 type Lack = { readonly reason: string; readonly hint: string }
 
-const lackOf = (text: string, gateway: YamlFile): Lack | undefined => {
+const lackOf = (
+  text: string,
+  gateway: YamlFile,
+  homeFolder: string | undefined,
+): Lack | undefined => {
   const target = readable(text)
+  if (target?.kind === 'file') return lackOfFile(target.path, homeFolder)
+  // A file that cannot be read at all says nothing of what it would have.
+  if (gateway.problems.length > 0) return undefined
   if (target?.kind === 'telegram') return lackOfTelegram(target.address.source, gateway)
   if (target?.kind !== 'discord' && target?.kind !== 'http') return undefined
   if (!isFixed(target.address)) return undefined
   return lackOfEntry(target.kind, target.address.source, gateway)
+}
+
+const lackOfFile = (path: Template, homeFolder: string | undefined): Lack | undefined => {
+  // What an event puts in is a plain part of a name: it leads out of none of these folders.
+  const example = path.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
+  if (homeFolder === undefined || !isOwnFile(targetFile(example, homeFolder), homeFolder))
+    return undefined
+  return {
+    reason: "one of doorward's own files, to which no answer is written",
+    hint: 'choose another path: file:answers.md',
+  }
 }
 
 const lackOfEntry = (

@@ -48,7 +48,7 @@ export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Co
     readConfigFile(home, 'agents'),
     readConfigFile(home, 'webhooks'),
   ])
-  return checkConfig(gatewayFile, agentsFile, webhooksFile, env)
+  return checkConfig(gatewayFile, agentsFile, webhooksFile, env, home.root)
 }
 
 const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> => {
@@ -72,12 +72,16 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
   }
 }
 
-/** The pure part of `loadConfig`: three parsed files in, a checked configuration out. */
+/**
+ * The pure part of `loadConfig`: three parsed files in, a checked configuration out. Without
+ * `homeFolder` any file may be a target.
+ */
 export const checkConfig = (
   gatewayFile: YamlFile,
   agentsFile: YamlFile,
   webhooksFile: YamlFile,
   env: NodeJS.ProcessEnv,
+  homeFolder?: string,
 ): Config => {
   const ofGateway: Problem[] = []
   const ofAgents: Problem[] = []
@@ -94,7 +98,7 @@ export const checkConfig = (
   const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
   checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
   const checked = checkDefinitions(webhooksFile, agentNames, ofWebhooks)
-  checkTargets(webhooksFile, gatewayFile, ofWebhooks)
+  checkTargets(webhooksFile, gatewayFile, homeFolder, ofWebhooks)
 
   const problems = [
     ...[ofGateway, ofAgents, ofWebhooks].flatMap((list) => list.toSorted(byPlace)),

@@ -1,5 +1,6 @@
 import { nameOf } from '../../shared/errors.ts'
 import type { Config } from '../../shared/load-config.ts'
+import { missingFolders } from '../../shared/missing-folders.ts'
 import { version } from '../../shared/version.ts'
 import type { Asker } from '../context.ts'
 import { type Check, type Group, checksOf, groups } from './check.ts'
@@ -129,8 +130,11 @@ export const examine = async (patient: Patient): Promise<Examination> => {
     group('targets', async () => {
       const { config, env: variables } = await configuration
       if (!config) return unread('targets')
-      const files = await lookAtFileTargets(config, home)
-      return judgeTargets(config, variables, files, (await outside)?.targets)
+      const [files, foldersMissing] = await Promise.all([
+        lookAtFileTargets(config, home),
+        missingFolders(config, home.root),
+      ])
+      return judgeTargets(config, variables, files, foldersMissing, (await outside)?.targets)
     }),
     group('tray', async () =>
       judgeTray(await lookAtDesktop(home, env), (await configuration).config),

@@ -1,9 +1,12 @@
 import { constants } from 'node:fs'
-import { mkdir, open, realpath } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { type FileHandle, access, lstat, mkdir, open, realpath } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { isOwnFile, makesFolders, targetFile } from '../../shared/file-target.ts'
 import type { Answered } from './answered.ts'
+
+// Flags that Windows lacks count as 0.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = constants
 
 /**
  * Appends an answer as a Markdown section to a file (made 0600 if new). A relative path lies under
@@ -14,70 +17,94 @@ export const appendToFile = async (
   { eventId, webhook, receivedAt, text }: Answered,
   homeFolder: string,
 ): Promise<undefined> => {
-  const full = fullPath(path, homeFolder)
-  if (isOurs(full, homeFolder)) throw ownFile(full)
+  const file = targetFile(path, homeFolder)
   const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${text.trimEnd()}\n\n`
-  try {
-    if (!isAbsolute(path) && !path.startsWith('~/'))
-      await mkdir(dirname(full), { recursive: true, mode: 0o700 })
-    // By its real name too: the home, or a folder on the way, may be a link.
-    if (isOurs(join(await realpath(dirname(full)), basename(full)), await realpath(homeFolder)))
-      throw ownFile(full)
-    // O_NOFOLLOW: a link planted under this name must not lead the answer elsewhere.
-    // Flags that Windows lacks count as 0. O_NONBLOCK: a named pipe without a reader must not hold the delivery for ever.
-    const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-    const flags = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW | O_NONBLOCK
-    const file = await open(full, flags, 0o600)
-    try {
-      if (!(await file.stat()).isFile())
-        throw new DoorwardError('delivery-failed', `${full} is not a file`)
+  await inOurWords(file, async () => {
+    refuseOwn(file, homeFolder)
+    if (makesFolders(path)) await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    await refuseOwnByRealName(file, dirname(file), homeFolder)
+    await withPlainFile(file, O_APPEND | O_CREAT, async (opened) => {
       // One write keeps sections whole that come at the same time; a full disk takes a part of it.
       const bytes = Buffer.from(section)
-      const { bytesWritten } = await file.write(bytes)
+      const { bytesWritten } = await opened.write(bytes)
       if (bytesWritten < bytes.length)
         throw new DoorwardError(
           'delivery-failed',
-          `only a part of the answer went into ${full}: no space left, or the file may not grow`,
+          `only a part of the answer went into ${file}: no space left, or the file may not grow`,
         )
-    } finally {
-      await file.close()
-    }
+    })
+  })
+}
+
+/** Throws what `appendToFile` would throw as things are now, and makes and writes nothing. */
+export const tryFile = async (path: string, homeFolder: string): Promise<void> => {
+  const file = targetFile(path, homeFolder)
+  await inOurWords(file, async () => {
+    refuseOwn(file, homeFolder)
+    const folder = makesFolders(path) ? await nearestFolder(dirname(file)) : dirname(file)
+    await refuseOwnByRealName(file, folder, homeFolder)
+    if (folder === dirname(file) && (await isThere(file))) await withPlainFile(file, 0)
+    else await access(folder, W_OK | X_OK)
+  })
+}
+
+/** The folder itself or the nearest above it that is there: the others would be made. */
+const nearestFolder = async (folder: string): Promise<string> =>
+  dirname(folder) === folder || (await isThere(folder)) ? folder : nearestFolder(dirname(folder))
+
+/** True also for a link that leads nowhere. */
+const isThere = async (path: string): Promise<boolean> => {
+  try {
+    await lstat(path)
+    return true
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+const withPlainFile = async (
+  file: string,
+  flags: number,
+  use?: (opened: FileHandle) => Promise<void>,
+): Promise<void> => {
+  // O_NOFOLLOW: a link planted under this name must not lead the answer elsewhere.
+  // O_NONBLOCK: a named pipe without a reader must not hold the delivery for ever.
+  const opened = await open(file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | flags, 0o600)
+  try {
+    if (!(await opened.stat()).isFile())
+      throw new DoorwardError('delivery-failed', `${file} is not a file`)
+    await use?.(opened)
+  } finally {
+    await opened.close()
+  }
+}
+
+const refuseOwn = (file: string, homeFolder: string, named = file): void => {
+  if (isOwnFile(file, homeFolder))
+    throw new DoorwardError('delivery-failed', `${named} is one of doorward's own files`)
+}
+
+/** By its real name too: the home, or a folder on the way, may be a link. `folder` is there. */
+const refuseOwnByRealName = async (
+  file: string,
+  folder: string,
+  homeFolder: string,
+): Promise<void> => {
+  const realFile = join(await realpath(folder), relative(folder, file))
+  refuseOwn(realFile, await realpath(homeFolder), file)
+}
+
+const inOurWords = async (file: string, write: () => Promise<void>): Promise<void> => {
+  try {
+    await write()
   } catch (error) {
     if (error instanceof DoorwardError) throw error
-    throw new DoorwardError('delivery-failed', `cannot write ${full}: ${reason(error)}`, {
+    throw new DoorwardError('delivery-failed', `cannot write ${file}: ${reason(error)}`, {
       cause: error,
     })
   }
 }
-
-const fullPath = (path: string, homeFolder: string): string => {
-  if (path.startsWith('~/')) return join(homedir(), path.slice(2))
-  return isAbsolute(path) ? path : join(homeFolder, path)
-}
-
-const ours = new Set(['.env', 'config', 'run', 'tokens', 'clients'])
-
-/**
- * True for what doorward itself reads or keeps secret under home, and its log: a target may be made
- * of names out of a payload alone, and an answer in `.env` would be the next start's secrets.
- */
-const isOurs = (full: string, homeFolder: string): boolean => {
-  const [first = '', second = ''] = relative(homeFolder, full).split(sep).map(folded)
-  return ours.has(first) || (first === 'logs' && second.startsWith('daemon.'))
-}
-
-/**
- * Some file systems ignore case, and Windows dots and spaces at the end. By way of upper case, which
- * is how they compare: there is a second small s (U+017F).
- */
-const folded = (name: string): string =>
-  name
-    .toUpperCase()
-    .toLowerCase()
-    .replace(/[. ]+$/, '')
-
-const ownFile = (full: string) =>
-  new DoorwardError('delivery-failed', `${full} is one of doorward's own files`)
 
 const reason = (error: unknown): string => {
   const code = systemCode(error)
@@ -87,6 +114,8 @@ const reason = (error: unknown): string => {
     ENOSPC: 'no space left on the disk',
     ELOOP: 'it is a symbolic link',
     EISDIR: 'it is a folder',
+    ENOTDIR: 'a part of its path is a file',
+    EEXIST: 'a part of its path is a file',
     EROFS: 'the file system is read-only',
     ENXIO: 'it is not a file',
   }

@@ -8,7 +8,7 @@ import type { LoopGuard } from '../deliver/loop-guard.ts'
 import { partsFor } from '../deliver/text/parts.ts'
 import { checkBodyTimestamp } from './body-timestamp.ts'
 import { createExamine } from './doctor.ts'
-import { expandTargets } from './expand-targets.ts'
+import { type ReadyTarget, expandTargets } from './expand-targets.ts'
 import { holds } from './filter.ts'
 import { handshakeOf } from './handshake.ts'
 import { markedPrompt } from './marked-prompt.ts'
@@ -23,6 +23,8 @@ export type LookedAt = {
   readonly bytes: Buffer
   readonly nowMs: number
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  /** Throws what keeps a file from being written to. */
+  readonly tryFile: (path: string) => Promise<void>
 }
 
 /**
@@ -30,10 +32,10 @@ export type LookedAt = {
  * asked what it says, and nothing run, sent, noted or remembered. Throws what keeps a body from being
  * read: `media-type-unsupported`, `payload-not-json`, `body-too-large`.
  */
-export const explain = (
+export const explain = async (
   webhook: ReadyWebhook,
-  { headers, bytes, nowMs, loopGuard }: LookedAt,
-): Explanation => {
+  { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
+): Promise<Explanation> => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
   const written = {
@@ -61,7 +63,7 @@ export const explain = (
     prompt,
     substituted,
     agent: agentOf(webhook),
-    targets: targetsOf(webhook, payload, prompt),
+    targets: await targetsOf(expandTargets(webhook.targets, payload), prompt, tryFile),
   }
 }
 
@@ -155,13 +157,19 @@ const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'
   }
 }
 
-const targetsOf = (
-  { targets }: ReadyWebhook,
-  payload: Payload,
+const targetsOf = async (
+  targets: readonly ReadyTarget[],
   text: string,
-): Explanation['targets'] =>
-  expandTargets(targets, payload).map((target) =>
-    target.kind === 'invalid'
-      ? { target: target.text, parts: [], detail: target.error.message }
-      : { target: target.text, parts: partsFor(target, text) },
+  tryFile: LookedAt['tryFile'],
+): Promise<Explanation['targets']> =>
+  Promise.all(
+    targets.map(async (target) => {
+      try {
+        if (target.kind === 'invalid') throw target.error
+        if (target.kind === 'file') await tryFile(target.path)
+        return { target: target.text, parts: partsFor(target, text) }
+      } catch (error) {
+        return { target: target.text, parts: [], detail: refusalOf(error) }
+      }
+    }),
   )

@@ -4,6 +4,7 @@ import { missingProgram } from '../../shared/detect-agents.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { nearest } from '../../shared/nearest.ts'
 import { exactRouter } from '../http/exact-router.ts'
+import { tryFile } from '../deliver/file.ts'
 import type { LoopGuard } from '../deliver/loop-guard.ts'
 import { readJsonBody } from '../http/read-json-body.ts'
 import type { Setup } from '../setup.ts'
@@ -18,10 +19,12 @@ export type TryOutParts = {
   readonly current: () => Setup
   readonly learners: Learners
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  readonly homeFolder: string
 }
 
 /** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
-export const tryOutRoutes = ({ current, learners, loopGuard }: TryOutParts): Router => {
+export const tryOutRoutes = (parts: TryOutParts): Router => {
+  const { current, learners, loopGuard, homeFolder } = parts
   const router = exactRouter()
   // JSON in JSON: quotes and line breaks take twice the room.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -31,11 +34,12 @@ export const tryOutRoutes = ({ current, learners, loopGuard }: TryOutParts): Rou
     if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
     const setup = current()
     const webhook = webhookAt(path, setup)
-    const explanation = explain(webhook, {
+    const explanation = await explain(webhook, {
       headers: distinct(headers),
       bytes: bytesOf(payload),
       nowMs: Date.now(),
       loopGuard,
+      tryFile: async (file) => tryFile(file, homeFolder),
     })
     const missing = await missingProgram(webhook.agent, setup.env)
     ctx.body = missing

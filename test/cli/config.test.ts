@@ -62,6 +62,33 @@ describe('cli: config', () => {
     )
   })
 
+  it('warns of a file whose folder is not there and is not made', async () => {
+    const folder = await temporaryFolder()
+    const targets = [
+      join(folder, 'gone/a.md'),
+      join(folder, 'gone/{{event.x}}/a.md'),
+      join(folder, 'a.md'),
+      join(folder, '{{event.x}}.md'),
+      'gone/a.md',
+    ].map((path) => `file:${path}`)
+    const entry = `path: /a, agent: echo, prompt_template: x, deliver_to: ${JSON.stringify(targets)}`
+    const home = await temporaryHome({ webhooks: `webhooks: [{ ${entry} }]\n` })
+    const { code, stdout } = await run(['config', 'check', '--json'], { home })
+    const { warnings } = JSON.parse(stdout) as { warnings: { code: string; detail: string }[] }
+    assert.equal(code, 0)
+    assert.deepEqual(
+      warnings
+        .filter(({ code: kind }) => kind === 'target-folder-missing')
+        .map(({ detail }) => detail),
+      targets
+        .slice(0, 2)
+        .map(
+          (target) =>
+            `target ${target}: the folder ${folder}/gone does not exist; nothing can be delivered there`,
+        ),
+    )
+  })
+
   it('prints the folder', async () => {
     const home = await temporaryHome()
     assert.equal((await run(['config', 'path'], { home })).stdout, `${home.config}\n`)

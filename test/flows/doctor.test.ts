@@ -272,6 +272,16 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(of('tunnel')[0]?.status, 'skipped')
   })
 
+  it('finds the folder of a file target missing', async () => {
+    const { code, of } = await examined(
+      await homeWith({ webhooks: webhooks(', deliver_to: "file:/no-such-folder/{{event.x}}.md"') }),
+    )
+    assert.equal(code, 1)
+    const [check, ...others] = of('targets', 'file')
+    assert.deepEqual([check?.status, others], ['error', []])
+    assert.match(check?.detail ?? '', /the folder \/no-such-folder does not exist/)
+  })
+
   it('takes names of webhooks for the privacy check only', async () => {
     const { code, stderr } = await run(['doctor', '/a'], { home: await homeWith() })
     assert.equal(code, 2)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type EventRecord,
@@ -48,6 +48,7 @@ webhooks:
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
   - { path: /prefix, agent: echo, prompt_template: x, filter: { event.n: 7, event.x: 1 } }
   - { path: /failing, agent: echo, prompt_template: x, deliver_to: [log, "file:{{event.nothing}}.md"] }
+  - { path: /files, agent: echo, prompt_template: x, deliver_to: ["file:{{event.action}}.md", "file:{{event.folder}}/x.md", "file:~/no-such-folder/x.md", "file:/no-such-folder/{{event.n}}.md"] }
   - { path: /empty, agent: echo, prompt_template: "{{event.n}}{{event.gone}}{{event.user.x}}{{event.gone}}" }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
   - { path: /missing, agent: missing, prompt_template: x }
@@ -129,6 +130,20 @@ webhooks:
     const { stdout } = await cli('webhook', 'explain', '/failing', file)
     assert.match(stdout, /^outcome +the agent would run, and 1 of 2 targets would fail$/m)
     assert.match(stdout, /^targets +log: one message\n +✗ file:\{\{event\.nothing\}\}\.md: \S/m)
+  })
+
+  it('says which files could not be written, and makes none', async () => {
+    const { targets } = await ask({ path: '/files', payload: { ...payload, folder: 'config' } })
+    assert.deepEqual(
+      targets.map(({ parts, detail = '' }) => [parts.length, detail.replace(/^.*\/x?\S* ?/, '')]),
+      [
+        [1, ''],
+        [0, "is one of doorward's own files"],
+        [0, 'its folder does not exist'],
+        [0, 'its folder does not exist'],
+      ],
+    )
+    await assert.rejects(stat(join(daemon.home.root, 'opened.md')), { code: 'ENOENT' })
   })
 
   it('names the placeholders that find nothing, each once', async () => {

@@ -99,6 +99,46 @@ describe('targets in gateway.yaml', () => {
   ] as const)
     it(`cannot have ${name}`, () => assert.deepEqual(problems(deliverTo, targets), wanted))
 
+  it('is none of the files of doorward itself, under the home that is known', () => {
+    const files = (...names: string[]) => {
+      try {
+        checkConfig(
+          readYaml('gateway.yaml', 'server: ['),
+          readYaml('agents.yaml', 'agents: { echo: { kind: echo } }\n'),
+          readYaml(
+            'webhooks.yaml',
+            `webhooks:\n  - path: /a\n    agent: echo\n    prompt_template: x\n    deliver_to:\n${names.map((name) => `      - "file:${name}"\n`).join('')}`,
+          ),
+          {},
+          '/home/me/.doorward',
+        )
+        return []
+      } catch (error) {
+        assert.ok(error instanceof ConfigError)
+        return error.problems.filter(({ file }) => file === 'webhooks.yaml').map(problemLine)
+      }
+    }
+    assert.deepEqual(files('.env'), [
+      "webhooks.yaml:6:9 webhooks[0].deliver_to[0]: one of doorward's own files, to which no answer is written (choose another path: file:answers.md)",
+    ])
+    const refused = [
+      'config/agents.yaml',
+      'run',
+      'x/../tokens/a',
+      '/home/me/.doorward/.ENV',
+      'config/{{event.x}}.yaml',
+      'logs/daemon.{{event.x}}',
+    ]
+    assert.deepEqual(
+      files(...refused).map((line) => line.split(' ', 1)[0]),
+      refused.map((_, place) => `webhooks.yaml:${6 + place}:9`),
+    )
+    assert.deepEqual(
+      files('.env.md', 'reviews/.env', '/config/a', '{{event.x}}/a.md', 'logs/a.md', '~/run'),
+      [],
+    )
+  })
+
   it('takes the number of a chat as it is written', () => {
     const { gateway } = load('log', '  telegram: { me: -100123, token_env: A }\n')
     assert.equal(gateway.targets.telegram.me, '-100123')

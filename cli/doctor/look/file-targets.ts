@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
-import { dirname, isAbsolute, join } from 'node:path'
-import { homedir } from 'node:os'
+import { dirname } from 'node:path'
+import { fixedFolder, targetFile } from '../../../shared/file-target.ts'
 import type { Home } from '../../../shared/home.ts'
 import type { Config } from '../../../shared/load-config.ts'
 import { isFixed } from '../../../shared/template.ts'
@@ -21,13 +21,13 @@ export const lookAtFileTargets = async (
   const paths = new Map<string, string>()
   for (const { enabled, targets } of webhooks)
     for (const target of enabled ? targets : [])
-      if (target.kind === 'file') {
-        const { source } = target.path
-        // What an event chooses is only the last part, or more; its folder is looked at then.
-        const fixed = isFixed(target.path) ? source : dirname(source.split('{{')[0] + 'x')
-        const path = fixed.startsWith('~/') ? join(homedir(), fixed.slice(2)) : fixed
-        paths.set(target.text, isAbsolute(path) ? path : join(home.root, path))
-      }
+      if (target.kind === 'file')
+        paths.set(
+          target.text,
+          isFixed(target.path)
+            ? targetFile(target.path.source, home.root)
+            : fixedFolder(target.path, home.root),
+        )
   return Promise.all(
     [...paths].map(async ([text, path]) => ({ text, closed: await closedPart(path) })),
   )

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { appendToFile } from '../../../daemon/deliver/file.ts'
+import { appendToFile, tryFile } from '../../../daemon/deliver/file.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const answered = (text = 'an answer') => ({
@@ -147,6 +147,42 @@ describe('delivery to a file', () => {
       })
     assert.deepEqual((await readdir(real)).toSorted(), ['reviews', 'tokens'])
     assert.deepEqual(await readdir(join(real, 'tokens')), [])
+  })
+
+  it('can be tried without a trace: what would fail, fails in the same words', async () => {
+    const linked = join(home, 'home')
+    await mkdir(join(home, 'real/tokens'), { recursive: true })
+    await symlink('real', linked)
+    await symlink('tokens', join(linked, 'reviews'))
+    await symlink('nowhere', join(linked, 'link.md'))
+    await mkdir(join(linked, 'folder'))
+    await writeFile(join(linked, 'file'), '')
+    execFileSync('mkfifo', [join(linked, 'pipe')])
+    const before = await readdir(home, { recursive: true })
+    const tried = async (path: string) =>
+      tryFile(path, linked).then(
+        () => 'done',
+        ({ message }: Error) => message,
+      )
+    const good = ['new.md', 'a/b/c.md', 'file', join(home, 'new.md')]
+    for (const path of good) assert.equal(await tried(path), 'done', path)
+    assert.deepEqual(await readdir(home, { recursive: true }), before)
+    for (const path of [
+      '.env',
+      'reviews/a.md',
+      'reviews/b/a.md',
+      'link.md',
+      'link.md/a.md',
+      'folder',
+      'file/a.md',
+      'pipe',
+      join(home, 'no/a.md'),
+      'é'.repeat(300),
+    ]) {
+      const message = await tried(path)
+      assert.notEqual(message, 'done', path)
+      await assert.rejects(appendToFile(path, answered(), linked), { message }, path)
+    }
   })
 
   it('quotes nothing of the answer in its error', async () => {
