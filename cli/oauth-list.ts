@@ -1,4 +1,5 @@
 import type { Status, TokenSummary } from '../shared/api.ts'
+import { problemOfLogin } from '../shared/login-problem.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
@@ -62,7 +63,7 @@ const whatIsWrong = (
   problems: Status['problems'],
 ): string[] => {
   if (status === 'needs-login') {
-    const { detail, hint } = problems.find((problem) => isOf(problem, provider)) ?? {}
+    const { detail, hint } = problemOfLogin(problems, provider) ?? {}
     return [
       ...(detail ? [plainLine(detail)] : []),
       `hint: ${plainLine(hint || `doorward oauth login ${provider}`)}`,
@@ -74,8 +75,3 @@ const whatIsWrong = (
     `hint: ${plainLine(loginCommand(provider, [...scopes, ...missingScopes]))}`,
   ]
 }
-
-/** Problems name no provider: one is of a login that its command mends, or of that login's file. */
-const isOf = ({ detail, hint }: Status['problems'][number], provider: string): boolean =>
-  hint.endsWith(`doorward oauth login ${provider}`) ||
-  /[/\\]([^/\\]+)\.json/.exec(`${detail} ${hint}`)?.[1] === provider

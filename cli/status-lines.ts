@@ -1,5 +1,6 @@
-import type { EventRecord, Status, WebhookSummary } from '../shared/api.ts'
+import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../shared/api.ts'
 import { duration } from '../shared/duration.ts'
+import { fileProblemOf } from '../shared/login-problem.ts'
 import { plainLine, plainLines } from '../shared/plain-text.ts'
 import { asTyped } from './as-typed.ts'
 import { stateCell } from './event-line.ts'
@@ -79,7 +80,7 @@ const loginMarks: Readonly<Record<string, readonly [string, Style]>> = {
 }
 
 const loginLines = (
-  { tokens, providers }: Status,
+  { tokens, providers, problems: all }: Status,
   now: Date,
   { columns, paint }: Page,
 ): string[] => {
@@ -91,10 +92,7 @@ const loginLines = (
     const [mark, style] = loginMarks[token.status] ?? ['?', 'reset']
     const name = padded(names[index] ?? '', nameWidth)
     const account = padded(accounts[index] ?? '', accountWidth)
-    const words =
-      token.status === 'needs-login'
-        ? `log in again: ${asTyped(`doorward oauth login ${plainLine(token.provider)}`)}`
-        : expiryWords(token, now)
+    const words = token.status === 'needs-login' ? mend(token, all) : expiryWords(token, now)
     const first = `  ${paint(style, mark)} ${name} ${account}`.trimEnd()
     return row(first, words, columns, 4, 4 + nameWidth + 1 + accountWidth)
   })
@@ -104,6 +102,14 @@ const loginLines = (
   return missing.length === 0
     ? lines
     : [...lines, ...indented(`not logged in: ${missing.join(', ')}`, columns, 2)]
+}
+
+/** What makes a login of use again, as a command to be copied where one does it. */
+const mend = ({ provider }: TokenSummary, all: Status['problems']): string => {
+  const problem = fileProblemOf(all, provider)
+  return problem
+    ? `its token file is not read: ${plainLine(asTyped(problem.hint || problem.detail))}`
+    : `log in again: ${asTyped(`doorward oauth login ${plainLine(provider)}`)}`
 }
 
 const indented = (text: string, columns: number | undefined, indent: number): string[] => {

@@ -1,6 +1,8 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
+import { fileProblemOf } from '../shared/login-problem.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { labelOf, maxLabelLength } from './label.ts'
+import { mendOf } from './mend.ts'
 import { needsLogin, needsOfView } from './needs.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 import { nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
@@ -119,6 +121,8 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
   if (own.underWay.has(keyOfAction(login))) return { text: ending(`… ${who}`, ': one moment') }
   if (summary.status === 'not-logged-in')
     return { text: ending(`○ ${name}`, ': Log in…'), action: login }
+  const unread = fileProblemOf(status.problems, provider)
+  if (unread) return { text: ending(`! ${who}`, ': token file not read…'), action: mendOf(unread) }
   if (needsLogin(status, summary))
     return { text: ending(`! ${who}`, ': Log in again…'), action: login }
   return { text: ending(`✓ ${who}`, ': Log out'), action: { do: 'logout', provider } }

@@ -1,4 +1,5 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
+import { fileProblemOf } from '../shared/login-problem.ts'
 import type { Action } from './action.ts'
 import { isAdvice } from './advice.ts'
 import { brokenFile, mendOf, providerToLogIn } from './mend.ts'
@@ -64,8 +65,12 @@ export const needsOf = (status: Status): Need[] => {
   ]
 }
 
-/** An expired token that can be refreshed needs nobody. */
-export const needsLogin = ({ tokens }: Status, { provider, status }: ProviderSummary): boolean =>
-  status === 'needs-login' ||
-  (status === 'expired' &&
-    !tokens.some((token) => token.provider === provider && token.refreshable))
+/** An expired token that can be refreshed needs nobody, and one whose file is not read no login. */
+export const needsLogin = (
+  { tokens, problems }: Status,
+  { provider, status }: ProviderSummary,
+): boolean =>
+  fileProblemOf(problems, provider) === undefined &&
+  (status === 'needs-login' ||
+    (status === 'expired' &&
+      !tokens.some((token) => token.provider === provider && token.refreshable)))

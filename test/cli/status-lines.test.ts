@@ -130,6 +130,42 @@ describe('cli: the status on one screen', () => {
     ])
   })
 
+  it('advises a new login only where one mends it', () => {
+    const over = ['fake', 'lost', 'torn', 'dir'].map((provider) =>
+      token({ provider, status: 'needs-login', account: null }),
+    )
+    const problem = (detail: string, hint: string) => ({ code: 'x', detail, hint })
+    const problems = [
+      problem(
+        '/h/tokens/fake.json is open to other users (mode 644)',
+        'chmod 600 /h/tokens/fake.json',
+      ),
+      problem('the login to lost has ended: revoked', 'doorward oauth login lost'),
+      problem(
+        'the token file of torn could not be read and was kept as /h/tokens/torn.json.damaged-…',
+        'doorward oauth login torn',
+      ),
+      problem(
+        '/h/tokens/dir.json is a folder, not the token file',
+        'remove it, then: doorward oauth login dir',
+      ),
+      problem('/h/clients/torn.json is open to other users', 'chmod 600 /h/clients/torn.json'),
+    ]
+    const shown = statusLines(statusWith({ tokens: over, problems }), now, {
+      columns: 120,
+      paint: plain,
+    })
+    assert.deepEqual(
+      shown.filter((line) => line.startsWith('  ✗')).map((line) => line.replaceAll(/ +/g, ' ')),
+      [
+        ' ✗ fake its token file is not read: chmod 600 /h/tokens/fake.json',
+        ' ✗ lost log in again: doorward oauth login lost',
+        ' ✗ torn log in again: doorward oauth login torn',
+        ' ✗ dir its token file is not read: remove it, then: doorward oauth login dir',
+      ],
+    )
+  })
+
   for (const columns of [40, 60, 80])
     it(`fits ${columns} columns, broken between words`, () => {
       const shown = lines(columns)

@@ -234,6 +234,19 @@ describe('menu', () => {
     ])
   })
 
+  it('offers no new login where a chmod mends the old one', () => {
+    const detail = '/h/tokens/slack.json is open to other users (mode 644)'
+    const mend = 'chmod 600 /h/tokens/slack.json'
+    const facts = {
+      providers: [provider('slack', 'needs-login')],
+      problems: [problem('token-file-insecure', detail, mend)],
+    }
+    const action = { do: 'explain', title: detail, body: mend }
+    const [row] = rowsUnder(connected(facts), 'Accounts')
+    assert.deepEqual(row, { text: '! Slack: token file not read…', action })
+    assert.deepEqual(needsOf(statusWith(facts)), [{ text: detail, urgent: true, action }])
+  })
+
   it('says of an account what it waits for, and opens the page once more', () => {
     const providers = ['github', 'google', 'slack'].map((name) => provider(name, 'not-logged-in'))
     const own = {

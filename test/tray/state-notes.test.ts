@@ -120,6 +120,21 @@ describe('notesOfStatus', () => {
     ])
   })
 
+  it('tells of a token file that lies open, and of no login', () => {
+    const open = {
+      providers: [github('needs-login')],
+      problems: [
+        {
+          code: 'token-file-insecure',
+          detail: '/h/tokens/github.json is open to other users (mode 644)',
+          hint: 'chmod 600 /h/tokens/github.json',
+        },
+      ],
+    }
+    const mended = { providers: [github('ok')] }
+    assert.deepEqual(titlesOf([open, mended]), [['something needs you'], []])
+  })
+
   it('tells no login that was there before, and none that a click tells already', () => {
     assert.deepEqual(titlesOf([{ providers: [github('ok')] }]), [[]])
     const login = [{ providers: [github('not-logged-in')] }, { providers: [github('ok')] }]
