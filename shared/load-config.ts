@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { z } from 'zod'
+import { checkPorts } from './check-ports.ts'
 import { checkTargets } from './check-targets.ts'
 import {
   type Agent,
@@ -93,7 +94,7 @@ export const checkConfig = (
 
   checkHost(gatewayFile, ofGateway)
   const override = portOverride(env, ofEnvironment)
-  checkPublicPort(gatewayFile, override ?? gateway?.server.port, ofGateway)
+  checkPorts(gatewayFile, gateway, override, ofGateway)
   // A file that cannot be read at all says nothing of the names that it would have.
   const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
   checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
@@ -164,23 +165,6 @@ const checkHost = (file: YamlFile, problems: Problem[]): void => {
   else if (!(allHosts as readonly string[]).includes(host))
     // The daemon's own clients come over loopback, where nothing would listen.
     at(`not one of ${[...allHosts, ...loopbackHosts].join(', ')}`, 'use 0.0.0.0 for all addresses')
-}
-
-/** Two listeners need two ports; 0 is any free one. */
-const checkPublicPort = (
-  file: YamlFile,
-  mainPort: number | undefined,
-  problems: Problem[],
-): void => {
-  const port = valueUnder(file.value, ['server', 'public_port'])
-  if (typeof port !== 'number' || port === 0 || port !== mainPort) return
-  problems.push(
-    file.problemAt(
-      ['server', 'public_port'],
-      'the same as server.port',
-      'choose another: only webhooks are served there',
-    ),
-  )
 }
 
 /** An `oauth:<provider>` in the environment of an agent names a provider that there is. */

@@ -4,7 +4,7 @@ import type { PortFacts } from '../look/ports.ts'
 const { ok, warning, error, skipped } = checksOf('ports')
 
 /** The daemon that runs; without `url` nothing tells where it listens. */
-type Running = { readonly pid: number; readonly url?: string }
+type Running = { readonly pid: number; readonly url?: string; readonly publicUrl?: string }
 
 /** Whether the daemon and the logins have their ports; `daemon` is the one that runs, if any. */
 export const judgePorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
@@ -48,10 +48,18 @@ const judgeHeld = (
   name: string,
   daemon: Running | undefined,
 ): Check => {
+  const isAtPort = (url: string | undefined) =>
+    url !== undefined && new URL(url).port === String(port)
+  // It may have been started with another DOORWARD_PORT than ours.
+  if (what === 'callback' && (isAtPort(daemon?.url) || isAtPort(daemon?.publicUrl)))
+    return error(
+      name,
+      `${port} is the port of the daemon itself: no login can come back there`,
+      `choose another: ${setting} in gateway.yaml, and in the redirect URI at the provider`,
+    )
   const isOurs =
     daemon !== undefined &&
-    (holder?.pid === daemon.pid ||
-      (what === 'main' && daemon.url !== undefined && new URL(daemon.url).port === String(port)))
+    (holder?.pid === daemon.pid || (what === 'main' && isAtPort(daemon.url)))
   if (isOurs)
     return ok(
       name,

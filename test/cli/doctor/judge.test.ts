@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { judgeConfiguration } from '../../../cli/doctor/judge/configuration.ts'
 import { judgeHome } from '../../../cli/doctor/judge/home.ts'
+import { judgePorts } from '../../../cli/doctor/judge/ports.ts'
 import { shapeFault } from '../../../cli/doctor/judge/secret-shape.ts'
 import { isAtLeast, judgeClock } from '../../../cli/doctor/judge/system.ts'
 import { judgeTray } from '../../../cli/doctor/judge/tray.ts'
@@ -142,6 +143,21 @@ describe('doctor: system', () => {
   it('tells nobody to ask others who has done so', () => {
     assert.match(judgeClock(nothing, now, undefined).detail, /--online finds out/)
     assert.doesNotMatch(judgeClock(nothing, now, undefined, true).detail, /--online/)
+  })
+})
+
+describe('doctor: ports', () => {
+  it('takes the daemon for a login that waits only where it listens for one', () => {
+    const daemon = { pid: 7, url: 'http://127.0.0.1:4000', publicUrl: 'http://127.0.0.1:4001' }
+    const callback = (port: number) => {
+      const facts = { what: 'callback', setting: 'oauth.callback_port', port, is: 'held' } as const
+      return judgePorts([{ ...facts, holder: { pid: 7, name: 'node' } }], daemon)[0]
+    }
+    assert.deepEqual(
+      [4000, 4001, 4002].map((port) => callback(port)?.status),
+      ['error', 'error', 'ok'],
+    )
+    assert.match(callback(4000)?.detail ?? '', /^4000 is the port of the daemon itself: no login/)
   })
 })
 

@@ -3,6 +3,7 @@ import { check, linesOf, notSecure, refuses } from '../../support/config-files.t
 
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'
+  const notForLogins = 'choose another: a login waits for the browser there'
   refuses({
     'providers that cannot be': [
       {
@@ -22,6 +23,30 @@ describe('gateway.yaml', () => {
     'an address without https': [
       { gateway: 'server: { public_url: "http://example.com" }\n' },
       `gateway.yaml:1:11 server.public_url: ${notSecure}`,
+    ],
+    'a port for webhooks that is the main one': [
+      { gateway: 'server: { port: 4000, public_port: 4000 }\n' },
+      'gateway.yaml:1:23 server.public_port: the same as server.port (choose another: only webhooks are served there)',
+    ],
+    'ports of callbacks that the daemon has itself': [
+      {
+        gateway:
+          'server: { port: 4000, public_port: 4001 }\noauth: { callback_port: 4000 }\nproviders:\n  github: { callback_port: 4001 }\n  slack: { callback_port: 4002 }\n',
+      },
+      `gateway.yaml:2:10 oauth.callback_port: the same as server.port (${notForLogins})`,
+      `gateway.yaml:4:13 providers.github.callback_port: the same as server.public_port (${notForLogins})`,
+    ],
+    'the default port of callbacks for the daemon': [
+      { gateway: 'server: { port: 53174 }\n' },
+      `gateway.yaml:1:1 oauth.callback_port: the same as server.port (${notForLogins})`,
+    ],
+    'a DOORWARD_PORT that others have': [
+      {
+        gateway: 'server: { port: 1, public_port: 4000 }\noauth: { callback_port: 4000 }\n',
+        env: { DOORWARD_PORT: '4000' },
+      },
+      'gateway.yaml:1:20 server.public_port: the same as DOORWARD_PORT (choose another: only webhooks are served there)',
+      `gateway.yaml:2:10 oauth.callback_port: the same as DOORWARD_PORT (${notForLogins})`,
     ],
   })
 
@@ -64,6 +89,14 @@ describe('gateway.yaml', () => {
       assert.deepEqual(linesOf({ env: { DOORWARD_PORT: value } }), [
         'environment:1:1 DOORWARD_PORT: not a port: write a number from 0 to 65535',
       ]))
+
+  it('takes any free port as often as it likes, and what DOORWARD_PORT has put aside', () => {
+    const free =
+      'server: { port: 0, public_port: 0 }\noauth: { callback_port: 0 }\nproviders: { slack: { callback_port: 0 } }\n'
+    assert.deepEqual(linesOf({ gateway: free }), [])
+    const same = 'server: { port: 4000 }\noauth: { callback_port: 4000 }\n'
+    assert.deepEqual(linesOf({ gateway: same, env: { DOORWARD_PORT: '0' } }), [])
+  })
 
   it('is overridden by DOORWARD_PORT, unless that is empty', () => {
     const port = (value: string) =>
