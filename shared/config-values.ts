@@ -67,6 +67,19 @@ export const secureUrl = z
     'not an https URL (http is accepted for a loopback address only)',
   )
 
+/** The same, to which paths are added. */
+export const secureBaseUrl = secureUrl.refine(
+  // What is no URL at all has been told of.
+  (text) => !URL.canParse(text) || isBase(text),
+  'not the beginning of a URL: paths of webhooks are added to it, so it has no user name, ? or #',
+)
+
+const isBase = (text: string): boolean => {
+  const { username, password } = new URL(text)
+  // An empty query or fragment would swallow a path too.
+  return username === '' && password === '' && !/[?#]/.test(text)
+}
+
 const isSecureOrLoopback = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol } = new URL(text)

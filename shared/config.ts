@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { agentSchema } from './agent-schema.ts'
-import { duration, environmentName, headerName, rate, secureUrl, size } from './config-values.ts'
+import {
+  duration,
+  environmentName,
+  headerName,
+  rate,
+  secureBaseUrl,
+  secureUrl,
+  size,
+} from './config-values.ts'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
 import { targetsSchema } from './target-schema.ts'
 
@@ -197,7 +205,7 @@ export const gatewayFileSchema = z.strictObject({
       public_port: port
         .optional()
         .describe('A second port that serves webhooks alone, to point a tunnel at. Default: none.'),
-      public_url: secureUrl
+      public_url: secureBaseUrl
         .optional()
         .describe(
           'How the internet reaches the webhooks: the address of your tunnel. Default: none.',

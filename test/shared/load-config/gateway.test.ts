@@ -3,6 +3,8 @@ import { check, linesOf, notSecure, refuses } from '../../support/config-files.t
 
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'
+  const notABase =
+    'not the beginning of a URL: paths of webhooks are added to it, so it has no user name, ? or #'
   const notForLogins = 'choose another: a login waits for the browser there'
   refuses({
     'providers that cannot be': [
@@ -23,6 +25,10 @@ describe('gateway.yaml', () => {
     'an address without https': [
       { gateway: 'server: { public_url: "http://example.com" }\n' },
       `gateway.yaml:1:11 server.public_url: ${notSecure}`,
+    ],
+    'an address to which no path can be added': [
+      { gateway: 'server: { public_url: "https://a.example/y?z" }\n' },
+      `gateway.yaml:1:11 server.public_url: ${notABase}`,
     ],
     'a port for webhooks that is the main one': [
       { gateway: 'server: { port: 4000, public_port: 4000 }\n' },
@@ -58,6 +64,17 @@ describe('gateway.yaml', () => {
       'https://a.example',
     ])
       assert.deepEqual(linesOf({ gateway: `providers: { x: { issuer: "${url}" } }\n` }), [])
+  })
+
+  it('takes an address with a path of its own, and none with what would follow or stand before it', () => {
+    const lines = (url: string) => linesOf({ gateway: `server: { public_url: "${url}" }\n` })
+    for (const url of ['https://a.example', 'https://a.example:8443/y/', 'http://127.0.0.1:3/@'])
+      assert.deepEqual(lines(url), [])
+    for (const rest of ['a.example?', 'a.example/#x', 'me@a.example', 'me:canary@a.example'])
+      assert.deepEqual(lines(`https://${rest}`), [
+        `gateway.yaml:1:11 server.public_url: ${notABase}`,
+      ])
+    assert.deepEqual(lines('x?y'), [`gateway.yaml:1:11 server.public_url: ${notSecure}`])
   })
 
   for (const host of [
