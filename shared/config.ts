@@ -9,6 +9,7 @@ import {
   secureUrl,
   size,
 } from './config-values.ts'
+import { pathFault } from './path-fault.ts'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
 import { targetsSchema } from './target-schema.ts'
 
@@ -31,10 +32,9 @@ const scalar = z.union([z.string(), exactNumber, z.boolean()])
 
 const webhookPath = z
   .string()
-  .regex(
-    /^(\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+\/?$/,
-    'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot',
-  )
+  .regex(/^(\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+\/?$/, {
+    error: ({ input }) => `not a URL path: ${pathFault(String(input))}`,
+  })
 
 export const webhookSchema = z.strictObject({
   path: webhookPath.describe(

@@ -52,8 +52,6 @@ export const webhookKeys =
   'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, dedupe, delivery_id_header, rate_limit, event_text, max_value_length, accept_risk, enabled'
 export const kinds = 'echo, command, claude, codex, gemini, opencode, llm, openai, http'
 export const kindsOr = kinds.replace(', http', ' or http')
-export const notAPath =
-  'not a URL path: it starts with / and has no space, %, ?, #, empty part or part that starts with a dot'
 export const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
 export const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
 export const notSecure = 'not an https URL (http is accepted for a loopback address only)'

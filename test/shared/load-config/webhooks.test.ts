@@ -1,29 +1,38 @@
 import assert from 'node:assert/strict'
-import { check, linesOf, notAPath, refuses, webhook } from '../../support/config-files.ts'
+import { check, linesOf, refuses, webhook } from '../../support/config-files.ts'
 
 describe('the path of a webhook', () => {
   const served = (path: string) => linesOf({ webhooks: webhook('', JSON.stringify(path)) })
 
-  for (const path of [
-    '/a b',
-    '/a?x',
-    '/a#x',
-    '/a%20b',
-    '/a/../b',
-    '/..',
-    '/a/./b',
-    '//a',
-    '/a//b',
-    'a',
-    '',
-    '/',
-    '/é',
-    '/a\\b',
-    '/a\n',
-    '/.env',
-  ])
-    it(`is refused as ${JSON.stringify(path)}`, () =>
-      assert.deepEqual(served(path), [`webhooks.yaml:2:5 webhooks[0].path: ${notAPath}`]))
+  const has = (what: string) =>
+    `it has ${what} in it, and may have letters from a to z, digits and any of - . _ ~ ! $ & ' ( ) * + , ; = : @`
+  const dot = 'a part of it starts with a dot'
+  const empty = 'a part of it is empty'
+  for (const [path, fault] of [
+    ['/a b', has('a space')],
+    ['/a?x', has('"?"')],
+    ['/a#x', has('"#"')],
+    ['/a%20b', has('"%"')],
+    ['/a/../b', dot],
+    ['/..', dot],
+    ['/a/./b', dot],
+    ['/.env', dot],
+    ['//a', empty],
+    ['/a//b', empty],
+    ['/', empty],
+    ['a', 'it does not start with /'],
+    ['', 'it does not start with /'],
+    ['/é', has('"é"')],
+    ['/cafe\u0301', has('the character U+0301')],
+    ['/a\u200bb', has('the character U+200B')],
+    ['/😀', has('"😀"')],
+    ['/a\\b', has('"\\"')],
+    ['/a\n', has('the character U+000A')],
+  ] as const)
+    it(`is refused as ${JSON.stringify(path)}, with what is wrong`, () =>
+      assert.deepEqual(served(path), [
+        `webhooks.yaml:2:5 webhooks[0].path: not a URL path: ${fault}`,
+      ]))
 
   for (const name of ['oauth', 'events', 'webhooks', 'status', 'metrics', 'health', 'daemon'])
     it(`is refused where /${name} belongs to the daemon`, () => {
