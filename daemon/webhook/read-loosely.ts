@@ -39,7 +39,8 @@ const piecesOf = (value: string, { list }: SignatureForm): string[] => {
 
 const digits = (text: string | undefined): string => {
   const trimmed = text?.trim() ?? ''
-  return /^\d{1,12}$/.test(trimmed) ? trimmed : ''
+  // Milliseconds too.
+  return /^\d{1,16}$/.test(trimmed) ? trimmed : ''
 }
 
 const looseOf = (

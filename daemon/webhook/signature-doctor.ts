@@ -1,4 +1,5 @@
 import { type BinaryLike, createHmac } from 'node:crypto'
+import { DoorwardError } from '../../shared/errors.ts'
 import { keyBytes } from '../../shared/secret-key.ts'
 import {
   type SignatureForm,
@@ -8,7 +9,7 @@ import {
 } from '../../shared/signature-schemes.ts'
 import { bodyVariants } from './body-variants.ts'
 import { type LooseSignature, readLoosely } from './read-loosely.ts'
-import type { SignatureHeaders } from './read-signature.ts'
+import { type SignatureHeaders, readSignature } from './read-signature.ts'
 import type { KnownSecrets } from './ready-webhook.ts'
 
 /*
@@ -27,6 +28,9 @@ export type Refused = {
 /** Bytes that one examination may hash: as much as a few milliseconds take. */
 const maxHashedBytes = 6 * 1024 * 1024
 const maxOtherSecrets = 20
+
+/** Of a time in Unix seconds, as far as it is taken. */
+const maxSecondsDigits = 12
 
 /**
  * The usual cause that fits, with what mends it. Never a secret or a MAC. The work is bounded whatever
@@ -101,7 +105,20 @@ const ofMac = (refused: Refused, form: SignatureForm, given: readonly LooseSigna
     const fitting = given.find((signature) => fits(signature, digest))
     if (fitting) return findings(guess.why, fitting, digest)
   }
-  return 'none of the usual causes fits: the secret is another one than that of the sender, or the body was changed on the way'
+  return isReadable(refused, form)
+    ? 'none of the usual causes fits: the secret is another one than that of the sender, or the body was changed on the way'
+    : 'as it came it cannot be checked, which says nothing of the secret: a proxy changed the headers, or the sender signs in another way'
+}
+
+/** Only then was the signature computed as the scheme has it, with the time and the id that belong to it. */
+const isReadable = ({ headers }: Refused, form: SignatureForm): boolean => {
+  try {
+    readSignature(headers, form)
+    return true
+  } catch (error) {
+    if (error instanceof DoorwardError) return false
+    throw error
+  }
 }
 
 /** Shorter ones too, of at least 8 bytes: those were cut. */
@@ -164,6 +181,8 @@ const ofTime = (
   nowMs: number,
 ): string => {
   if (timestamp === '' || toleranceSeconds === undefined) return ''
+  if (timestamp.length > maxSecondsDigits)
+    return 'the signature fits: the sender writes its time in milliseconds, where seconds are expected'
   const ageSeconds = Math.floor(nowMs / 1000) - Number(timestamp)
   if (Math.abs(ageSeconds) <= toleranceSeconds) return ''
   return ageSeconds > 0

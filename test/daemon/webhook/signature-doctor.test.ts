@@ -258,6 +258,51 @@ describe('the signature doctor', () => {
     assert.match(finding({ headers: github('') }), /no signature of a kind/)
   })
 
+  it('says nothing of the secret where the signature cannot be computed', () => {
+    const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const time = String(now / 1000)
+    const unknown = 'a'.repeat(64)
+    const standard = {
+      'webhook-timestamp': time,
+      'webhook-signature': `v1,${hmac('x').toString('base64')}`,
+    }
+    const cases: readonly [SchemeName, Headers][] = [
+      ['slack', { 'x-slack-signature': `v0=${unknown}` }],
+      ['slack', { 'x-slack-signature': `v0=${unknown}`, 'x-slack-request-timestamp': 'soon' }],
+      ['standard-webhooks', { ...standard, 'webhook-id': '' }],
+      ['standard-webhooks', standard],
+      ['stripe', { 'stripe-signature': `t=${time},t=1,v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `t=${now},v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `t=${time},v0=${unknown}` }],
+      ['github', { 'x-hub-signature-256': `sha256=${unknown.slice(1)}` }],
+    ]
+    for (const [scheme, headers] of cases)
+      assert.match(
+        finding({ scheme, own: [own], headers: distinct(headers) }),
+        /^(as it came it cannot be checked|it is no signature of a kind)/,
+        JSON.stringify(headers),
+      )
+    assert.match(
+      finding({
+        scheme: 'stripe',
+        headers: { 'stripe-signature': [`t=${time},v1=${unknown}`] },
+      }),
+      /the secret is another one/,
+    )
+  })
+
+  it('finds a time in milliseconds, and one that is there twice, where the signature fits', () => {
+    const stripe = (value: string) =>
+      finding({ scheme: 'stripe', headers: { 'stripe-signature': [value] } })
+    assert.match(stripe(`t=${now},v1=${hex(secret, `${now}.${body}`)}`), /time in milliseconds/)
+    const time = now / 1000
+    assert.match(
+      stripe(`t=${time},v1=${hex(secret, `${time}.${body}`)},t=${time}`),
+      /the signature itself fits/,
+    )
+  })
+
   it('stays quick and whole whatever is sent', () => {
     const large = Buffer.alloc(5 * 1024 * 1024, 0x20)
     const nested = '['.repeat(100_000) + ']'.repeat(100_000)
