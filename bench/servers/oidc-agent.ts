@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { hasProgram, serverCore } from '../machine.ts'
+import { endWithUs } from './end-with-us.ts'
 
 const run = promisify(execFile)
 
@@ -31,6 +32,7 @@ export const startOidcAgent = async (provider: string): Promise<OidcAgent | unde
     env,
     stdio: 'ignore',
   })
+  endWithUs(agent)
   const ended = once(agent, 'exit')
   const stop = async (): Promise<void> => {
     agent.kill('SIGTERM')

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Delivery, secret } from '../load/delivery.ts'
 import { createSender } from '../load/sender.ts'
 import { serverCore } from '../machine.ts'
+import { endWithUs } from './end-with-us.ts'
 
 /** A server under measurement, a process of its own. */
 export type Server = {
@@ -36,6 +37,7 @@ export const startServer = async ({ name, argv, url, first, env }: Program): Pro
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, BENCH_SECRET: secret, ...env },
   })
+  endWithUs(child)
   const ended = once(child, 'exit')
   const sender = createSender(url, first)
   for (;;) {
