@@ -151,10 +151,14 @@ describe('any body', () => {
           fits(payload, { text: '', path, expected: others }),
           isScalar && others.includes(seen),
         )
-        assert.equal(
-          fits(payload, { text: '', path: [...path, 'toString'], expected: others }),
-          false,
-        )
+        // Its own one, which a value may have, is a value like any other.
+        const hasOwn =
+          typeof value === 'object' && value !== null && Object.hasOwn(value, 'toString')
+        if (!hasOwn)
+          assert.equal(
+            fits(payload, { text: '', path: [...path, 'toString'], expected: others }),
+            false,
+          )
         if (typeof value === 'string')
           assert.equal(
             fits(payload, { text: '', path: [...path, '0'], expected: seen.split('') }),
