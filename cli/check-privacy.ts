@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { homedir, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { agentClis, cliKinds } from '../shared/agent-clis.ts'
 import type { EventDetail } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { expandTilde } from '../shared/expand-tilde.ts'
 import type { Home } from '../shared/home.ts'
 import { loadConfig } from '../shared/load-config.ts'
 import { plainLine } from '../shared/plain-text.ts'
@@ -217,7 +218,7 @@ const placesOf = (home: Home, webhooks: readonly Webhook[]): string[] => {
         cliKinds.flatMap((kind) => agentClis[kind].stateFolders(env)),
       ),
       ...webhooks.flatMap(({ agent }) =>
-        'cwd' in agent && agent.cwd ? [resolve(home.root, expandHome(agent.cwd))] : [],
+        'cwd' in agent && agent.cwd ? [resolve(home.root, expandTilde(agent.cwd))] : [],
       ),
       tmpdir(),
       '/dev/shm',
@@ -228,9 +229,6 @@ const placesOf = (home: Home, webhooks: readonly Webhook[]): string[] => {
 const plainValues = (env: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => !/^(env|oauth):/.test(value)))
 
-const expandHome = (path: string): string =>
-  path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
-
 /** Tells what a target was to write from what nobody was to keep. */
 const expectations = async (
   home: Home,
@@ -240,7 +238,7 @@ const expectations = async (
   const written = new Map<string, string>()
   for (const { target } of events.flatMap(({ targets }) => targets))
     if (target.startsWith('file:')) {
-      const path = resolve(home.root, expandHome(target.slice('file:'.length)))
+      const path = resolve(home.root, expandTilde(target.slice('file:'.length)))
       written.set(await realpath(path).catch(() => path), target)
     }
   return paths.map((path) => {

@@ -1,4 +1,3 @@
-import { homedir } from 'node:os'
 import type { Argument, Command, Option } from 'commander'
 import type { Client } from '../shared/client.ts'
 import { homeAt } from '../shared/home.ts'
@@ -67,8 +66,7 @@ const nameOf = (wanted: Argument | Option): string => {
 }
 
 const sourcesOf = ({ home: typed, path }: Place): Sources => {
-  // The shell hands the word over as it was typed.
-  const home = () => homeAt(typed?.replace(/^~(?=\/|$)/, () => homedir()))
+  const home = () => homeAt(typed)
   let client: Promise<Client> | undefined
   const find = async () => {
     const { findDaemon } = await import('./find-daemon.ts')

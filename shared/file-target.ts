@@ -1,10 +1,10 @@
-import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { expandTilde } from './expand-tilde.ts'
 import type { Template } from './template.ts'
 
 /** The file that a `file:` target names: under the home, unless its path is absolute or begins with `~/`. */
 export const targetFile = (path: string, homeFolder: string): string => {
-  if (path.startsWith('~/')) return join(homedir(), path.slice(2))
+  if (path.startsWith('~/')) return expandTilde(path)
   return isAbsolute(path) ? path : join(homeFolder, path)
 }
 

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, promises as files, readFileS
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from './errors.ts'
+import { expandTilde } from './expand-tilde.ts'
 
 /** Where everything of one installation lies. See the README for what each file holds. */
 export type Home = {
@@ -24,7 +25,7 @@ export type Home = {
 export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
   const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
   // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
-  const root = resolve(/^~(?=\/|$)/.test(named) ? join(userHome(), named.slice(1)) : named)
+  const root = resolve(expandTilde(named, userHome))
   return {
     root,
     config: join(root, 'config'),

@@ -1,7 +1,8 @@
 import { mkdir, rm } from 'node:fs/promises'
-import { homedir, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { expandTilde } from '../../shared/expand-tilde.ts'
 import { plainLines } from '../../shared/plain-text.ts'
 import { cleanEnvironment, providersIn, secretsIn } from './clean-environment.ts'
 import { makeAgentFolder } from './agent-folders.ts'
@@ -114,7 +115,7 @@ const makePlaces = async (
 }
 
 const workingFolder = ({ cwd, ownFolder }: Program, folder: string | undefined): string => {
-  if (cwd !== undefined) return expandHome(cwd)
+  if (cwd !== undefined) return expandTilde(cwd)
   return ownFolder ? join(folder ?? '', 'work') : (folder ?? '')
 }
 
@@ -176,6 +177,3 @@ const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardEr
   }
   return failed(`cannot start ${name}: ${(code && words[code]) ?? code ?? 'unknown reason'}`)
 }
-
-const expandHome = (path: string): string =>
-  path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path

@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { agentClis, isCliKind } from '../../../shared/agent-clis.ts'
 import { agentVariables } from '../../../shared/agent-variables.ts'
 import { type Agent, isLoopbackUrl } from '../../../shared/config.ts'
 import { findProgram } from '../../../shared/detect-agents.ts'
 import { secretsOf } from '../../../shared/environment.ts'
+import { expandTilde } from '../../../shared/expand-tilde.ts'
 import type { Config } from '../../../shared/load-config.ts'
 import { canConnect } from './can-connect.ts'
 import { type VersionRun, runVersion } from './run-version.ts'
@@ -55,7 +55,7 @@ const lookAtAgent = async (
   if (agent.kind === 'echo') return facts
   if (agent.kind === 'openai') return { ...facts, address: await addressOf(agent.base_url) }
   if (agent.kind === 'http') return { ...facts, address: await addressOf(agent.url) }
-  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expanded(agent.cwd))
+  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
   const program =
     agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
   const path = await pathOf(program, cwd, agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'], env)
@@ -77,9 +77,6 @@ const providersOf = (env: Readonly<Record<string, string>>): string[] => {
   const named = Object.values(env).filter((value) => value.startsWith('oauth:'))
   return [...new Set(named.map((value) => value.slice('oauth:'.length)))]
 }
-
-const expanded = (path: string): string =>
-  path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
 
 const pathOf = async (
   program: string,
