@@ -9,7 +9,10 @@ import { problemMediaType, problemOf } from './problem.ts'
  * document like every other refusal; what is answered when, and that the connection ends, is as in Node.
  */
 
-/** Answers what cannot be read as a request, or does not come in time, on the connections of this server. */
+/**
+ * Answers what cannot be read as a request, or does not come in time, on the connections of this server, and
+ * has an `Expect` that Node does not know passed over.
+ */
 export const answerUnreadable = (server: Server): void => {
   server.on('clientError', (error, socket: UnderWay) => {
     // In the middle of another answer it would be read as a part of that.
@@ -17,15 +20,29 @@ export const answerUnreadable = (server: Server): void => {
     if (socket.writable && !socket._httpMessage?.headersSent) socket.write(answerTo(error))
     socket.destroy()
   })
+  // Nobody has to be refused for what he hopes of the answer (RFC 9110 section 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** Answers a request without `Host`, which HTTP/1.1 has to have (RFC 9112 section 3.2); true when it is one. */
-export const refusesWithoutHost = (request: IncomingMessage, response: ServerResponse): boolean => {
-  if (request.headers.host !== undefined || request.httpVersion === '1.0') return false
-  const problem = problemOf(new DoorwardError('request-invalid', 'the request names no host'))
+/**
+ * Answers a request that Node lets through though HTTP does not: one of HTTP/1.1 without `Host` (RFC 9112
+ * section 3.2), and one whose body is coded in another way than in chunks, of which Node takes the chunks away
+ * alone and says nothing of the rest (section 6.1). True when it was one of these.
+ */
+export const refusesMalformed = (request: IncomingMessage, response: ServerResponse): boolean => {
+  const fault = faultOf(request)
+  if (fault === undefined) return false
+  const problem = problemOf(new DoorwardError('request-invalid', fault))
   const headers = { 'Content-Type': problemMediaType, Connection: 'close' }
   answerJson(response, problem.status, problem, headers)
   return true
+}
+
+const faultOf = ({ headers, httpVersion }: IncomingMessage): string | undefined => {
+  if (headers.host === undefined && httpVersion !== '1.0') return 'the request names no host'
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
+  return 'the body has a transfer coding other than chunked'
 }
 
 /** With the answer that is under way, if any. */

@@ -1,7 +1,7 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { type AddressInfo, Server as Socket } from 'node:net'
 import type { Gateway } from '../../shared/config.ts'
-import { answerUnreadable, refusesWithoutHost } from './answer-unreadable.ts'
+import { answerUnreadable, refusesMalformed } from './answer-unreadable.ts'
 import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
 import { letInFirst } from './let-in-first.ts'
@@ -72,7 +72,7 @@ export const createListeners = ({
       if (address) addresses.set(app, address)
     })
     letInFirst(server, (request, response) => {
-      if (refusesWithoutHost(request, response)) return
+      if (refusesMalformed(request, response)) return
       // Who comes again is to come to the other process.
       if (isLeaving) response.setHeader('connection', 'close')
       if (handlers) handlers[app](request, response)
@@ -145,6 +145,6 @@ const limits = {
   // The whole request; the body alone has 15 s (see receive.ts).
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1000,
-  // Answered by `refusesWithoutHost`.
+  // Answered by `refusesMalformed`.
   requireHostHeader: false,
 }

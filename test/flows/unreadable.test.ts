@@ -29,6 +29,12 @@ const cases: readonly [what: string, bytes: string, status: number, code: string
     431,
     'headers-too-large',
   ],
+  [
+    'a coding beside the chunks',
+    'POST /hook HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    400,
+    'request-invalid',
+  ],
   ['a chunk that is none', `${unfinished}hello\r\nzz\r\n`, 400, 'request-invalid'],
 ]
 
@@ -70,6 +76,18 @@ describe('what cannot be read as a request', () => {
     const answer = await sendOpen(daemon.url, 'GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     const { status, code } = problemIn(answer)
     assert.deepEqual([status, code], [408, 'request-timeout'])
+  })
+
+  it('is not a request with chunks, or one that expects what nobody knows', async () => {
+    for (const more of ['Transfer-Encoding: Chunked', 'Expect: a wonder\r\nContent-Length: 5']) {
+      const body = more.startsWith('Expect') ? '{"a":' : '5\r\n{"a":\r\n0\r\n\r\n'
+      const answer = await sendOpen(
+        daemon.url,
+        `POST /hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n${more}\r\n\r\n${body}`,
+      )
+      const { status, code } = problemIn(answer)
+      assert.deepEqual([status, code], [400, 'payload-not-json'], more)
+    }
   })
 
   it('has no answer mixed into the one that came before it', async () => {
