@@ -29,7 +29,7 @@ export const webhookEntry = (
     `# doorward webhook learn ${path} shows what the events of this sender hold.`,
     ...(conditions.length > 0
       ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
-      : ['# filter:', '#   action: [opened, reopened]']),
+      : ['# filter:', `#   ${preset.filterExample ?? 'action: [opened, reopened]'}`]),
     ...yamlBlock('prompt_template', prompt),
     '',
     '# doorward help targets names the others; a list delivers to each.',

@@ -11,6 +11,8 @@ export type WebhookPreset = {
   /** Where the address goes at the sender. */
   readonly where: string
   readonly filter?: Readonly<Record<string, readonly string[]>>
+  /** A line of YAML that could be its filter, for one that has none. */
+  readonly filterExample?: string
   readonly prompt: string
   /** A built-in payload that the entry lets through. */
   readonly sample?: string
@@ -43,6 +45,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing token of the webhook (whsec_...), or its secret token',
     where: 'the project, Settings, Webhooks, Add new webhook',
+    filterExample: 'object_kind: [issue, merge_request]',
     prompt: anyEvent('GitLab'),
   },
   stripe: {
@@ -51,6 +54,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing secret of the endpoint, whsec_ and all',
     where: 'Developers, Webhooks, Add endpoint',
+    filterExample: 'type: [invoice.paid, invoice.payment_failed]',
     prompt: `Stripe says {{event.type}}:\n\n{{event.data.object}}\n\nSay in one sentence what happened, and whether somebody has to act.\n`,
     sample: 'stripe:invoice.paid',
   },
@@ -70,6 +74,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the client secret of the app',
     where: 'the app, Webhooks',
+    filterExample: 'financial_status: [paid]',
     prompt: anyEvent('Shopify'),
   },
   linear: {
@@ -78,6 +83,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing secret of the webhook',
     where: 'Settings, API, Webhooks',
+    filterExample: 'type: [Issue, Comment]',
     prompt: anyEvent('Linear'),
   },
   sentry: {
@@ -86,6 +92,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the client secret of the integration',
     where: 'Settings, Developer Settings, the integration, Webhook URL',
+    filterExample: 'action: [created, triggered]',
     prompt: anyEvent('Sentry'),
   },
   'standard-webhooks': {
@@ -94,6 +101,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the secret of the endpoint, whsec_ and base64',
     where: 'its settings of webhooks or endpoints',
+    filterExample: 'type: [one, another]',
     prompt: anyEvent('a sender'),
   },
   hmac: {
@@ -103,6 +111,7 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the secret that both sides have',
     where:
       'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as signature_header, signature_algo and signature_prefix say',
+    filterExample: 'type: [one, another]',
     prompt: anyEvent('a sender'),
   },
 }

@@ -168,6 +168,19 @@ describe('cli: webhook add', () => {
     assert.match(await readFile(elsewhere, 'utf8'), /webhook\/github/)
   })
 
+  it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
+    const home = await temporaryHome()
+    for (const [name, { filter, filterExample }] of Object.entries(webhookPresets)) {
+      const { stdout } = await run(['webhook', 'add', name, '--print'], { home })
+      const used = stdout.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
+      const { value } = readYaml('', used) as { value: { filter: Record<string, string[]> }[] }
+      const [path = ''] = Object.keys(value[0]?.filter ?? {})
+      assert.ok(filter ? path in filter : filterExample?.startsWith(`${path}: [`), name)
+    }
+    const { stdout } = await run(['webhook', 'add', 'stripe', '--print'], { home })
+    assert.match(stdout, /# {3}type: \[invoice\.paid, /)
+  })
+
   it('prints the entry alone with --print', async () => {
     const home = await temporaryHome()
     const { stdout, stderr } = await run(['webhook', 'add', 'slack', '--print'], { home })
