@@ -1,4 +1,5 @@
 import { builtInProviders } from './config.ts'
+import { nearest } from './nearest.ts'
 import type { Warning } from './warning.ts'
 import type { Config } from './load-config.ts'
 
@@ -14,11 +15,12 @@ export const providerWarnings = ({ gateway }: Config): Warning[] =>
       ]
       if (missing.length === 0) return []
       const entry = `providers.${name}`
+      const meant = nearest(name, builtInProviders)
       return [
         {
           code: 'provider-incomplete',
           detail: `provider ${name} has neither an issuer nor ${missing.map(withArticle).join(' and ')}: nobody can log in there`,
-          hint: `set ${entry}.issuer in gateway.yaml, or ${missing.map((key) => `${entry}.${key}`).join(' and ')}`,
+          hint: `${meant === undefined ? '' : `${meant} else `}set ${entry}.issuer in gateway.yaml, or ${missing.map((key) => `${entry}.${key}`).join(' and ')}`,
         },
       ]
     })

@@ -34,6 +34,11 @@ describe('warnings of providers', () => {
       ])
   })
 
+  it('name the built-in one that a slip of the pen may have meant', () => {
+    const [warning = ''] = warnings('{ gogle: { client_id: a } }')
+    assert.match(warning, /\(did you mean "google"\? else set providers\.gogle\.issuer/)
+  })
+
   it('leave alone what can be logged in to', () => {
     for (const providers of [
       '{}',
