@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { portHolder } from '../../../shared/port-holder.ts'
 import type { RenderedPage } from './callback-page.ts'
 import { limitConnections } from './limit-connections.ts'
 import { createOneAtATime } from '../one-at-a-time.ts'
@@ -132,12 +133,17 @@ const listen = async (server: Server, host: string, port: number): Promise<numbe
   } catch (error) {
     const code = systemCode(error)
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
-    const why = code === 'EACCES' ? 'is not open to you' : 'is in use by another program'
+    const why = code === 'EACCES' ? 'is not open to you' : `is in use by ${await holderOf(port)}`
     throw new DoorwardError('callback-port-in-use', `port ${port} for the login callback ${why}`, {
       cause: error,
       hint: 'end that program, or set oauth.callback_port in gateway.yaml and the redirect URI at the provider',
     })
   }
+}
+
+const holderOf = async (port: number): Promise<string> => {
+  const holder = await portHolder(port)
+  return holder ? `${holder.name}, pid ${holder.pid}` : 'another program'
 }
 
 const sendAnswer = async (answer: Promise<CallbackAnswer>, response: ServerResponse) => {
