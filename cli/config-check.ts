@@ -5,6 +5,7 @@ import { readEnvironment } from '../shared/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
 import { missingFolders } from '../shared/missing-folders.ts'
 import { plainLines } from '../shared/plain-text.ts'
+import { unreadLines } from '../shared/unread-lines.ts'
 import type { Problem } from '../shared/yaml-file.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
@@ -20,6 +21,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   const { config, problems } = await load(() => loadConfig(home, env))
   const warnings: Warning[] = config
     ? [
+        ...(await unreadLines(home)),
         ...warningsOf(config, env),
         ...(await missingPrograms(config, env)),
         ...(await missingFolders(config, home.root)),

@@ -12,16 +12,21 @@ import { shapeFault } from './secret-shape.ts'
 const { ok, warning, error, skipped } = checksOf('secrets')
 
 /** Whether the webhooks have the secrets that they verify by, and whether those can be such. */
-export const judgeSecrets = ({ config, env, ofFile, envProblem }: ConfigurationFacts): Check[] => {
+export const judgeSecrets = (facts: ConfigurationFacts): Check[] => {
+  const { config, env, ofFile, unread = [], envProblem } = facts
   if (!config) return [skipped('webhooks', 'the configuration cannot be read')]
   if (envProblem)
     return [
       error('.env', `it is not used: ${envProblem.detail}`, envProblem.hint),
       skipped('webhooks', '.env holds their secrets and cannot be used'),
     ]
+  const passedOver = unread.map(({ detail, hint }) =>
+    warning('.env', detail.replace(/^\.env: /, ''), hint),
+  )
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
-  if (enabled.length === 0) return [skipped('webhooks', 'no webhook is enabled')]
+  if (enabled.length === 0) return [...passedOver, skipped('webhooks', 'no webhook is enabled')]
   return [
+    ...passedOver,
     ...enabled.flatMap((webhook) => ofWebhook(webhook, env, usedVariables(config))),
     ...shadowed(config, env, ofFile ?? {}),
   ]

@@ -3,6 +3,8 @@ import { readEnvironment } from '../../../shared/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../shared/home.ts'
 import { type Config, ConfigError, loadConfig } from '../../../shared/load-config.ts'
+import { unreadLines } from '../../../shared/unread-lines.ts'
+import type { Warning } from '../../../shared/warning.ts'
 import type { Problem } from '../../../shared/yaml-file.ts'
 
 export type ConfigurationFacts = {
@@ -12,6 +14,8 @@ export type ConfigurationFacts = {
   readonly env: NodeJS.ProcessEnv
   /** What `.env` says; the process environment wins over it. Undefined when it cannot be used. */
   readonly ofFile: Readonly<Record<string, string>> | undefined
+  /** What `.env` has that is passed over. */
+  readonly unread?: readonly Warning[]
   /** Why `.env` cannot be used. */
   readonly envProblem?: { readonly detail: string; readonly hint: string | undefined }
 }
@@ -31,13 +35,14 @@ export const lookAtConfiguration = async (
   }
 }
 
-type ReadEnv = Pick<ConfigurationFacts, 'env' | 'ofFile' | 'envProblem'>
+type ReadEnv = Pick<ConfigurationFacts, 'env' | 'ofFile' | 'unread' | 'envProblem'>
 
 const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadEnv> => {
   try {
     const env = await readEnvironment(home, processEnv)
     const text = await readSecretFile(home.env)
-    return { env, ofFile: text === undefined ? {} : parse(text) }
+    const ofFile = text === undefined ? {} : parse(text)
+    return { env, ofFile, unread: await unreadLines(home) }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return {
