@@ -41,7 +41,7 @@ const lackOf = (
   const target = readable(text)
   if (target?.kind === 'file') return lackOfFile(target.path, homeFolder)
   // A file that cannot be read at all says nothing of what it would have.
-  if (gateway.problems.length > 0) return undefined
+  if (!gateway.isReadable) return undefined
   if (target?.kind === 'telegram') return lackOfTelegram(target.address.source, gateway)
   if (target?.kind !== 'discord' && target?.kind !== 'http') return undefined
   if (!isFixed(target.address)) return undefined

@@ -62,14 +62,14 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
     if (name !== 'webhooks' || text.trim() !== '') return file
     // As an editor or a full disk leaves it: every sender would be told that its webhook is gone.
     const hint = 'webhooks: [] says that there is none'
-    return { ...file, problems: [file.problemAt([], 'the file is empty', hint)] }
+    return { ...file, isReadable: false, problems: [file.problemAt([], 'the file is empty', hint)] }
   } catch (error) {
     const file = readYaml(path, '')
     const missing = systemCode(error) === 'ENOENT'
     const why = error instanceof DoorwardError ? error.message : systemReason(error)
     const reason = missing ? 'there is no such file' : `cannot be read: ${why}`
     const hint = missing ? 'doorward init writes a sample' : undefined
-    return { ...file, problems: [file.problemAt([], reason, hint)] }
+    return { ...file, isReadable: false, problems: [file.problemAt([], reason, hint)] }
   }
 }
 
@@ -96,7 +96,7 @@ export const checkConfig = (
   const override = portOverride(env, ofEnvironment)
   checkPorts(gatewayFile, gateway, override, ofGateway)
   // A file that cannot be read at all says nothing of the names that it would have.
-  const agentNames = agentsFile.problems.length > 0 ? undefined : namesIn(agentsFile, 'agents')
+  const agentNames = agentsFile.isReadable ? namesIn(agentsFile, 'agents') : undefined
   checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
   const checked = checkDefinitions(webhooksFile, agentNames, ofWebhooks)
   checkTargets(webhooksFile, gatewayFile, homeFolder, ofWebhooks)
@@ -126,7 +126,7 @@ const checkShape = <Name extends ConfigName>(
   problems: Problem[],
 ): z.output<(typeof fileSchemas)[Name]> | undefined => {
   problems.push(...file.problems)
-  if (file.problems.length > 0) return undefined
+  if (!file.isReadable) return undefined
   // A file of comments alone is an empty one: for gateway.yaml that means all defaults.
   const value = file.value ?? (name === 'gateway' ? {} : { [name]: name === 'agents' ? {} : [] })
   const result = fileSchemas[name].safeParse(value, { error: wordsOf })

@@ -26,7 +26,9 @@ export type YamlPath = readonly (string | number)[]
 
 /** A parsed file: its plain value, and the place of every key in it. */
 export type YamlFile = {
+  /** Null for a file that cannot be read; of a key that is there twice, what stands last. */
   readonly value: unknown
+  readonly isReadable: boolean
   readonly problems: readonly Problem[]
   /** How what stands under a key of the whole file is written, for adding to it. */
   readonly collectionAt: (key: string) => Collection
@@ -72,6 +74,9 @@ export const readYaml = (file: string, text: string): YamlFile => {
   const refuse = (node: unknown, key: string, reason: string) =>
     problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
 
+  // A key that is there twice is a fault, and hides no other.
+  const isReadable = (): boolean =>
+    problems.length === document.errors.filter(({ code }) => code === 'DUPLICATE_KEY').length
   let value: unknown = null
   try {
     visit(document, {
@@ -84,12 +89,13 @@ export const readYaml = (file: string, text: string): YamlFile => {
         if (!alias.resolve(document)) refuse(alias, '', `there is no anchor &${alias.source}`)
       },
     })
-    if (problems.length === 0) value = document.toJS({ maxAliasCount: 100 })
+    if (isReadable()) value = document.toJS({ maxAliasCount: 100 })
   } catch (error) {
     refuse(undefined, '', unreadable(error))
   }
   return {
     value,
+    isReadable: isReadable(),
     problems: oneALine(problems),
     problemAt,
     collectionAt: (key) => collectionIn(document, key, lines),
@@ -173,7 +179,7 @@ const offsetOf = (document: Document, path: YamlPath): number => {
   for (const name of path) {
     if (!isNode(node)) break
     const pair = isMap(node)
-      ? node.items.find(
+      ? node.items.findLast(
           (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(name),
         )
       : undefined

@@ -24,6 +24,12 @@ describe('a configuration file that is not good YAML', () => {
       { webhooks: webhook('    agent: echo\n') },
       'webhooks.yaml:5:5 the key agent is there twice',
     ],
+    'a key that is there twice, beside other faults': [
+      { webhooks: webhook('    agent: eco\n    dedupe: never\n') },
+      'webhooks.yaml:5:5 the key agent is there twice',
+      'webhooks.yaml:5:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
+      'webhooks.yaml:6:5 webhooks[0].dedupe: must be id, body or off',
+    ],
     'an agent that is there twice': [
       { agents: `${twoAgents}  echo: { kind: echo }\n` },
       'agents.yaml:4:3 the key echo is there twice',
