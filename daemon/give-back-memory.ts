@@ -9,53 +9,75 @@ export type MemoryKeeper = {
 }
 
 export type MemoryKeeperParts = {
-  /** How long nothing may have come, in milliseconds, before each of two collections. */
-  readonly quietMs?: number
+  /** How long it has to be quiet before a collection, in milliseconds; `long` before the first of all. */
+  readonly quietMs?: { readonly short: number; readonly long: number }
   /** Bytes that V8 holds, with the buffers outside its heap. */
   readonly held?: () => number
-  readonly collect?: () => void
+  readonly collect?: (what: Collection) => void
 }
 
-/** Less than this is not worth a pause of some 25 ms. */
+/** Of the young objects, some 2 ms; of all, some 25 ms. */
+export type Collection = 'young' | 'whole'
+
+/** Less than this is not worth a pause. */
 const worthBytes = 16_000_000
 
-/** What is collected first frees buffers outside the heap, and these are counted with the next. */
-const collections = 2
+/** More than this is not left for long. */
+const muchBytes = 40_000_000
+
+const usualQuietMs = { short: 3000, long: 60_000 }
+
+const collections: readonly Collection[] = ['young', 'whole', 'whole']
 
 /**
  * V8 collects when it needs room. After a burst nobody needs any, so its garbage would stay for as long as
  * the daemon idles: some 100 MB, and each start of an agent takes longer by them, as a fork copies the map
  * of all memory.
+ *
+ * Most of it is young, and soon collected. A collection of all gives back more, but takes along what V8 has
+ * compiled for objects and functions of which none is left at that moment: the next burst costs half as much
+ * again for a second or two. So it comes once it is likely that there is none soon, or much is left. It comes
+ * twice: what is collected first frees buffers outside the heap, and these are counted with the next.
  */
 export const createMemoryKeeper = ({
-  quietMs = 3000,
+  quietMs = usualQuietMs,
   held = heldBytes,
   collect = collectGarbage,
 }: MemoryKeeperParts = {}): MemoryKeeper => {
-  let lastWork = 0
+  /** Of the last work or collection. */
+  let lastTime = 0
   let timer: NodeJS.Timeout | undefined
-  let left = 0
-  /** What was there after the last collection. */
+  let next = 0
+  /** What was there after the last collection of all. */
   let floor = held()
+
+  const quietBefore = (index: number): number =>
+    index === 1 && held() - floor < muchBytes ? quietMs.long : quietMs.short
 
   const look = (): void => {
     timer = undefined
-    if (performance.now() - lastWork < quietMs) return wait()
-    if (left === collections && held() - floor < worthBytes) return
-    collect()
-    left -= 1
-    floor = held()
-    if (left > 0) wait()
+    const leftMs = lastTime + quietBefore(next) - performance.now()
+    if (leftMs > 0) return wait(leftMs)
+    const what = collections[next]
+    const isLast = next === collections.length - 1
+    if (what === undefined || (!isLast && held() - floor < worthBytes)) return
+    collect(what)
+    lastTime = performance.now()
+    if (what === 'whole') floor = held()
+    next += 1
+    if (!isLast) wait(quietBefore(next))
   }
-  const wait = (): void => {
-    timer = setTimeout(look, quietMs).unref()
+  const wait = (ms: number): void => {
+    timer = setTimeout(look, Math.ceil(ms)).unref()
   }
 
   return {
     worked: () => {
-      lastWork = performance.now()
-      left = collections
-      if (!timer) wait()
+      lastTime = performance.now()
+      if (timer && next === 0) return
+      clearTimeout(timer)
+      next = 0
+      wait(quietMs.short)
     },
   }
 }
@@ -65,13 +87,14 @@ const heldBytes = (): number => {
   return heapTotal + external
 }
 
-let gc: (() => void) | undefined
+let gc: ((options?: { readonly type: 'minor' }) => void) | undefined
 
-/** A whole collection. V8 shows its function only on demand, and only to contexts that are made then. */
-export const collectGarbage = (): void => {
+/** Collects at once. V8 shows its function only on demand, and only to contexts that are made then. */
+export const collectGarbage = (what: Collection = 'whole'): void => {
   if (!gc) {
     setFlagsFromString('--expose-gc')
-    gc = runInNewContext('gc') as () => void
+    gc = runInNewContext('gc') as typeof gc
   }
-  gc()
+  if (what === 'young') gc?.({ type: 'minor' })
+  else gc?.()
 }
