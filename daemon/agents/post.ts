@@ -35,7 +35,10 @@ export const postToAgent = async (
     return await withTimeLimit(timeoutMs, signal, async (both) => {
       limited = both
       const response = await send(url, JSON.stringify(document), headers, both)
-      return await readAnswer(response, limitBytes)
+      const posted = await readAnswer(response, limitBytes)
+      // A body that ends with its connection ends well when we break that off.
+      both.throwIfAborted()
+      return posted
     })
   } catch (error) {
     if (signal.aborted)

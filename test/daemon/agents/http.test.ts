@@ -90,6 +90,20 @@ describe('an agent of kind http', () => {
     assert.doesNotMatch(error.message, /busy/)
   })
 
+  it('is not taken at half its word when its time is over', async () => {
+    // As HTTP/1.0 has it: nothing but the end of the connection says that it is whole.
+    const error = await failureOf(
+      ask(
+        (response) => {
+          response.removeHeader('transfer-encoding')
+          response.write('half an ans')
+        },
+        { timeout: 300 },
+      ),
+    )
+    assert.equal(error.code, 'agent-timeout')
+  })
+
   it('follows no redirect', async () => {
     const error = await failureOf(
       ask((response) => response.writeHead(307, { location: '/elsewhere' }).end()),
