@@ -9,6 +9,8 @@ import { type TokenSource, withToken } from './token.ts'
 const github = 'github'
 const perPage = 100
 const maxPages = 10
+/** A page of comments that are as long as they may be is 7 MB, and more with its escapes. */
+const maxAnswerBytes = 16 * 1024 * 1024
 /** How old a comment of an earlier try can be: a retry is only possible while the event is in memory. */
 const lookBackMs = 24 * 60 * 60 * 1000
 
@@ -37,7 +39,7 @@ export const createGithub = (
             'x-github-api-version': '2022-11-28',
             ...(body && { 'content-type': 'application/json; charset=utf-8' }),
           },
-          ...(body && { body: JSON.stringify(body) }),
+          ...(body ? { body: JSON.stringify(body) } : { maxAnswerBytes }),
           attempt,
         })
         const failure = failureOf(answer)
@@ -62,7 +64,9 @@ const isThere = async (
     const { json } = await lookingOnly(
       request(`${comments}?since=${since}&per_page=${perPage}&page=${page}`),
     )
-    const found = Array.isArray(json) ? (json as readonly unknown[]) : []
+    // Cut off, or of something else: it may be there, unseen.
+    if (!Array.isArray(json)) throw new DeliveryFailed('later', 'github gave no list of comments')
+    const found = json as readonly unknown[]
     if (found.some((comment) => bodyOf(comment).startsWith(mark))) return true
     if (found.length < perPage) return false
   }

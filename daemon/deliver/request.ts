@@ -7,7 +7,7 @@ import { DeliveryFailed } from './delivery-failed.ts'
 import type { Attempt } from './sender.ts'
 
 const connectMs = 10_000
-const maxAnswerBytes = 1024 * 1024
+const usualAnswerBytes = 1024 * 1024
 
 export type TargetRequest = {
   /** What the target is called in messages: its URL may hold a token. */
@@ -15,6 +15,8 @@ export type TargetRequest = {
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** Of the answer; what is longer is cut off. */
+  readonly maxAnswerBytes?: number
   readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
 }
 
@@ -33,13 +35,14 @@ export type TargetAnswer = {
 export const requestTarget = async (url: URL, asked: TargetRequest): Promise<TargetAnswer> => {
   const {
     target,
+    maxAnswerBytes = usualAnswerBytes,
     attempt: { signal },
   } = asked
   const progress = { isConnected: false, timedOut: false }
   try {
     const response = await open(url, asked, progress)
     const { statusCode: status = 0, headers } = response
-    return { status, headers, json: jsonIn(await readBody(response, signal)) }
+    return { status, headers, json: jsonIn(await readBody(response, maxAnswerBytes, signal)) }
   } catch (error) {
     throw failureOf(target, error, progress, signal)
   }
@@ -93,11 +96,15 @@ const open = async (
 }
 
 /** As much of the body as comes: what is too long, or breaks off, is cut. */
-const readBody = async (response: IncomingMessage, signal: AbortSignal): Promise<string> => {
+const readBody = async (
+  response: IncomingMessage,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<string> => {
   const collected = createByteCollector()
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      if (collected.size() + chunk.length > maxAnswerBytes) break
+      if (collected.size() + chunk.length > maxBytes) break
       collected.add(chunk)
     }
   } catch {

@@ -26,7 +26,11 @@ export const isInGmail = async (mail: Mail, call: GmailCall): Promise<boolean> =
     includeSpamTrash: 'true',
   })
   const { json } = await request(call, `/gmail/v1/users/me/messages?${query.toString()}`)
-  return Array.isArray(json['messages']) && json['messages'].length > 0
+  const { messages, resultSizeEstimate } = json
+  if (Array.isArray(messages)) return messages.length > 0
+  if (resultSizeEstimate === 0) return false
+  // Cut off, or of something else: it may be there, unseen.
+  throw new DeliveryFailed('later', 'gmail gave no list of mails')
 }
 
 const request = async (

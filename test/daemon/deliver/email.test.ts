@@ -238,6 +238,15 @@ describe('delivery by mail over Gmail', () => {
     assert.equal(mailOf(2)['message-id'], id)
   })
 
+  it('sends nothing again while it is not told what is there', async () => {
+    server.next(reset, json(200, {}), json(200, { messages: [{ id: '1' }] }))
+    const { result } = await run()
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 3, 'an earlier try had arrived'],
+    )
+  })
+
   it('looks for it after a 5xx too, and not after 429', async () => {
     server.next(json(502, {}), json(200, { messages: [{ id: '1' }] }))
     assert.equal((await run()).result?.detail, 'an earlier try had arrived')

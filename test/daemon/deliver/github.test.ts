@@ -133,6 +133,34 @@ describe('delivery to GitHub', () => {
     )
   })
 
+  it('finds it behind long comments, and sends nothing again when what it sees is no list', async () => {
+    let arrived = ''
+    const long = { body: 'x'.repeat(65_000) }
+    server.next(
+      (response, recorded, request) => {
+        arrived = String(recorded.fields['body'])
+        return reset(response, recorded, request)
+      },
+      (response) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+        response.end('[{"body":"')
+        response.destroy()
+      },
+      json(200, {}),
+      (...asked) =>
+        json(200, [...Array.from({ length: 99 }, () => long), { body: arrived }])(...asked),
+    )
+    const { result } = await run()
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 4, 'an earlier try had arrived'],
+    )
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'GET', 'GET', 'GET'],
+    )
+  })
+
   it('says that it may have arrived when that stays unknown', async () => {
     server.next(...Array.from({ length: 6 }, () => reset))
     const { result } = await run()
