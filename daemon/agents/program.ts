@@ -161,14 +161,18 @@ const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardEr
       hint,
       localDetail: hint === undefined ? message : `${message}; ${hint}`,
     })
-  if (code === 'ENOENT' && cwd !== undefined)
-    return failed(
-      `cannot start ${name}: it is not on the daemon's PATH, or its cwd ${cwd} does not exist`,
-    )
+  // Without a slash it was looked up.
+  const isPath = /[\\/]/.test(name)
+  const orCwd = (is: string) => (cwd === undefined ? '' : `, or its cwd ${cwd} ${is}`)
   const words: Record<string, string> = {
-    ENOENT: "there is no such program on the daemon's PATH",
-    // Without a slash it was looked up, and PATH can name folders that are closed to us.
-    EACCES: /[\\/]/.test(name)
+    // A script is told so too whose first line names what is not there, or ends with a CR.
+    ENOENT: `there is no such program${isPath ? ', or not the one that its first line names' : " on the daemon's PATH"}${orCwd('does not exist')}`,
+    ENOTDIR:
+      cwd !== undefined && !isPath
+        ? `its cwd ${cwd} is a file`
+        : `a part of its path is a file${orCwd('is one')}`,
+    // PATH can name folders that are closed to us.
+    EACCES: isPath
       ? 'it is not executable'
       : "there is no such program on the daemon's PATH that may be run",
     E2BIG: 'its arguments are too long',

@@ -134,13 +134,18 @@ describe('an agent of kind command', () => {
     const file = join(folder, 'not-executable')
     await writeFile(file, '#!/bin/sh\necho hello\n')
     await chmod(file, 0o644)
+    const script = join(folder, 'written-on-windows')
+    await writeFile(script, '#!/bin/sh\r\necho hello\r\n', { mode: 0o755 })
     const cases: readonly [string[], Partial<CommandAgent>, RegExp][] = [
-      [['no-such-program-anywhere'], {}, /no such program/],
-      [[join(folder, 'nothing')], {}, /no such program/],
+      [['no-such-program-anywhere'], {}, /no such program on the daemon's PATH$/],
+      [[join(folder, 'nothing')], {}, /nothing: there is no such program, or not the one/],
+      [[script], {}, /, or not the one that its first line names$/],
       [[file], {}, /not executable/],
       [[folder], {}, /not executable/],
       [fixtureAgent('prints-env'), { cwd: join(folder, 'nothing') }, /cwd .* does not exist/],
-      [fixtureAgent('prints-env'), { cwd: file }, /cannot start/],
+      [fixtureAgent('prints-env'), { cwd: file }, /, or its cwd .*not-executable is one$/],
+      [['node'], { cwd: file }, /: its cwd .*not-executable is a file$/],
+      [[join(file, 'program')], {}, /a part of its path is a file$/],
       [['a\0b'], {}, /cannot start/],
       [[process.execPath, 'x'.repeat(3_000_000)], {}, /too long/],
     ]
