@@ -2,6 +2,7 @@
 export type Fifo<Value> = {
   readonly add: (value: Value) => void
   readonly first: () => Value | undefined
+  readonly last: () => Value | undefined
   readonly shift: () => Value | undefined
   readonly size: () => number
   readonly remove: (value: Value) => void
@@ -18,6 +19,7 @@ export const createFifo = <Value>(): Fifo<Value> => {
   return {
     add: (value) => void items.push(value),
     first: () => items[gone],
+    last: () => items.at(-1),
     shift: () => {
       const first = items[gone]
       if (gone < items.length) {

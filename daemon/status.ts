@@ -35,6 +35,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     missingPrograms(config, env),
   ])
   const publicUrl = parts.publicUrl()
+  const lastRun = events.lastRun()
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
@@ -47,6 +48,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     webhooks: parts.webhooks(),
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
+    ...(lastRun && { lastRun }),
     problems: [...live.problems(), ...warnings, ...missing, ...tokenProblems],
   }
 }

@@ -333,6 +333,8 @@ export const statusSchema = z.strictObject({
   events: z.array(eventSchema),
   /** The last three that failed or were dropped, however many came after them. */
   failures: z.array(eventSchema).optional(),
+  /** The run that ended last, however many events woke no agent since. */
+  lastRun: eventSchema.optional(),
   problems: z.array(statusProblemSchema),
 })
 export type Status = z.infer<typeof statusSchema>

@@ -42,9 +42,9 @@ export const needsOf = (status: Status): Need[] => {
       urgent: !isAdvice(problem),
       action: mendOf(problem),
     }))
-  const lastRun = newestFirst(status.events).find(({ state }) =>
-    ['done', 'failed', 'dropped'].includes(state),
-  )
+  // An older daemon tells no more than the newest events, out of which others may have pushed it.
+  const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
+  const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
   return [
     ...problems.filter(({ urgent }) => urgent),
     ...logins.map((provider): Need => ({

@@ -168,6 +168,7 @@ export const readStatus = (value: unknown): Status | undefined => {
     tokens: listOf(fields['tokens'], tokenOf, 200),
     webhooks: listOf(fields['webhooks'], webhookOf, 2000),
     events: listOf(fields['events'], eventOf, 100),
+    lastRun: eventOf(fields['lastRun']),
     problems: listOf(fields['problems'], problemOf, 200),
   })
 }

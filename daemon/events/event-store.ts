@@ -61,6 +61,8 @@ export type EventStore = {
   readonly list: (filter: EventFilter) => EventRecord[]
   /** What failed or was dropped, the last to end first. Looks through no others, however many there are. */
   readonly failures: (limit: number) => EventRecord[]
+  /** What an agent ran for, or was dropped, that ended last. */
+  readonly lastRun: () => EventRecord | undefined
   readonly get: (id: string) => EventDetail | undefined
   /** The event without its prompt and answer. */
   readonly record: (id: string) => EventRecord | undefined
@@ -201,6 +203,11 @@ export const createEventStore = (initialKeep: number): EventStore => {
         .toReversed()
         .flatMap((id) => events.get(id)?.record ?? [])
         .map(plainRecord),
+    lastRun: () => {
+      const id = finished.ran.last()
+      const stored = id === undefined ? undefined : events.get(id)
+      return stored && plainRecord(stored.record)
+    },
     get: (id) => {
       const stored = events.get(id)
       if (!stored) return undefined

@@ -11,7 +11,7 @@ describe('a first-in, first-out list', () => {
       if (number >= 100) taken.push(fifo.shift())
     }
     assert.deepEqual(taken, [...Array(900).keys()])
-    assert.deepEqual([fifo.size(), fifo.first()], [100, 900])
+    assert.deepEqual([fifo.size(), fifo.first(), fifo.last()], [100, 900, 999])
     assert.deepEqual(
       fifo.values(),
       [...Array(100).keys()].map((number) => number + 900),
@@ -23,6 +23,7 @@ describe('a first-in, first-out list', () => {
     fifo.add('a')
     assert.equal(fifo.shift(), 'a')
     assert.deepEqual([fifo.shift(), fifo.first(), fifo.size()], [undefined, undefined, 0])
+    assert.equal(fifo.last(), undefined)
     fifo.add('b')
     assert.deepEqual(fifo.values(), ['b'])
   })

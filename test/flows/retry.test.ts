@@ -70,8 +70,9 @@ webhooks:
   it('stays in the status when more has come since', async () => {
     const { id } = await failed('/agent', 'x')
     for (let i = 0; i < 11; i += 1) await post('/echo', 'b')
-    const { events, failures } = statusSchema.parse(await daemon.client.get('/status'))
+    const { events, failures, lastRun } = statusSchema.parse(await daemon.client.get('/status'))
     assert.ok(events.every(({ state }) => state === 'filtered'))
+    assert.equal(lastRun?.id, id)
     assert.deepEqual(
       failures?.map((event) => event.id),
       [id],

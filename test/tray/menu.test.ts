@@ -370,6 +370,19 @@ describe('needsOf', () => {
     assert.equal(needsOf(statusWith({ events: [refused, going, failed] })).length, 1)
   })
 
+  it('asks about the run that ended last, though it is none of the newest events', () => {
+    const refused = eventWith({ id: 'evt_2', state: 'rejected' })
+    const events = Array.from({ length: 10 }, () => refused)
+    const textOf = (lastRun: EventRecord) =>
+      needsOf(statusWith({ events, lastRun })).map(({ text, action }) => [text, action])
+    assert.deepEqual(textOf(eventWith({ state: 'failed', code: 'agent-timeout' })), [
+      ['Last run failed: /github, agent-timeout', { do: 'show-event', id: 'evt_1' }],
+    ])
+    assert.deepEqual(textOf(eventWith()), [])
+    // As a state is read that only a later version has.
+    assert.deepEqual(textOf(eventWith({ state: 'accepted' })), [])
+  })
+
   it('does not ask for a login that can renew itself', () => {
     const token = {
       provider: 'google',

@@ -61,6 +61,7 @@ const full = statusWith({
       resultPreview: 'text',
     }),
   ],
+  lastRun: eventWith(),
   problems: [{ code: 'c', detail: 'd', hint: 'h' }],
 })
 

@@ -180,10 +180,12 @@ describe('the event store', () => {
     for (let i = 0; i < 50; i += 1) events.add(at(1), { state: 'rejected' })
     const failures = () => events.failures(3).map(({ id }) => id)
     assert.deepEqual(failures(), [last, dropped, again])
+    assert.equal(events.lastRun()?.state, 'done')
     events.update(again, { state: 'queued' })
     assert.deepEqual(failures(), [last, dropped, old])
     events.update(again, { state: 'failed' })
     assert.deepEqual(failures(), [again, last, dropped])
+    assert.equal(events.lastRun()?.id, again)
 
     const successor = createEventStore(20)
     successor.restore(events.copy())
@@ -191,6 +193,7 @@ describe('the event store', () => {
       successor.failures(3).map(({ id }) => id),
       [again, last, dropped],
     )
+    assert.equal(successor.lastRun()?.id, again)
     for (let i = 0; i < 19; i += 1) run('done')
     assert.deepEqual(failures(), [again])
     run('done')
