@@ -113,13 +113,24 @@ const checkEntry = (
         )
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
-  const conditions = Object.entries(filter).flatMap(([text, expected]) =>
-    attempt(['filter', text], () => ({
+  const conditions = Object.entries(filter).flatMap(([text, expected]) => {
+    for (const [place, value] of [expected].flat().entries()) {
+      const key = Array.isArray(expected) ? ['filter', text, place] : ['filter', text]
+      const written = file.plainTextAt(['webhooks', index, ...key])
+      // The text of a version, a short hash or a postcode, which would match another one.
+      if (typeof value === 'number' && written !== undefined && written !== String(value))
+        at(
+          key,
+          `YAML reads ${written} as the number ${value}`,
+          `write '${written}' in quotes, or ${value}`,
+        )
+    }
+    return attempt(['filter', text], () => ({
       text,
       path: parseDotPath(text),
       expected: [expected].flat().map(String),
-    })),
-  )
+    }))
+  })
   const targets = [deliverTo]
     .flat()
     .flatMap((text, position) =>

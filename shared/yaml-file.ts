@@ -32,6 +32,8 @@ export type YamlFile = {
   readonly problems: readonly Problem[]
   /** How what stands under a key of the whole file is written, for adding to it. */
   readonly collectionAt: (key: string) => Collection
+  /** How a value without quotes is written at a path: `1.10`, which is read as 1.1. */
+  readonly plainTextAt: (path: YamlPath) => string | undefined
   /** The problem at a path; with `key`, at that key of the map there rather than at the value. */
   readonly problemAt: (path: YamlPath, reason: string, hint?: string) => Problem
 }
@@ -99,6 +101,10 @@ export const readYaml = (file: string, text: string): YamlFile => {
     problems: oneALine(problems),
     problemAt,
     collectionAt: (key) => collectionIn(document, key, lines),
+    plainTextAt: (path) => {
+      const node: unknown = document.getIn(path, true)
+      return isScalar(node) && node.type === 'PLAIN' ? node.source : undefined
+    },
   }
 }
 

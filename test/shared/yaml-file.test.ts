@@ -21,6 +21,16 @@ describe('a YAML file', () => {
     assert.deepEqual(placeOf(text, ['a', 0, 'c.d', 'e', 1]), [3, 19, 'a[0]["c.d"].e[1]'])
   })
 
+  it('knows how a value without quotes is written', () => {
+    const { plainTextAt } = readYaml('f.yaml', "a: [1.10, '1.10', x, { b: 0x1F }, *c]\nd: &c 7\n")
+    const paths: YamlPath[] = [['a', 0], ['a', 1], ['a', 2], ['a', 3, 'b'], ['a', 4], ['a'], ['e']]
+    assert.deepEqual(
+      paths.map((path) => plainTextAt(path)),
+      ['1.10', undefined, 'x', '0x1F', undefined, undefined, undefined],
+    )
+    assert.equal(readYaml('f.yaml', '').plainTextAt(['a']), undefined)
+  })
+
   it('names the nearest parent of what is not there', () => {
     const text = '\n\na:\n  b: 1\n'
     assert.deepEqual(placeOf(text, ['a', 'x', 'y']), [3, 1, 'a.x.y'])

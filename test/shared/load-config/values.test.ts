@@ -102,6 +102,18 @@ describe('a value of the wrong kind', () => {
       'webhooks.yaml:5:15 webhooks[0].filter.a: the number is too large to be exact: put it in quotes',
       'webhooks.yaml:5:40 webhooks[0].filter.b[0]: the number is too large to be exact: put it in quotes',
     ],
+    'numbers that are written in another way than they are compared': [
+      {
+        webhooks: webhook(
+          "    filter: { v: 1.10, w: [1.0, '1.0', 2, -3.5], sha: 12e5, zip: 007, x: 0x1F, '5': 5 }\n",
+        ),
+      },
+      "webhooks.yaml:5:15 webhooks[0].filter.v: YAML reads 1.10 as the number 1.1 (write '1.10' in quotes, or 1.1)",
+      "webhooks.yaml:5:28 webhooks[0].filter.w[0]: YAML reads 1.0 as the number 1 (write '1.0' in quotes, or 1)",
+      "webhooks.yaml:5:50 webhooks[0].filter.sha: YAML reads 12e5 as the number 1200000 (write '12e5' in quotes, or 1200000)",
+      "webhooks.yaml:5:61 webhooks[0].filter.zip: YAML reads 007 as the number 7 (write '007' in quotes, or 7)",
+      "webhooks.yaml:5:71 webhooks[0].filter.x: YAML reads 0x1F as the number 31 (write '0x1F' in quotes, or 31)",
+    ],
     'empty lists': [
       { webhooks: webhook('    deliver_to: []\n    secret_env: []\n') },
       'webhooks.yaml:5:5 webhooks[0].deliver_to: must not be empty',
