@@ -1,5 +1,6 @@
 import type { OpenAiAgent } from '../../shared/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { urlUnder } from '../../shared/url-under.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { postToAgent, wordsOf } from './post.ts'
 import { envValue } from './env-value.ts'
@@ -18,7 +19,7 @@ export const askOpenAi = async (
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): Promise<Answer> => {
-  const url = new URL(`${agent.base_url.replace(/\/+$/, '')}/chat/completions`)
+  const url = urlUnder(agent.base_url, '/chat/completions')
   const key = agent.api_key_env === undefined ? undefined : envValue(agent.api_key_env, env)
   const messages = [
     ...(agent.system === undefined ? [] : [{ role: 'system', content: agent.system }]),

@@ -1,6 +1,7 @@
 import type { ProviderEntry } from '../../../shared/config.ts'
 import { secretsOf } from '../../../shared/environment.ts'
 import type { Config } from '../../../shared/load-config.ts'
+import { urlUnder } from '../../../shared/url-under.ts'
 import { type Check, checksOf } from '../check.ts'
 import { ask } from './ask.ts'
 import { reachServer } from './reach-server.ts'
@@ -50,7 +51,7 @@ export const reachAgents = async (
   const checks = await Promise.all(
     [...used].map(async ([name, agent]): Promise<Check[]> => {
       if (agent.kind === 'openai') {
-        const url = new URL(`${agent.base_url.replace(/\/+$/, '')}/models`)
+        const url = urlUnder(agent.base_url, '/models')
         const [key] = agent.api_key_env === undefined ? [] : secretsOf([agent.api_key_env], env)
         const isKey = key !== undefined && /^[\x21-\x7e]+$/.test(key.trim())
         const headers: Record<string, string> = isKey

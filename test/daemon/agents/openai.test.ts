@@ -45,6 +45,17 @@ const chat = (message: unknown, finish = 'stop') => ({
 })
 
 describe('an agent of kind openai', () => {
+  it('asks below a base_url that has a query, which stays behind', async () => {
+    const provider = await startScriptedProvider(() => ({
+      '/v1/chat/completions?api-version=2': (response) =>
+        sendJson(response, 200, chat({ content: 'the answer' })),
+    }))
+    const base_url = `${provider.origin}/v1/?api-version=2`
+    const answer = await askOpenAi(agentAt(provider.origin, { base_url }), 'hello', env, never)
+    provider.close()
+    assert.equal(answer.text, 'the answer')
+  })
+
   it('asks a chat completion with its model, system message and key, and reads the answer', async () => {
     const model = await startModelServer()
     model.behave({ kind: 'answers', text: 'the answer' })
