@@ -93,5 +93,8 @@ type Shape = {
 const whatOf = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
   if (state === 'failed' || state === 'rejected' || state === 'dropped')
     return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
-  return resultPreview ?? detail ?? ''
+  return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
 }
+
+/** In place of an answer with nothing in it: an agent may have said all on standard error. */
+export const emptyAnswer = 'the answer is empty'

@@ -3,7 +3,7 @@ import { targetWord } from '../shared/event-stages.ts'
 import { localTime } from '../shared/local-time.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import type { Context } from './context.ts'
-import { stateCell } from './event-line.ts'
+import { emptyAnswer, stateCell } from './event-line.ts'
 import { nextStep } from './next-step.ts'
 import { type Field, printFields, printSection } from './print-fields.ts'
 import { withDaemon } from './reach-daemon.ts'
@@ -30,7 +30,8 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   }
   const { prompt, result, resultPreview } = event
   if (prompt !== undefined) printSection('prompt', plainLines(prompt), terminal)
-  if (result !== undefined) printSection('answer', plainLines(result), terminal)
+  if (result?.trim() === '') terminal.print(`\n${terminal.paint('gray', emptyAnswer)}`)
+  else if (result !== undefined) printSection('answer', plainLines(result), terminal)
   else if (resultPreview !== undefined)
     printSection(
       'answer (only its beginning is still in memory)',

@@ -1,6 +1,7 @@
 import type { EventDetail } from '../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { plainLine, plainLines } from '../shared/plain-text.ts'
+import { emptyAnswer } from './event-line.ts'
 import { exitFailed } from './exit-code.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -16,6 +17,7 @@ export const printFinished = (event: EventDetail, terminal: Terminal): void => {
   }
   // What the agent said is the answer even when a delivery failed afterwards.
   if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
+  if (event.result?.trim() === '') terminal.say(emptyAnswer)
   if ((event.state === 'filtered' || event.state === 'duplicate') && event.detail !== undefined)
     terminal.say(plainLine(event.detail))
   if (event.state === 'failed' || event.state === 'dropped')

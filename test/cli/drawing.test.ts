@@ -78,6 +78,10 @@ describe('cli: drawing', () => {
     const done = { ...base, state: 'done' as const }
     assert.equal(eventRow(done, now, plain).at(-1), 'hello')
     assert.equal(eventRow(done, now, plain).at(-2), '1.5s')
+    const empty = { ...done, resultPreview: '\n' }
+    assert.equal(eventRow(empty, now, plain).at(-1), 'the answer is empty')
+    const refused = { ...base, state: 'filtered' as const, resultPreview: undefined }
+    assert.equal(eventRow(refused, now, plain).at(-1), 'it ended with 3')
   })
 
   const failed: EventRecord = {

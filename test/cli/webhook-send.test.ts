@@ -50,12 +50,28 @@ describe('cli: webhook send', () => {
   before(async () => {
     daemon = await startDaemon({
       webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}
-  - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }\n`,
+  - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
+  - { path: /webhook/mute, agent: echo, prompt_template: "{{event.text}}" }\n`,
       variables,
     })
   })
   after(async () => {
     await daemon.stop()
+  })
+
+  it('says that an answer is empty, as events and events show do', async () => {
+    const { home } = daemon
+    const sent = await run(['webhook', 'send', '/webhook/mute', '-', '--wait'], {
+      home,
+      stdin: '{"text":" "}',
+    })
+    assert.equal(sent.code, 0)
+    assert.match(sent.stderr, /^the answer is empty$/m)
+    const [id = ''] = /evt_\w+/.exec(sent.stderr) ?? []
+    const shown = await run(['events', 'show', id], { home })
+    assert.match(shown.stdout, /^the answer is empty$/m)
+    const listed = await run(['events', '--webhook', '/webhook/mute'], { home })
+    assert.match(listed.stdout, new RegExp(`${id} .* the answer is empty$`, 'm'))
   })
 
   for (const name of [...schemeNames, 'token'])
