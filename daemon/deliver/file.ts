@@ -111,7 +111,10 @@ const reason = (error: unknown): string => {
   const words: Record<string, string> = {
     EACCES: 'permission denied',
     ENOENT: 'its folder does not exist',
+    EPERM: 'the system does not permit it',
     ENOSPC: 'no space left on the disk',
+    EDQUOT: 'no space left of what you may use of the disk',
+    ENAMETOOLONG: 'its name is too long',
     ELOOP: 'it is a symbolic link',
     EISDIR: 'it is a folder',
     ENOTDIR: 'a part of its path is a file',
