@@ -154,7 +154,7 @@ describe('doctor in a home where something is wrong', () => {
     await program('claude', 'echo "1.2.3 (Claude Code)"')
     await program('codex', 'exit 7')
     await program('llm', 'sleep 60')
-    const names = ['works', 'fails', 'hangs', 'missing', 'homeless', 'keyless', 'absent']
+    const names = ['works', 'fails', 'hangs', 'missing', 'homeless', 'in-file', 'keyless', 'absent']
     const { code, of, document } = await examined(
       await homeWith({
         agents: `agents:
@@ -163,6 +163,7 @@ describe('doctor in a home where something is wrong', () => {
   hangs: { kind: llm }
   missing: { kind: opencode }
   homeless: { kind: claude, cwd: ${folder}/none }
+  in-file: { kind: claude, cwd: ${folder}/claude }
   keyless: { kind: openai, base_url: "http://127.0.0.1:9/v1", model: m, api_key_env: NO_KEY }
   absent: { kind: command, command: [${folder}/absent] }
 `,
@@ -181,6 +182,7 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(of('agents', 'hangs')[0]?.status, 'warning')
     assert.match(of('agents', 'missing')[0]?.hint ?? '', /npm install -g opencode-ai/)
     assert.match(of('agents', 'homeless')[0]?.hint ?? '', /^mkdir -p /)
+    assert.match(of('agents', 'in-file')[0]?.hint ?? '', /^name a folder: /)
     assert.deepEqual(
       of('agents', 'keyless').map(({ status }) => status),
       ['error', 'error'],

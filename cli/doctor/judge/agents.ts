@@ -31,8 +31,13 @@ const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Ch
         `set ${unset.join(', ')} in .env: doorward config edit env`,
       ),
     )
-  if (cwd && !cwd.isFolder)
-    faults.push(error(name, `its cwd ${cwd.path} is no folder`, `mkdir -p ${shellWord(cwd.path)}`))
+  if (cwd && cwd.is !== 'folder') {
+    const hint =
+      cwd.is === 'missing'
+        ? `mkdir -p ${shellWord(cwd.path)}`
+        : 'name a folder: doorward config edit agents'
+    faults.push(error(name, `its cwd ${cwd.path} is no folder`, hint))
+  }
   const itself = judgeItself(facts, daemonSays)
   return itself.status === 'ok' && faults.length > 0 ? faults : [...faults, itself]
 }

@@ -19,7 +19,7 @@ export type AgentFacts = {
   readonly install?: string
   readonly run?: VersionRun
   /** Its working folder as configured. */
-  readonly cwd?: { readonly path: string; readonly isFolder: boolean }
+  readonly cwd?: { readonly path: string; readonly is: 'folder' | 'other' | 'missing' }
   /** Variables of ours that it names and that are unset. */
   readonly unset: readonly string[]
   /** Providers whose tokens it gets. */
@@ -69,7 +69,7 @@ const lookAtAgent = async (
     // A program that is not known may do anything, whatever it is asked.
     ...(path !== undefined &&
       isKnown && { run: await runVersion(path, environmentOf(agent.env ?? {}, env), versionMs) }),
-    ...(cwd !== undefined && { cwd: { path: cwd, isFolder: await isFolder(cwd) } }),
+    ...(cwd !== undefined && { cwd: { path: cwd, is: await whatIs(cwd) } }),
   }
 }
 
@@ -108,10 +108,10 @@ const environmentOf = (
     ['NO_UPDATE_NOTIFIER', '1'],
   ])
 
-const isFolder = async (path: string): Promise<boolean> =>
+const whatIs = async (path: string): Promise<NonNullable<AgentFacts['cwd']>['is']> =>
   stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
+    (found) => (found.isDirectory() ? 'folder' : 'other'),
+    () => 'missing',
   )
 
 /** What is on this machine can be asked without a network. */
