@@ -7,6 +7,7 @@ import { makeHome } from '../shared/first-home.ts'
 import { type Home, systemReason } from '../shared/home.ts'
 import { type Config, ConfigError, checkConfig } from '../shared/load-config.ts'
 import { writeWhole } from '../shared/write-whole.ts'
+import { readYamlBytes } from '../shared/yaml-bytes.ts'
 import { type YamlFile, readYaml } from '../shared/yaml-file.ts'
 
 /** The configuration of a home as it is now, to be added to. */
@@ -30,10 +31,10 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
   const env = await readEnvironment(home)
   const read = async (name: ConfigName) => {
     const path = join(home.config, `${name}.yaml`)
-    const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    const bytes = await readFile(path).catch((error: unknown) => {
       throw unusable(`cannot read ${path}`, error)
     })
-    return { ...readYaml(path, text), path, text }
+    return { ...readYamlBytes(path, bytes), path }
   }
   const files = {
     gateway: await read('gateway'),

@@ -17,6 +17,7 @@ import { type Home, systemReason } from './home.ts'
 import { nearest } from './nearest.ts'
 import { problemsOf, valueUnder, wordsOf } from './schema-problems.ts'
 import { type Webhook, checkDefinitions, readyWebhook } from './webhook-definition.ts'
+import { readYamlBytes } from './yaml-bytes.ts'
 import { type Problem, type YamlFile, readYaml } from './yaml-file.ts'
 
 export type Config = {
@@ -57,9 +58,8 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
   try {
     // A pipe would keep us waiting for somebody who writes into it.
     if ((await stat(path)).isFIFO()) throw new DoorwardError('config-invalid', 'it is a pipe')
-    const text = await readFile(path, 'utf8')
-    const file = readYaml(path, text)
-    if (name !== 'webhooks' || text.trim() !== '') return file
+    const file = readYamlBytes(path, await readFile(path))
+    if (name !== 'webhooks' || file.text.trim() !== '') return file
     // As an editor or a full disk leaves it: every sender would be told that its webhook is gone.
     const hint = 'webhooks: [] says that there is none'
     return { ...file, isReadable: false, problems: [file.problemAt([], 'the file is empty', hint)] }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmod, readFile, readlink, rename, stat, symlink } from 'node:fs/promises'
+import { chmod, readFile, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { addEntry } from '../../cli/add-entry.ts'
@@ -46,6 +46,18 @@ describe('cli: webhook add', () => {
     const [, line = ''] = /webhooks\.yaml:(\d+)/.exec(stdout) ?? []
     assert.match(after.split('\n')[Number(line)] ?? '', /- path: \/webhook\/two/)
     assert.match(stderr, /webhook send \/webhook\/two --sample github:pull_request\.opened/)
+  })
+
+  it('writes nothing into a file that is no UTF-8', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const file = join(home.config, 'webhooks.yaml')
+    const before = Buffer.concat([await readFile(file), Buffer.from('# caf\xe9\n', 'latin1')])
+    await writeFile(file, before)
+    const added = await run(['webhook', 'add', 'stripe'], { home })
+    assert.equal(added.code, 1)
+    assert.match(added.stderr, /webhooks\.yaml:\d+:6 what stands here is no UTF-8/)
+    assert.deepEqual(await readFile(file), before)
   })
 
   it('loses nothing when several are added at the same time', async () => {
