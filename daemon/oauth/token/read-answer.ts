@@ -22,10 +22,17 @@ export const standardAnswer = async (
   return new Response(JSON.stringify(isIssuerKnown ? body : rest), { status, headers })
 }
 
-/** Many servers write null, or an empty refresh token, where the standard leaves a field out. */
+/**
+ * Many servers write null, or an empty refresh token, where the standard leaves a field out, and some
+ * their scopes as a list: https://dev.twitch.tv/docs/authentication/getting-tokens-oidc
+ */
 const said = (document: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
-    Object.entries(document).filter(
-      ([name, value]) => value !== null && !(name === 'refresh_token' && value === ''),
-    ),
+    Object.entries(document)
+      .filter(([name, value]) => value !== null && !(name === 'refresh_token' && value === ''))
+      .map(([name, value]) => [name, name === 'scope' ? asText(value) : value]),
   )
+
+/** A list of texts as RFC 6749 section 3.3 writes it; all else as it is. */
+const asText = (scope: unknown): unknown =>
+  Array.isArray(scope) && scope.every((item) => typeof item === 'string') ? scope.join(' ') : scope
