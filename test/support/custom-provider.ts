@@ -22,6 +22,8 @@ export type Vendor = {
   readonly tokenAnswer?: Readonly<Record<string, unknown>>
   /** Claims of the id token beside the required ones; without them there is no id token. */
   readonly idClaims?: Readonly<Record<string, unknown>>
+  /** How id tokens say that they are signed; default RS256. */
+  readonly idAlgorithm?: string
   readonly userinfo?: Readonly<Record<string, unknown>>
 }
 
@@ -95,7 +97,10 @@ export const startCustomProvider = async (
         expires_in: 3600,
         scope: scopes.join(' '),
         ...(vendor.idClaims && {
-          id_token: idTokenOf({ iss: issuerOf(vendor), aud: client.id, ...vendor.idClaims }),
+          id_token: idTokenOf(
+            { iss: issuerOf(vendor), aud: client.id, ...vendor.idClaims },
+            vendor.idAlgorithm ?? 'RS256',
+          ),
         }),
         ...vendor.tokenAnswer,
       },
@@ -152,9 +157,9 @@ const refuse = (status: number, error: string): ProviderAnswer => ({ status, bod
 const formDecoded = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
 
 /** Nobody checks the signature of an id token that came straight from the token endpoint. */
-const idTokenOf = (claims: object): string => {
+const idTokenOf = (claims: object, alg: string): string => {
   const now = Math.floor(Date.now() / 1000)
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const body = { iat: now, exp: now + 300, ...claims }
-  return `${part({ alg: 'RS256', typ: 'JWT' })}.${part(body)}.c2ln`
+  return `${part({ alg, typ: 'JWT' })}.${part(body)}.c2ln`
 }

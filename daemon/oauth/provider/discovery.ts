@@ -38,7 +38,10 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
   return async (provider, signal) => {
     const { issuer } = provider
     if (issuer === undefined || (provider.authorizationEndpoint && provider.tokenEndpoint))
-      return withEndpoints(provider, { issuer: issuer ?? unknownIssuer })
+      return withEndpoints(provider, {
+        issuer: issuer ?? unknownIssuer,
+        id_token_signing_alg_values_supported: idTokenAlgorithms,
+      })
     const old = known.get(issuer)
     if (old && now() < old.askAgainAt) return withEndpoints(provider, old.server)
     try {
@@ -66,6 +69,14 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
 
 /** The library wants some issuer; nothing can answer with this one. */
 const unknownIssuer = 'https://issuer.invalid'
+
+/**
+ * Of an issuer that was not asked: all that sign with a key pair (RFC 7518 section 3.1, RFC 8037), where the
+ * library would take RS256 alone. What vouches for an id token of the token endpoint is TLS (OpenID
+ * Connect Core section 3.1.3.7).
+ */
+const idTokenAlgorithms =
+  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
 const withEndpoints = (provider: Provider, discovered: AuthorizationServer): Endpoints => {
   const given: Readonly<Partial<Record<EndpointName, string | undefined>>> = {

@@ -245,6 +245,20 @@ describe('custom provider by its issuer', () => {
     assert.equal((await logInByDevice()).status, 'authorized')
   })
 
+  it('logs in by an issuer and its endpoints, however its id tokens are signed', async () => {
+    for (const idAlgorithm of ['ES256', 'PS384', 'EdDSA']) {
+      await startAt(
+        (origin) => ({ ...keycloak(origin), idAlgorithm }),
+        (origin) => ({
+          issuer: `${origin}/realms/acme`,
+          authorization_endpoint: `${origin}/realms/acme/protocol/openid-connect/auth`,
+          token_endpoint: `${origin}/realms/acme/protocol/openid-connect/token`,
+        }),
+      )
+      assert.deepEqual((await logIn()).account, { id: 'f:1:ada', name: 'ada@acme.example' })
+    }
+  })
+
   it('logs in to a realm of Keycloak, whose tokens live for a minute', async () => {
     await startAt(keycloak, (origin) => ({ issuer: `${origin}/realms/acme` }))
     const before = Date.now()
