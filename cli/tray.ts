@@ -6,14 +6,13 @@ import { exitFailed, exitInterrupted } from './exit-code.ts'
 
 /** Runs the tray as a process of its own until it ends; its exit code is ours. */
 export const startTray = async (
-  { home }: Context,
+  { home, terminal }: Context,
   _args: string[],
   { wait }: { readonly wait?: boolean },
 ): Promise<void> => {
   const main = fileURLToPath(new URL('dist/tray/main.js', packageFolder))
-  const child = spawn(process.execPath, [main, '--home', home.root, ...(wait ? ['--wait'] : [])], {
-    stdio: 'inherit',
-  })
+  const flags = [...(wait ? ['--wait'] : []), ...(terminal.json ? ['--json'] : [])]
+  const child = spawn(process.execPath, [main, '--home', home.root, ...flags], { stdio: 'inherit' })
   // Ctrl-C reaches the tray as well: it is of the same process group. We wait for its end.
   process.on('SIGINT', () => undefined)
   for (const name of ['SIGTERM', 'SIGHUP'] as const) process.on(name, () => child.kill(name))

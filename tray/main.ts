@@ -5,12 +5,13 @@ import { DoorwardError } from '../shared/errors.ts'
 import { homeAt, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
+import { plainJson } from '../shared/plain-text.ts'
 import { runTray } from './tray.ts'
 
 /** How long a panel may take to come at the start of a session (contract section 10). */
 const hostWaitMs = 15_000
 
-/** Starts the tray of one home: `node dist/tray/main.js [--home DIR] [--wait]`. */
+/** Starts the tray of one home: `node dist/tray/main.js [--home DIR] [--wait] [--json]`. */
 const main = async (): Promise<number> => {
   const options = optionsGiven()
   const home = homeAt(options.home)
@@ -29,14 +30,20 @@ const main = async (): Promise<number> => {
 }
 
 const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => {
+  const [wait, json] = [{ type: 'boolean' }, { type: 'boolean' }] as const
   try {
-    return parseArgs({ options: { home: { type: 'string' }, wait: { type: 'boolean' } } }).values
+    return parseArgs({ options: { home: { type: 'string' }, wait, json } }).values
   } catch {
-    throw new DoorwardError('usage', 'the tray takes only --home DIR and --wait')
+    throw new DoorwardError('usage', 'the tray takes only --home DIR, --wait and --json')
   }
 }
 
-const describe = (error: unknown): string => {
+/** As the command line says an error, with the fields of the API for `--json`. */
+const describe = (error: unknown, json: boolean): string => {
+  if (json && error instanceof DoorwardError) {
+    const { code: errorCode, message, hint } = error
+    return plainJson(JSON.stringify({ code: errorCode, detail: message, hint }, null, 2))
+  }
   if (!(error instanceof DoorwardError))
     return `doorward: something went wrong in the tray (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
   return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')
@@ -44,7 +51,7 @@ const describe = (error: unknown): string => {
 
 keepDebuggerShut()
 const code = await main().catch((error: unknown) => {
-  process.stderr.write(`${describe(error)}\n`)
+  process.stderr.write(`${describe(error, process.argv.includes('--json'))}\n`)
   // What was asked for is there.
   if (error instanceof DoorwardError && error.code === 'already-running') return 0
   return error instanceof DoorwardError && error.code === 'usage' ? 2 : 1
