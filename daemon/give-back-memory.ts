@@ -25,7 +25,7 @@ const worthBytes = 16_000_000
 /** More than this is not left for long. */
 const muchBytes = 40_000_000
 
-const usualQuietMs = { short: 3000, long: 60_000 }
+const usualQuietMs = { short: 3000, long: 600_000 }
 
 const collections: readonly Collection[] = ['young', 'whole', 'whole']
 
