@@ -4,6 +4,7 @@ import { clientAuthentication } from '../provider/client-authentication.ts'
 import { oauthErrorOf } from '../provider/provider-error.ts'
 import { requestOptions } from '../provider/request-provider.ts'
 import type { Dialect, Revocation, RevocationRequest } from './dialect.ts'
+import { errorAnswer } from './own-errors.ts'
 import {
   type TokenEnd,
   type TokenKind,
@@ -65,9 +66,16 @@ const endAfter = (before: TokenEnd | undefined, end: TokenEnd): TokenEnd =>
 const isUnavailable = (end: TokenEnd | undefined): end is DoorwardError =>
   end instanceof DoorwardError && end.code === 'provider-unavailable'
 
+/** An error that comes with HTTP 200, as from servers that took after GitHub's, is one all the same. */
+const normalise: Dialect['normalise'] = (answer) => {
+  const { status, body } = answer
+  const isError = typeof body['error'] === 'string' && body['access_token'] === undefined
+  return status === 200 && isError ? errorAnswer(answer, {}) : answer
+}
+
 /** OAuth as the RFCs have it. */
 export const standard: Dialect = {
-  normalise: (answer) => answer,
+  normalise,
   revoke: revokeByStandard,
   endsAllLogins: false,
   impliedScopes: {},

@@ -90,7 +90,7 @@ export const askForGrant = async (
     if (code === 'authorization_pending' || code === 'slow_down') return code
     if (code === 'server_error' || code === 'temporarily_unavailable') return 'unreachable'
     const { host } = new URL(server.token_endpoint)
-    throw deviceError(who, error) ?? providerError(error, `${host} refused the login`, who)
+    throw deviceError(who, error) ?? providerError(error, `the login failed at ${host}`, who)
   }
 }
 

@@ -48,7 +48,7 @@ export const exchangeCode = async (
     return grantOf(await processAuthorizationCodeResponse(server, wireClient, answer))
   } catch (error) {
     const { host } = new URL(server.token_endpoint)
-    throw providerError(error, `${host} refused the login`, { provider, client, redirectUri })
+    throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
   }
 }
 

@@ -2,6 +2,9 @@ import {
   AuthorizationResponseError,
   JWT_TIMESTAMP_CHECK,
   OperationProcessingError,
+  PARSE_ERROR,
+  RESPONSE_IS_NOT_CONFORM,
+  RESPONSE_IS_NOT_JSON,
   ResponseBodyError,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -31,7 +34,8 @@ export const providerError = (
     return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
       hint: 'try again later',
     })
-  return new DoorwardError('provider-refused', code ? `${what}: ${code}` : what, {
+  const why = code ?? faultOf(error)
+  return new DoorwardError('provider-refused', why === undefined ? what : `${what}: ${why}`, {
     hint: code ? undefined : hintOf(error),
   })
 }
@@ -51,6 +55,20 @@ export const oauthErrorOf = (error: unknown): string | undefined =>
   error instanceof ResponseBodyError || error instanceof AuthorizationResponseError
     ? safeErrorCode(error.error)
     : undefined
+
+/**
+ * What of an answer cannot be used: its status, or the name of a field, both from the library's own words.
+ * Never a value.
+ */
+const faultOf = (error: unknown): string | undefined => {
+  if (!(error instanceof OperationProcessingError)) return undefined
+  if (error.code === RESPONSE_IS_NOT_CONFORM && error.cause instanceof Response)
+    return `an answer with status ${error.cause.status}, which is none of OAuth`
+  if (error.code === RESPONSE_IS_NOT_JSON || error.code === PARSE_ERROR)
+    return 'an answer that is no JSON'
+  const [, field] = /^"response" body "([a-z_]{1,40})" property /.exec(error.message) ?? []
+  return field === undefined ? undefined : `an answer without a usable ${field}`
+}
 
 const hintOf = (error: unknown): string | undefined => {
   if (!(error instanceof OperationProcessingError)) return undefined

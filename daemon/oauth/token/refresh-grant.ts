@@ -54,7 +54,7 @@ export const refreshGrant = async (
     if (oauthErrorOf(error) === 'invalid_grant')
       return { kind: 'ended', providerTime: timeIn(error) }
     const { host } = new URL(server.token_endpoint)
-    throw providerError(error, `${host} refused to renew the token`, { provider, client })
+    throw providerError(error, `the token could not be renewed at ${host}`, { provider, client })
   }
 }
 

@@ -51,6 +51,18 @@ describe('answers of a token endpoint', () => {
     assert.deepEqual(normalised('slack', { ok: false, error: 7 }).body['error'], 'invalid_request')
   })
 
+  it('are errors by the standard too where one comes with HTTP 200, and nothing else is changed', () => {
+    const error = { error: 'invalid_grant' }
+    assert.deepEqual(normalised('standard', error), { status: 400, body: error })
+    for (const [body, status] of [
+      [{ ...error, access_token: 'a' }, 200],
+      [{ error: 7 }, 200],
+      [{ error: 'invalid_client' }, 401],
+      [{ error: 'temporarily_unavailable' }, 503],
+    ] as const)
+      assert.deepEqual(normalised('standard', body, status), { status, body })
+  })
+
   it('are those of the standard at Google and GitHub', () => {
     const body = {
       access_token: 'a',
