@@ -93,7 +93,7 @@ const breakMarkers = (text: string): string => {
 
 const anyLookAlike = new RegExp(`[${[...lookAlikes.keys()].join('')}]`, 'g')
 
-/** What `fold` folds a text to; no character is decomposed in another way for its neighbours. */
+/** A text as a hasty reader takes it in; no character becomes another one for its neighbours. */
 const foldWhole = (text: string): string =>
   isAscii(text)
     ? text.toLowerCase()
@@ -108,19 +108,16 @@ const isAscii = (text: string): boolean => !/[^\u0000-\u007f]/.test(text)
 
 type Folded = { readonly folded: string; readonly placeOf: (index: number) => number }
 
-/** The text as a hasty reader takes it in, and where in the text itself each unit of that comes from. */
+/** The same, and where in the text itself each unit of that comes from. */
 const fold = (text: string): Folded => {
-  if (isAscii(text)) return { folded: text.toLowerCase(), placeOf: (index) => index }
+  if (isAscii(text)) return { folded: foldWhole(text), placeOf: (index) => index }
   let folded = ''
   const places: number[] = []
   let place = 0
   for (const character of text) {
-    const plain = character.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
-    for (const unit of plain) {
-      const letter = lookAlikes.get(unit) ?? unit
-      folded += letter
-      for (let index = 0; index < letter.length; index += 1) places.push(place)
-    }
+    const letters = foldWhole(character)
+    folded += letters
+    for (let index = 0; index < letters.length; index += 1) places.push(place)
     place += character.length
   }
   return { folded, placeOf: (index) => places[index] ?? text.length }
