@@ -3,6 +3,7 @@ import { type FileHandle, access, lstat, mkdir, open, realpath } from 'node:fs/p
 import { dirname, join, relative } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isOwnFile, makesFolders, targetFile } from '../../shared/file-target.ts'
+import { systemReason } from '../../shared/home.ts'
 import type { Answered } from './answered.ts'
 
 // Flags that Windows lacks count as 0.
@@ -106,21 +107,15 @@ const inOurWords = async (file: string, write: () => Promise<void>): Promise<voi
   }
 }
 
+/** What the system says, which for a target means more here and there than for any file. */
 const reason = (error: unknown): string => {
-  const code = systemCode(error)
   const words: Record<string, string> = {
-    EACCES: 'permission denied',
     ENOENT: 'its folder does not exist',
-    EPERM: 'the system does not permit it',
-    ENOSPC: 'no space left on the disk',
-    EDQUOT: 'no space left of what you may use of the disk',
     ENAMETOOLONG: 'its name is too long',
     ELOOP: 'it is a symbolic link',
-    EISDIR: 'it is a folder',
     ENOTDIR: 'a part of its path is a file',
     EEXIST: 'a part of its path is a file',
-    EROFS: 'the file system is read-only',
     ENXIO: 'it is not a file',
   }
-  return (code && words[code]) ?? code ?? 'unknown reason'
+  return words[systemCode(error) ?? ''] ?? systemReason(error)
 }
