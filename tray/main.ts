@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { errorDocument } from '../shared/error-document.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt, prepareHome } from '../shared/home.ts'
 import { lockHome } from '../shared/instance-lock.ts'
@@ -40,10 +41,7 @@ const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => 
 
 /** As the command line says an error, with the fields of the API for `--json`. */
 const describe = (error: unknown, json: boolean): string => {
-  if (json && error instanceof DoorwardError) {
-    const { code: errorCode, message, hint } = error
-    return plainJson(JSON.stringify({ code: errorCode, detail: message, hint }, null, 2))
-  }
+  if (json) return plainJson(JSON.stringify(errorDocument(error), null, 2))
   if (!(error instanceof DoorwardError))
     return `doorward: something went wrong in the tray (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
   return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')
