@@ -2,6 +2,7 @@ import { warningsOf } from '../shared/config-warnings.ts'
 import type { Warning } from '../shared/warning.ts'
 import { missingPrograms } from '../shared/detect-agents.ts'
 import { readEnvironment } from '../shared/environment.ts'
+import { type Home, readSecretFile } from '../shared/home.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
 import { missingFolders } from '../shared/missing-folders.ts'
 import { plainLines } from '../shared/plain-text.ts'
@@ -21,7 +22,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   const { config, problems } = await load(() => loadConfig(home, env))
   const warnings: Warning[] = config
     ? [
-        ...(await unreadLines(home)),
+        ...(await envWarnings(home)),
         ...warningsOf(config, env),
         ...(await missingPrograms(config, env)),
         ...(await missingFolders(config, home.root)),
@@ -40,6 +41,13 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   if (config) terminal.print(summaryOf(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
   return problems.length === 0
+}
+
+const envWarnings = async (home: Home): Promise<Warning[]> => {
+  const unread = unreadLines((await readSecretFile(home.env)) ?? '')
+  return unread
+    ? [{ code: 'env-line-unread', detail: `.env: ${unread.detail}`, hint: unread.hint }]
+    : []
 }
 
 const load = async (

@@ -1,24 +1,20 @@
 import { isDeepStrictEqual } from 'node:util'
 import { parse } from 'dotenv'
-import { type Home, readSecretFile } from './home.ts'
 import type { Warning } from './warning.ts'
 
 /**
- * A warning where `.env` has lines that set nothing, as a name without `=`: they are passed over without a
- * word, and what was to be set is not. Of the lines only their numbers, as they may hold a secret. Throws
- * `home-insecure` when others can read the file.
+ * What is wrong with a `.env` of this text that has lines that set nothing, as a name without `=`: they are
+ * passed over without a word, and what was to be set is not. Of the lines only their numbers, as they may
+ * hold a secret.
  */
-export const unreadLines = async (home: Home): Promise<Warning[]> => {
-  const numbers = unreadIn((await readSecretFile(home.env)) ?? '')
-  if (numbers.length === 0) return []
-  const which = `${numbers.length === 1 ? 'line' : 'lines'} ${numbers.join(', ')}`
-  return [
-    {
-      code: 'env-line-unread',
-      detail: `.env: ${which} cannot be read as NAME=value, and ${numbers.length === 1 ? 'is' : 'are'} passed over`,
-      hint: 'write NAME=value, or # in front of a note: doorward config edit env',
-    },
-  ]
+export const unreadLines = (text: string): Pick<Warning, 'detail' | 'hint'> | undefined => {
+  const numbers = unreadIn(text)
+  if (numbers.length === 0) return undefined
+  const [lines, are] = numbers.length === 1 ? ['line', 'is'] : ['lines', 'are']
+  return {
+    detail: `${lines} ${numbers.join(', ')} cannot be read as NAME=value, and ${are} passed over`,
+    hint: 'write NAME=value, or # in front of a note: doorward config edit env',
+  }
 }
 
 /**

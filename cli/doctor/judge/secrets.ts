@@ -13,16 +13,14 @@ const { ok, warning, error, skipped } = checksOf('secrets')
 
 /** Whether the webhooks have the secrets that they verify by, and whether those can be such. */
 export const judgeSecrets = (facts: ConfigurationFacts): Check[] => {
-  const { config, env, ofFile, unread = [], envProblem } = facts
+  const { config, env, ofFile, unread, envProblem } = facts
   if (!config) return [skipped('webhooks', 'the configuration cannot be read')]
   if (envProblem)
     return [
       error('.env', `it is not used: ${envProblem.detail}`, envProblem.hint),
       skipped('webhooks', '.env holds their secrets and cannot be used'),
     ]
-  const passedOver = unread.map(({ detail, hint }) =>
-    warning('.env', detail.replace(/^\.env: /, ''), hint),
-  )
+  const passedOver = unread ? [warning('.env', unread.detail, unread.hint)] : []
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
   if (enabled.length === 0) return [...passedOver, skipped('webhooks', 'no webhook is enabled')]
   return [

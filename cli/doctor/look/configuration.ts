@@ -4,7 +4,6 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../shared/home.ts'
 import { type Config, ConfigError, loadConfig } from '../../../shared/load-config.ts'
 import { unreadLines } from '../../../shared/unread-lines.ts'
-import type { Warning } from '../../../shared/warning.ts'
 import type { Problem } from '../../../shared/yaml-file.ts'
 
 export type ConfigurationFacts = {
@@ -15,7 +14,7 @@ export type ConfigurationFacts = {
   /** What `.env` says; the process environment wins over it. Undefined when it cannot be used. */
   readonly ofFile: Readonly<Record<string, string>> | undefined
   /** What `.env` has that is passed over. */
-  readonly unread?: readonly Warning[]
+  readonly unread?: ReturnType<typeof unreadLines>
   /** Why `.env` cannot be used. */
   readonly envProblem?: { readonly detail: string; readonly hint: string | undefined }
 }
@@ -40,9 +39,8 @@ type ReadEnv = Pick<ConfigurationFacts, 'env' | 'ofFile' | 'unread' | 'envProble
 const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadEnv> => {
   try {
     const env = await readEnvironment(home, processEnv)
-    const text = await readSecretFile(home.env)
-    const ofFile = text === undefined ? {} : parse(text)
-    return { env, ofFile, unread: await unreadLines(home) }
+    const text = (await readSecretFile(home.env)) ?? ''
+    return { env, ofFile: parse(text), unread: unreadLines(text) }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return {
