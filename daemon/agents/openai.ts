@@ -49,7 +49,7 @@ export const askOpenAi = async (
 const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
   const [choice] = listAt(document, 'choices')
   const message = at(choice, 'message')
-  const text = textOf(at(message, 'content')) || textOf(at(message, 'refusal'))
+  const text = withoutThinking(textOf(at(message, 'content'))) || textOf(at(message, 'refusal'))
   if (document === undefined || choice === undefined)
     throw failed(`${url.host} answered with what is no chat completion`, 'is base_url right?')
   if (text === '') throw failed(`${agent.model} at ${url.host} answered without a text`)
@@ -60,6 +60,12 @@ const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
       : text
   return cutTo(whole, agent.output_limit)
 }
+
+/**
+ * What a model said to itself before its answer, where its server does not keep that apart (llama.cpp and vLLM
+ * without their reasoning format, older Ollama), is no part of the answer. One that never ends is left.
+ */
+const withoutThinking = (text: string): string => text.replace(/^\s*<think>.*?<\/think>\s*/s, '')
 
 /** Text, or a list of parts with texts. */
 const textOf = (content: unknown): string => {

@@ -155,6 +155,17 @@ describe('an agent of kind openai', () => {
     assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
   })
 
+  it('leaves out what a model said to itself in front of its answer, and nothing else', async () => {
+    const textOf = async (content: string) =>
+      (await askOne((response) => sendJson(response, 200, chat({ content })))).text
+    assert.equal(await textOf('<think>\nshall I?\n</think>\n\nyes'), 'yes')
+    assert.equal(await textOf('\n<think></think>\n\nyes, by </think>'), 'yes, by </think>')
+    for (const whole of ['it writes <think>a</think> first', '<think>cut off in the middle'])
+      assert.equal(await textOf(whole), whole)
+    const thoughtOnly = await failureOf(textOf('<think>hm</think>\n'))
+    assert.match(thoughtOnly.message, /without a text/)
+  })
+
   it('is left when it takes too long, from the first byte to the last', async () => {
     for (const handler of [
       () => undefined,
