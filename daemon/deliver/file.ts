@@ -4,6 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isOwnFile, makesFolders, targetFile } from '../../shared/file-target.ts'
 import { systemReason } from '../../shared/home.ts'
+import { plainLines } from '../../shared/plain-text.ts'
 import type { Answered } from './answered.ts'
 
 // Flags that Windows lacks count as 0.
@@ -11,7 +12,8 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = cons
 
 /**
  * Appends an answer as a Markdown section to a file (made 0600 if new). A relative path lies under
- * the home, whose folders are made; a folder elsewhere must be there. Throws `delivery-failed`.
+ * the home, whose folders are made; a folder elsewhere must be there. Escape sequences stay out, as the file
+ * is read in a terminal. Throws `delivery-failed`.
  */
 export const appendToFile = async (
   path: string,
@@ -19,7 +21,7 @@ export const appendToFile = async (
   homeFolder: string,
 ): Promise<undefined> => {
   const file = targetFile(path, homeFolder)
-  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${text.trimEnd()}\n\n`
+  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${plainLines(text).trimEnd()}\n\n`
   await inOurWords(file, async () => {
     refuseOwn(file, homeFolder)
     if (makesFolders(path)) await mkdir(dirname(file), { recursive: true, mode: 0o700 })

@@ -29,6 +29,11 @@ describe('delivery to a file', () => {
     assert.equal((await stat(join(home, 'a'))).mode & 0o777, 0o700)
   })
 
+  it('keeps what would move the cursor or repaint a terminal out of the file', async () => {
+    await appendToFile('a.md', answered('\u001b[2Jan \u001b]0;title\u0007answer\u0008\r\n'), home)
+    assert.equal(await readFile(join(home, 'a.md'), 'utf8'), section)
+  })
+
   it('leaves what stands in a file, and its mode', async () => {
     const path = join(home, 'mine.md')
     await writeFile(path, 'before\n')
