@@ -108,8 +108,10 @@ export const expandFileName = (template: Template, payload: Payload): string => 
 }
 
 const namePart = (path: DotPath, payload: Payload): string => {
-  const value = plainText(valueAt(payload, path))
+  const given = valueAt(payload, path)
   const name = nameOf(path)
+  if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
+  const value = plainText(given)
   if (value.trim() === '') throw invalid(name, 'is empty in this event')
   if (value.length > maxNameLength)
     throw invalid(name, `is longer than ${maxNameLength} characters`)

@@ -47,8 +47,9 @@ describe('expandFileName', () => {
     ['a turn of direction', '{{event.a}}', { a: 'a\u202efdp.exe' }],
     ['a C1 control character', '{{event.a}}', { a: 'a\u009b2J' }],
     ['300 characters', '{{event.a}}', { a: 'x'.repeat(300) }],
-    ['an object with a slash in it', '{{event.a}}', { a: { b: 'c/d' } }],
-    ['the whole payload with a slash in it', '{{event}}', { a: '/' }],
+    ['an object', '{{event.a}}.md', { a: { b: 'c' } }],
+    ['a list', '{{event.a}}.md', { a: ['b'] }],
+    ['the whole payload', '{{event}}', { a: 'b' }],
     [
       'a value nested too deeply',
       '{{event.a}}',
