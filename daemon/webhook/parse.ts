@@ -41,9 +41,10 @@ export const parse = (
   { 'content-type': contentType, 'content-encoding': contentEncoding }: BodyHeaders,
   plainForms = false,
 ): Payload => {
-  if (contentEncoding !== undefined && contentEncoding.trim().toLowerCase() !== 'identity')
+  const coding = contentEncoding?.trim().toLowerCase() ?? ''
+  if (coding !== '' && coding !== 'identity')
     throw unsupported(
-      `has the content encoding ${plainLine(contentEncoding).slice(0, 80)}`,
+      `has the content encoding ${plainLine(coding).slice(0, 80)}`,
       'send the body without a content encoding',
     )
   const mediaType = mediaTypeOf(contentType)

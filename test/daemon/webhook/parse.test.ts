@@ -30,6 +30,7 @@ describe('parse', () => {
     ['{"a":1}', { a: 1 }, 'application/cloudevents+json'],
     ['{"a":1}', { a: 1 }, 'application/json', 'identity'],
     ['{"a":1}', { a: 1 }, 'application/json', ' Identity '],
+    ['{"a":1}', { a: 1 }, 'application/json', ''],
     ['payload=%7B%22a%22%3A%22b+c%22%7D', { a: 'b c' }, form],
     ['x=1&payload=null&y=2', null, form],
     ['{"a":1,"a":2}', { a: 2 }],
