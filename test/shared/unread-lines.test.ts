@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { unreadIn } from '../../shared/unread-lines.ts'
+import { unreadIn, unreadLines } from '../../shared/unread-lines.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { run } from '../cli/support/cli.ts'
 
@@ -27,6 +27,18 @@ describe('lines of .env that set nothing', () => {
     assert.deepEqual(unreadIn(key.join('\n')), [7])
     assert.deepEqual(unreadIn(''), [])
     assert.deepEqual(unreadIn('x\n'.repeat(20_000)), [1, 2, 3, 4, 5])
+  })
+
+  it('are not looked for in a file that is not UTF-8, which is said with its line', () => {
+    for (const [bytes, line] of [
+      [Buffer.from('A=1\nSECRET=gr\u00fcn\n', 'latin1'), 2],
+      [Buffer.from('\ufeffSECRET=x\n', 'utf16le'), 1],
+    ] as const) {
+      const problem = unreadLines(bytes.toString('utf8'))
+      assert.match(problem?.detail ?? '', new RegExp(`^line ${line} is not UTF-8`))
+      assert.match(problem?.hint ?? '', /config edit env/)
+    }
+    assert.equal(unreadLines('\ufeffSECRET=gr\u00fcn\n'), undefined)
   })
 
   it('are told by config check and doctor, and nothing of what is in them', async () => {
