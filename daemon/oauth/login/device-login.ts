@@ -14,7 +14,7 @@ import type { Wait } from './wait.ts'
 
 export type DeviceLogins = {
   readonly start: (
-    who: DeviceClient & Pick<Attempt, 'typedClient'>,
+    who: DeviceClient & Pick<Attempt, 'typedClient' | 'areScopesChosen'>,
     scopes: readonly string[],
   ) => Promise<StartedDeviceLogin>
   /** Resolves when no provider is being asked any more; to be called when all logins have ended. */

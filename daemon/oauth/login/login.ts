@@ -21,8 +21,10 @@ import {
 import { refusalError } from '../provider/provider-error.ts'
 import { findProvider } from '../provider/providers.ts'
 import { readCallback, readPasted, readState } from './read-callback.ts'
+import { readReplaced } from './replaced-login.ts'
 import { resultPage } from './result-page.ts'
 import { type SaveParts, createSaveGrant } from './save-grant.ts'
+import { scopesToAsk } from './scopes-to-ask.ts'
 import { typedClient, withTypedClient } from './typed-client.ts'
 import { createUnfinished } from '../unfinished.ts'
 import { wait as waitByClock } from './wait.ts'
@@ -47,7 +49,7 @@ type Parts = SaveParts & { readonly discover: Discover }
  * A login by device code comes to its grant in another way (device-login.ts), and ends as this one.
  */
 export const createLogins = (parts: Parts): Logins => {
-  const { dependencies, discover, revocations } = parts
+  const { dependencies, discover, revocations, broker } = parts
   const { home, gateway, env, log, announce, wait = waitByClock } = dependencies
   const closing = new AbortController()
   const breakingOff = new AbortController()
@@ -60,9 +62,17 @@ export const createLogins = (parts: Parts): Logins => {
     const { callback_port: port } = gateway.oauth
     const client = await findClient(home, provider, env, request, port)
     const known = await findClient(home, provider, env).catch(() => undefined)
-    const who = { provider, client, typedClient: typedClient(client, known) }
+    const before =
+      broker.unsaved(provider.name) ?? (await readReplaced(dependencies, provider.name))
+    const { scopes, areScopesChosen } = scopesToAsk({
+      chosen: request.scopes,
+      provider,
+      client,
+      before,
+      now: Date.now(),
+    })
+    const who = { provider, client, typedClient: typedClient(client, known), areScopesChosen }
     const endpoints = await discover(provider, closing.signal)
-    const scopes = request.scopes ?? provider.scopes
     if (request.device) {
       const started = await devices.start({ ...who, endpoints }, scopes).catch((error: unknown) => {
         if (!(error instanceof DoorwardError)) throw error

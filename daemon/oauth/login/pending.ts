@@ -18,6 +18,8 @@ type LoginStart = {
   readonly typedClient: string
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
+  /** True where those are not the provider's own. */
+  readonly areScopesChosen: boolean
   /** Milliseconds since 1970. */
   readonly expiresAt: number
   /** Aborted when the login has ended, however it did: ends what is still asked for it. */

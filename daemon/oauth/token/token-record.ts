@@ -20,6 +20,8 @@ export const tokenRecordSchema = z.looseObject({
   clientId: z.string().min(1),
   /** What the login asked for; the scopes are what it was given. */
   requestedScopes: z.array(z.string()).optional(),
+  /** True where those were chosen for the login, in place of the provider's own. */
+  scopesChosen: z.boolean().optional(),
   /** When the person logged in; `obtainedAt` is of the newest token. */
   loggedInAt: z.iso.datetime().optional(),
   /** When the refresh token ends, where the provider said so. */
@@ -36,11 +38,12 @@ type Asked = {
   readonly provider: Pick<Provider, 'name'>
   readonly client: Client
   readonly scopes: readonly string[]
+  readonly areScopesChosen: boolean
 }
 
 /** The record of a grant that was obtained at this time (milliseconds since 1970). */
 export const tokenRecordOf = (
-  { provider, client, scopes }: Asked,
+  { provider, client, scopes, areScopesChosen }: Asked,
   grant: Grant,
   account: Account | null,
   obtainedAt: number,
@@ -52,6 +55,7 @@ export const tokenRecordOf = (
   ...tokensOf(grant, obtainedAt),
   clientId: client.clientId,
   requestedScopes: [...scopes],
+  ...(areScopesChosen && { scopesChosen: true }),
   loggedInAt: new Date(obtainedAt).toISOString(),
 })
 
@@ -120,6 +124,10 @@ export const missingIn = (
   const missing = missingScopes(requestedScopes ?? [], granted, implied)
   return missing.length === 0 ? {} : { missingScopes: missing }
 }
+
+/** True once a login is over: nothing but a new one brings a token. */
+export const needsLogin = (record: TokenRecord, now: number): boolean =>
+  statusOf(record, now) === 'needs-login'
 
 const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {
   if (record.ended) return 'needs-login'

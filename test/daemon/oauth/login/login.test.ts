@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Logout, TokenSummary } from '../../../../shared/api.ts'
@@ -95,6 +95,29 @@ describe('login', () => {
     const { started } = await logIn({ clientId: 'public', scopes: ['openid', 'user'] })
     assert.deepEqual(started.scopes, ['openid', 'user'])
     assert.deepEqual((await tokenFile()).record['scopes'], ['openid', 'user'])
+  })
+
+  it('asks again for the scopes that were chosen for a login that is over, and else for the usual', async () => {
+    const usual = ['openid', 'email', 'repo']
+    const endIt = async () => {
+      const { path, record } = await tokenFile()
+      const ended = { at: new Date().toISOString(), cause: 'it was ended' }
+      await writeFile(path, JSON.stringify({ ...record, ended }), { mode: 0o600 })
+    }
+    await logIn({ clientId: 'public', scopes: ['openid', 'user'] })
+    await endIt()
+    assert.deepEqual((await logIn({})).started.scopes, ['openid', 'user'])
+    await endIt()
+    assert.deepEqual((await logIn({})).started.scopes, ['openid', 'user'])
+    // It goes on now: what is asked for is a choice anew.
+    assert.deepEqual((await logIn({})).started.scopes, usual)
+    await endIt()
+    assert.deepEqual((await logIn({})).started.scopes, usual)
+    // Of another client nobody knows what it may ask for.
+    await logIn({ clientId: 'public', scopes: ['openid', 'user'] })
+    await endIt()
+    const other = { clientId: 'confidential', clientSecret: server.secret }
+    assert.deepEqual((await logIn(other)).started.scopes, usual)
   })
 
   it('logs out at the provider too and leaves no file', async () => {
