@@ -142,7 +142,9 @@ export const providerSchema = z.strictObject({
     .describe('Where the browser is sent. Default: as discovered at the issuer.'),
   token_endpoint: secureUrl
     .optional()
-    .describe('Where codes and refresh tokens are exchanged. Default: as discovered.'),
+    .describe(
+      'Where codes and refresh tokens are exchanged. Default: as discovered. In an entry for a built-in provider it means another server, so that the other endpoints and the `api_url` of the built-in go with it.',
+    ),
   revocation_endpoint: secureUrl
     .optional()
     .describe('Where a logout revokes (RFC 7009). Default: as discovered.'),
