@@ -36,14 +36,24 @@ export const askOpenAi = async (
     },
   )
   const { status, body, cut } = posted
-  const words = () => wordsOf(body, key === undefined ? [] : [key])
+  const words = (said = body) => wordsOf(said, key === undefined ? [] : [key])
   if (status < 200 || status >= 300) throw refusal(agent, url, status, words())
   if (cut) throw failed(`${url.host} answered with more than can be read`)
   const document = jsonOf(body)
-  // Routers to many models have begun to answer when the one behind them fails.
-  if (listAt(document, 'choices').length === 0 && at(document, 'error'))
-    throw refusal(agent, url, status, words())
+  const error = errorIn(document)
+  if (error) throw refusal(agent, url, status, words(Buffer.from(JSON.stringify(error))))
   return answerIn(document, agent, url)
+}
+
+/**
+ * Routers to many models have begun to answer when the one behind them fails: in place of its answer, or in
+ * the middle of it (https://openrouter.ai/docs/api-reference/overview, NonStreamingChoice).
+ */
+const errorIn = (document: unknown): unknown => {
+  const [choice] = listAt(document, 'choices')
+  const error = at(choice, 'error') ?? at(document, 'error')
+  if (choice === undefined || at(choice, 'error')) return error
+  return at(choice, 'finish_reason') === 'error' ? (error ?? 'error') : undefined
 }
 
 const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
@@ -52,12 +62,12 @@ const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
   const text = withoutThinking(textOf(at(message, 'content'))) || textOf(at(message, 'refusal'))
   if (document === undefined || choice === undefined)
     throw failed(`${url.host} answered with what is no chat completion`, 'is base_url right?')
-  if (text === '') throw failed(`${agent.model} at ${url.host} answered without a text`)
-  // The model had to stop: whoever reads the answer must know that it is not whole.
-  const whole =
-    at(choice, 'finish_reason') === 'length'
-      ? `${text}\n[cut: the model reached its own limit]`
-      : text
+  const stop = stopIn(choice)
+  if (text === '')
+    throw failed(
+      `${agent.model} at ${url.host} answered without a text${stop === undefined ? '' : `: ${stop}`}`,
+    )
+  const whole = stop === undefined ? text : `${text}\n[cut: ${stop}]`
   return cutTo(whole, agent.output_limit)
 }
 
@@ -66,6 +76,13 @@ const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
  * without their reasoning format, older Ollama), is no part of the answer. One that never ends is left.
  */
 const withoutThinking = (text: string): string => text.replace(/^\s*<think>.*?<\/think>\s*/s, '')
+
+/** The model had to stop: whoever reads the answer must know that it is not whole. */
+const stopIn = (choice: unknown): string | undefined => {
+  const reason = at(choice, 'finish_reason')
+  if (reason === 'length') return 'the model reached its own limit'
+  return reason === 'content_filter' ? 'a content filter stopped the model' : undefined
+}
 
 /** Text, or a list of parts with texts. */
 const textOf = (content: unknown): string => {

@@ -152,6 +152,10 @@ describe('an agent of kind openai', () => {
       await textOf({ content: 'a' }, 'length'),
       'a\n[cut: the model reached its own limit]',
     )
+    assert.equal(
+      await textOf({ content: 'a' }, 'content_filter'),
+      'a\n[cut: a content filter stopped the model]',
+    )
     assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
   })
 
@@ -164,6 +168,33 @@ describe('an agent of kind openai', () => {
       assert.equal(await textOf(whole), whole)
     const thoughtOnly = await failureOf(textOf('<think>hm</think>\n'))
     assert.match(thoughtOnly.message, /without a text/)
+  })
+
+  it('says why there is no text where the model had to stop before it', async () => {
+    for (const [finish, words] of [
+      ['length', /without a text: the model reached its own limit$/],
+      ['content_filter', /without a text: a content filter stopped the model$/],
+    ] as const) {
+      const thought = chat({ content: '', reasoning_content: 'first I' }, finish)
+      const error = await failureOf(askOne((response) => sendJson(response, 200, thought)))
+      assert.match(error.message, words)
+    }
+  })
+
+  it('takes no part of an answer for one that an error broke off', async () => {
+    const message = { role: 'assistant', content: 'the first half '.repeat(40) }
+    const error = { code: 502, message: 'the provider is overloaded' }
+    const broken: readonly [object, RegExp][] = [
+      [{ choices: [{ message, finish_reason: 'error', error }] }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: null, error }] }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: 'error' }], error }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: 'error' }] }, /with an error \(200\): "error"$/],
+    ]
+    for (const [document, words] of broken) {
+      const failure = await failureOf(askOne((response) => sendJson(response, 200, document)))
+      assert.match(failure.localDetail ?? '', words)
+      assert.doesNotMatch(failure.localDetail ?? '', /first half/)
+    }
   })
 
   it('is left when it takes too long, from the first byte to the last', async () => {
