@@ -22,10 +22,15 @@ export const claudeAnswer = ({ stdout, exitCode }: Printed): string => {
   const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
   if (result === undefined) throw new NoAnswer('')
   const text = textAt(result, 'result')
-  if (valueIn(result, 'is_error') === true || exitCode !== 0)
-    throw new NoAnswer(text ?? textAt(result, 'subtype') ?? '')
-  if (text === undefined) throw new NoAnswer(textAt(result, 'subtype') ?? '')
+  if (text === undefined || valueIn(result, 'is_error') === true || exitCode !== 0)
+    throw new NoAnswer(text ?? claudeErrors(result))
   return text
+}
+
+/** A failure without a result has `errors`, a list of texts, beside the subtype that names its kind. */
+const claudeErrors = (result: unknown): string => {
+  const errors = [valueIn(result, 'errors')].flat().filter((error) => typeof error === 'string')
+  return [textAt(result, 'subtype'), errors.join('; ')].filter(Boolean).join(': ')
 }
 
 /** `codex exec --json`: JSON lines; the last message of the agent is the answer. */

@@ -50,6 +50,14 @@ describe('the answer of claude', () => {
       printed([{ type: 'result', subtype: 'error_max_turns' }]),
       'error_max_turns',
     )
+    const failed = { subtype: 'error_during_execution', is_error: true }
+    const errors = ['No conversation found', 7, 'second']
+    refuses(
+      claudeAnswer,
+      printed([result({ ...failed, errors })], 1),
+      'error_during_execution: No conversation found; second',
+    )
+    refuses(claudeAnswer, printed([result({ ...failed, errors: [] })]), 'error_during_execution')
   })
 
   it('is none in what is cut off, or no result', () => {
