@@ -24,7 +24,9 @@ export const claudeAnswer = ({ stdout, exitCode }: Printed): string => {
   const text = textAt(result, 'result')
   if (text === undefined || valueIn(result, 'is_error') === true || exitCode !== 0)
     throw new NoAnswer(text ?? claudeErrors(result))
-  return text
+  // With --json-schema the answer stands there, and the text is empty.
+  const structured = valueIn(result, 'structured_output') ?? undefined
+  return text === '' && structured !== undefined ? JSON.stringify(structured) : text
 }
 
 /** A failure without a result has `errors`, a list of texts, beside the subtype that names its kind. */

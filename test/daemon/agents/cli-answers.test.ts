@@ -38,6 +38,17 @@ describe('the answer of claude', () => {
     assert.equal(claudeAnswer(printed(noticed)), 'yes')
   })
 
+  it('is the structured output where the result is empty, as with --json-schema', () => {
+    const structured_output = { risk: 'low', files: ['a.ts'] }
+    assert.equal(
+      claudeAnswer(printed([result({ result: '', structured_output })])),
+      '{"risk":"low","files":["a.ts"]}',
+    )
+    assert.equal(claudeAnswer(printed([result({ result: 'yes', structured_output })])), 'yes')
+    assert.equal(claudeAnswer(printed([result({ result: '', structured_output: null })])), '')
+    refuses(claudeAnswer, printed([result({ result: '', structured_output, is_error: true })]), '')
+  })
+
   it('is none where is_error says so, whatever the subtype', () => {
     refuses(
       claudeAnswer,
