@@ -51,12 +51,17 @@ const blocksOf = (markdown: string): Block[] => {
   return blocks
 }
 
+/** Zero width space: breaks a name apart without being seen. */
+const gap = '\u200b'
+
 /** Text that grows, and its formatting. */
 class Formatted {
   #text = ''
   readonly #entities: TelegramEntity[] = []
 
   add(piece: string, ...formats: readonly Format[]): void {
+    // What was between the sign and the name is formatting: `@**name**`.
+    if (this.#text.endsWith('@') && /^[A-Za-z0-9_]/.test(piece)) this.#text += gap
     const offset = this.#text.length
     this.#text += piece
     const { length } = piece
@@ -114,5 +119,5 @@ const addInline = (line: string, text: Formatted, outer: readonly Format[]): voi
   text.add(quiet(line.slice(end)), ...outer)
 }
 
-/** A zero width space between the sign and the name. */
-const quiet = (text: string): string => text.replace(/@(?=[A-Za-z0-9_])/g, '@\u200b')
+/** A gap between the sign and the name. */
+const quiet = (text: string): string => text.replace(/@(?=[A-Za-z0-9_])/g, `@${gap}`)

@@ -31,6 +31,7 @@ describe('telegramText', () => {
     ['```\nnever closed', 'never closed', 'pre never closed'],
     ['😀 **é😀**', '😀 é😀', 'bold é😀'],
     ['hello @octocat, `@code`', 'hello @·octocat, @code', 'code @code'],
+    ['@**octocat** @`a` `@`b @_', '@·octocat @·a @·b @·_', 'bold octocat', 'code a', 'code @'],
     ['- a\n- b\n\n> c', '- a\n- b\n\n> c'],
     ['** not bold **', '** not bold **'],
     ['```\n```', ''],
