@@ -89,12 +89,16 @@ const addLine = (line: string, text: Formatted): void => {
   else addInline(title, text, [{ type: 'bold' }])
 }
 
-// In the order in which they bind. Each ends in the line in which it begins.
+// In the order in which they bind. Each ends in the line in which it begins. Underscores are none inside of
+// words and paths, and `/**/` is none.
 const inline = new RegExp(
   [
+    /\\(?<escaped>[*_`~])/,
     /(?<!`)(?<ticks>`+)(?<code>[^`]+)\k<ticks>(?!`)/,
-    /(?<!!)\[(?<label>[^[\]]+)\]\((?<url>https?:\/\/[^\s()<>]+)\)/,
-    /(?<strong>\*\*|__)(?=\S)(?<bold>[^*_]+?)(?<=\S)\k<strong>/,
+    /(?<!!)\[(?<label>[^[\]]+)\]\((?<url>https?:\/\/(?:[^\s()<>]|\([^\s()<>]*\))+)\)/,
+    /(?<address>https?:\/\/[^\s<>`]+)/,
+    /(?!(?<=\/)\*\*\/)\*\*(?=[^\s*])(?<bold>(?:[^*]|\*(?!\*))+?)(?<=\S)\*\*/,
+    /(?<![_\w/])__(?=[^\s_])(?<heavy>[^_]+?)(?<=[^\s_])__(?![_\w/]|\.\w)/,
     /(?<![*\w])\*(?=[^\s*])(?<starred>[^*]+?)(?<=[^\s*])\*(?![*\w])/,
     /(?<![_\w])_(?=[^\s_])(?<lined>[^_]+?)(?<=[^\s_])_(?![_\w])/,
     /~~(?=\S)(?<struck>[^~]+?)(?<=\S)~~/,
@@ -106,18 +110,30 @@ const inline = new RegExp(
 
 const addInline = (line: string, text: Formatted, outer: readonly Format[]): void => {
   let end = 0
+  const inside = (piece: string, ...formats: readonly Format[]) =>
+    addInline(piece, text, [...outer, ...formats])
   for (const match of line.matchAll(inline)) {
     text.add(quiet(line.slice(end, match.index)), ...outer)
     end = match.index + match[0].length
-    const { code, label, url = '', bold, starred, lined, struck } = match.groups ?? {}
-    if (code !== undefined) text.add(code, { type: 'code' })
-    else if (label !== undefined) addInline(label, text, [...outer, { type: 'text_link', url }])
-    else if (bold !== undefined) addInline(bold, text, [...outer, { type: 'bold' }])
-    else if (struck !== undefined) addInline(struck, text, [...outer, { type: 'strikethrough' }])
-    else addInline(starred ?? lined ?? '', text, [...outer, { type: 'italic' }])
+    const { escaped, code, label, url = '', address, ...marked } = match.groups ?? {}
+    const { bold, heavy, starred, lined, struck } = marked
+    if (escaped !== undefined) text.add(escaped, ...outer)
+    // In a link there can be no code: the address is worth more.
+    else if (code !== undefined && isLink(outer)) text.add(quiet(code), ...outer)
+    else if (code !== undefined) text.add(code, { type: 'code' })
+    else if (label !== undefined) inside(label, { type: 'text_link', url })
+    else if (address !== undefined) text.add(quiet(address), ...outer)
+    else if (struck !== undefined) inside(struck, { type: 'strikethrough' })
+    else if (bold !== undefined || heavy !== undefined) inside(bold ?? heavy ?? '', boldFormat)
+    else inside(starred ?? lined ?? '', { type: 'italic' })
   }
   text.add(quiet(line.slice(end)), ...outer)
 }
+
+const boldFormat: Format = { type: 'bold' }
+
+const isLink = (formats: readonly Format[]): boolean =>
+  formats.some(({ type }) => type === 'text_link')
 
 /** A gap between the sign and the name. */
 const quiet = (text: string): string => text.replace(/@(?=[A-Za-z0-9_])/g, `@${gap}`)

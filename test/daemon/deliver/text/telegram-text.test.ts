@@ -34,13 +34,49 @@ describe('telegramText', () => {
     ['@**octocat** @`a` `@`b @_', '@·octocat @·a @·b @·_', 'bold octocat', 'code a', 'code @'],
     ['- a\n- b\n\n> c', '- a\n- b\n\n> c'],
     ['** not bold **', '** not bold **'],
+    ['mcp__github__create_issue a__b__', 'mcp__github__create_issue a__b__'],
+    ['src/__tests__/a.ts __init__.py', 'src/__tests__/a.ts __init__.py'],
+    ['src/**/*.ts and test/**/*.ts', 'src/**/*.ts and test/**/*.ts'],
+    ['**snake_case:** **a_b**', 'snake_case: a_b', 'bold snake_case:', 'bold a_b'],
+    [
+      '**`user_id` is *not* it**',
+      'user_id is not it',
+      'code user_id',
+      'bold  is ',
+      'bold not',
+      'italic not',
+      'bold  it',
+    ],
+    ['[`a_b`](https://a.b/c)', 'a_b', 'text_link a_b https://a.b/c'],
+    ['[`@a`](https://b.c) @\\_b', '@·a @·_b', 'text_link @\u200ba https://b.c'],
+    [
+      '[`a` *b*](https://a.b/(c)d)',
+      'a b',
+      'text_link a https://a.b/(c)d',
+      'text_link b https://a.b/(c)d',
+      'italic b',
+    ],
+    ['https://a.b/_next_/*c* *d*', 'https://a.b/_next_/*c* d', 'italic d'],
+    ['\\*a\\* snake\\_case \\d+ `\\_`', '*a* snake_case \\d+ \\_', 'code \\_'],
     ['```\n```', ''],
   ] as const)
     it(`reads ${JSON.stringify(given)}`, () => assert.deepEqual(read(given), wanted))
 
   it('takes a time that grows with the length alone', () => {
     const started = performance.now()
-    for (const text of ['*', '_', '`', '[', '~~', '**a', '[a](', '# '])
+    for (const text of [
+      '*',
+      '_',
+      '`',
+      '[',
+      '~~',
+      '**a',
+      '**a ',
+      '**a* ',
+      '[a](',
+      '[a](https://b/(',
+      '# ',
+    ])
       telegramText(text.repeat(4096 / text.length))
     assert.ok(performance.now() - started < 1000)
   })
