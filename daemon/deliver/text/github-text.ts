@@ -1,6 +1,9 @@
 /** Zero width space: breaks a name apart without being seen. */
 const gap = '\u200b'
 
+/** The sign in an address (RFC 3986 section 2.1): a gap would make it another one. */
+const escapedAt = '%40'
+
 /*
  * GitHub looks for names in the text that Markdown makes, so an entity for a character counts as that
  * character. After a letter or digit there is no mention (a mail address, `checkout@v4`), unless those end
@@ -15,7 +18,9 @@ const ghNumber = /\bGH-(?=\d)/gi
 const quiet = (text: string): string =>
   text
     .replace(atEntity, `$&${gap}`)
-    .replace(at, `@${gap}`)
+    .replace(at, (_, offset: number, whole: string) =>
+      isInAddress(whole, offset) ? escapedAt : `@${gap}`,
+    )
     .replace(hashEntity, `$&${gap}`)
     .replace(hash, (found, offset: number, whole: string) =>
       isNoReference(whole, offset) ? found : found + gap,
@@ -25,10 +30,18 @@ const quiet = (text: string): string =>
 const link = /(?:^|[^A-Za-z0-9])https?:\/\/[\w-]+(?:\.[\w-]+)+/i
 const longestLink = 300
 
+/** What has no space before this place. */
+const wordBefore = (text: string, offset: number): string =>
+  /[^\s<>]*$/.exec(text.slice(Math.max(0, offset - longestLink), offset))?.[0] ?? ''
+
+/** A step of a path that begins with the sign: `https://example.com/@scope/name`. */
+const isInAddress = (text: string, offset: number): boolean =>
+  text[offset - 1] === '/' && link.test(wordBefore(text, offset))
+
 /** The number sign of an entity, or of a place in a page that is linked to. */
 const isNoReference = (text: string, offset: number): boolean =>
   /^&#\d{1,7};/.test(text.slice(Math.max(0, offset - 1), offset + 9)) ||
-  link.test(/[^\s<>]*$/.exec(text.slice(Math.max(0, offset - longestLink), offset))?.[0] ?? '')
+  link.test(wordBefore(text, offset))
 
 /**
  * GitHub's Markdown in which nobody is mentioned and no other issue referred to. Code stays as it is, where

@@ -122,7 +122,8 @@ const addInline = (line: string, text: Formatted, outer: readonly Format[]): voi
     else if (code !== undefined && isLink(outer)) text.add(quiet(code), ...outer)
     else if (code !== undefined) text.add(code, { type: 'code' })
     else if (label !== undefined) inside(label, { type: 'text_link', url })
-    else if (address !== undefined) text.add(quiet(address), ...outer)
+    // A gap would make it another address.
+    else if (address !== undefined) text.add(quiet(address.replaceAll('/@', '/%40')), ...outer)
     else if (struck !== undefined) inside(struck, { type: 'strikethrough' })
     else if (bold !== undefined || heavy !== undefined) inside(bold ?? heavy ?? '', boldFormat)
     else inside(starred ?? lined ?? '', { type: 'italic' })
@@ -135,5 +136,6 @@ const boldFormat: Format = { type: 'bold' }
 const isLink = (formats: readonly Format[]): boolean =>
   formats.some(({ type }) => type === 'text_link')
 
-/** A gap between the sign and the name. */
-const quiet = (text: string): string => text.replace(/@(?=[A-Za-z0-9_])/g, `@${gap}`)
+/** A gap between the sign and the name; behind a letter or digit there is none (a mail address). */
+const quiet = (text: string): string =>
+  text.replace(/(?<![A-Za-z0-9])@(?=[A-Za-z0-9_])/g, `@${gap}`)

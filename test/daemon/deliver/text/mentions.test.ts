@@ -32,6 +32,11 @@ describe('githubText', () => {
     ['#12 o/r#12 GH-12 gh-1', '#·12 o/r#·12 GH-·12 gh-·1'],
     ['&#35;12 &num;3 #&#49;', '&#35;·12 &num;·3 #·&#49;'],
     ['&#12 x', '&#·12 x'],
+    ['[x](https://a.b/c/@d/e) http://a.b/@c', '[x](https://a.b/c/%40d/e) http://a.b/%40c'],
+    [
+      'https://a.b,@c a/@b http://@c xhttps://a.b/@c',
+      'https://a.b,@·c a/@·b http://@·c xhttps://a.b/@·c',
+    ],
     ['xhttps://a.b/#1 http://#2', 'xhttps://a.b/#·1 http://#·2'],
   ]
   const kept = [
@@ -80,7 +85,17 @@ describe('githubText', () => {
 
   it('takes a time that grows with the length alone', () => {
     const started = performance.now()
-    for (const text of ['@', '#1', '&#64', '`', '<', 'https://a.b/#1', 'a'])
+    for (const text of [
+      '@',
+      '#1',
+      '&#64',
+      '`',
+      '<',
+      'https://a.b/#1',
+      'https://a.b/@c',
+      '/@a',
+      'a',
+    ])
       githubText(text.repeat(65_000 / text.length))
     assert.ok(performance.now() - started < 3000)
   })
