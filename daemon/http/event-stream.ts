@@ -15,6 +15,8 @@ export type EventStream = {
 }
 
 const heartbeatMs = 15_000
+/** A comment, by which both sides learn of a connection that is dead. */
+const heartbeat = createEventBuffer().comment().dispatch()
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
@@ -37,11 +39,14 @@ export const createEventStream = (events: EventStore): EventStream => {
   return {
     open: async (request, response) => {
       const session = await createSession(request, response, {
-        keepAlive: heartbeatMs,
+        // A session whose client goes before it begins would say so for ever, to nobody.
+        keepAlive: null,
         retry: 1000,
         statusCode: 200,
         headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
       })
+      // Gone already: nothing will tell us of that any more.
+      if (response.destroyed) return
       const push = (change: EventChange) => {
         if (isSilent) return
         // A client that does not read must not fill our memory.
@@ -56,7 +61,9 @@ export const createEventStream = (events: EventStore): EventStream => {
       if (after !== undefined) for (const change of events.since(after)) push(change)
       open.add(response)
       const unfollow = events.follow(push)
-      session.once('disconnected', () => {
+      const beating = setInterval(() => void session.batch(heartbeat), heartbeatMs)
+      response.once('close', () => {
+        clearInterval(beating)
         unfollow()
         open.delete(response)
       })
