@@ -37,7 +37,7 @@ const checksOf = ({ state, stage, code }: EventDetail): StageRow => {
 const order: readonly TimedStage[] = ['queue', 'agent', 'deliver']
 
 /** Which stage an event is at that goes on by itself. */
-const current: Partial<Record<EventState, TimedStage>> = {
+export const stageAt: Partial<Record<EventState, TimedStage>> = {
   accepted: 'queue',
   queued: 'queue',
   running: 'agent',
@@ -51,7 +51,7 @@ const timedRow = (
   ms: number | undefined,
 ): StageRow => {
   const time = ms === undefined ? {} : { ms }
-  const at = current[state]
+  const at = stageAt[state]
   if (at !== undefined) {
     if (at === own) return { name, state: 'now', note: own === 'queue' ? 'waiting' : 'running' }
     const isOver = order.indexOf(own) < order.indexOf(at)
@@ -70,7 +70,7 @@ export const targetWord = (
   event: Pick<EventDetail, 'state'>,
   { state }: TargetResult,
 ): TargetResult['state'] | 'not reached' =>
-  state === 'waiting' && current[event.state] === undefined ? 'not reached' : state
+  state === 'waiting' && stageAt[event.state] === undefined ? 'not reached' : state
 
 /** Where the bar of a row begins and how long it is, in hundredths of the whole. */
 export type Bar = { readonly row: StageRow; readonly from: number; readonly length: number }

@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../shared/api.ts'
+import { stageAt } from '../../shared/event-stages.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { Memory } from '../memory.ts'
 import type { Elsewhere } from '../queue.ts'
@@ -47,12 +48,13 @@ export const createUnfinished = (concurrencyOf: (agentName: string) => number): 
       running: inStates('running', 'delivering'),
     }),
     drop: ({ events, kept, deliveries }) => {
-      for (const { id } of open.values()) {
+      for (const { id, state } of open.values()) {
         const delivery = kept.get(id)?.delivery
         if (delivery) deliveries.forget(delivery, id)
         events.update(id, {
           state: 'dropped',
-          stage: 'queue',
+          // An answer that was being delivered is there: a retry runs no agent for it.
+          stage: stageAt[state] ?? 'queue',
           code: 'event-dropped',
           detail:
             'the daemon that ran it was killed: retry it, or deliver it again from the sender',

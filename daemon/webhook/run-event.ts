@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../shared/api.ts'
+import { stageAt } from '../../shared/event-stages.ts'
 import { newEventId } from '../events/event-id.ts'
 import type { EventChanges } from '../events/event-record.ts'
 import type { Queue } from '../queue.ts'
@@ -115,16 +116,17 @@ const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) =>
 })
 
 const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
-  const [stage, when] =
-    state === 'running'
-      ? (['agent', 'while its agent ran'] as const)
-      : state === 'delivering'
-        ? (['deliver', 'while its answer was being delivered'] as const)
-        : (['queue', 'before its turn came'] as const)
+  const stage = (state && stageAt[state]) ?? 'queue'
   return {
     state: 'dropped',
     stage,
     code: 'event-dropped',
-    detail: `the daemon stopped ${when}: deliver it again from the sender`,
+    detail: `the daemon stopped ${whenAt[stage]}: deliver it again from the sender`,
   }
 }
+
+const whenAt = {
+  queue: 'before its turn came',
+  agent: 'while its agent ran',
+  deliver: 'while its answer was being delivered',
+} as const

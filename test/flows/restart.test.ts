@@ -21,6 +21,7 @@ import {
   untilLockMoves,
 } from '../support/restart.ts'
 import { startRotatingProvider, storeLogin } from '../support/rotating-provider.ts'
+import { startTargetServer } from '../support/target-server.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
 
@@ -62,10 +63,11 @@ describe('a restart of the daemon', function () {
     homes.push(daemon.home)
     return daemon
   }
-  const startWithHeldAgent = async (more = '') => {
+  const startWithHeldAgent = async (more = '', files: Parameters<typeof startDaemon>[0] = {}) => {
     const agent = await startHeldAgent()
     agents.push(agent)
     const daemon = await start({
+      ...files,
       webhooks: `webhooks:\n  - { path: /a, agent: held, prompt_template: "{{event.n}}", dedupe: body${more} }\n`,
       agents: `agents:\n  held: { kind: http, url: "${agent.url}" }\n`,
     })
@@ -451,6 +453,35 @@ describe('a restart of the daemon', function () {
     assert.equal(done.resultPreview, 'second try')
     stream.close()
     now.client.close()
+  })
+
+  it('delivers again, and runs no agent again, what the old one was killed with on its way to a target', async () => {
+    const target = await startTargetServer()
+    const { agent, daemon: old } = await startWithHeldAgent(', deliver_to: "http:slow"', {
+      gateway: `targets: { http: { slow: { url: "${target.origin}", secret_env: SLOW } } }\n`,
+      env: `SLOW=${Buffer.alloc(32, 1).toString('base64')}\n`,
+    })
+    try {
+      const reached = new Promise<void>((resolve) => target.next(() => resolve()))
+      const { id } = await deliver(old.url, { n: 1 })
+      const asked = await agent.next()
+      await restart(old.client)
+      const now = await inService(old)
+      const stream = await followEvents(now)
+      asked.answer('the only answer')
+      await reached
+      await stream.next((record) => record.id === id && record.state === 'delivering')
+      old.process.kill('SIGKILL')
+      const dropped = await stream.next((record) => record.id === id && record.state === 'dropped')
+      assert.equal(dropped.stage, 'deliver')
+      await now.client.post(`/events/${id}/retry`)
+      await stream.next((record) => record.id === id && record.state === 'done')
+      assert.match(target.requests[1]?.text ?? '', /the only answer/)
+      stream.close()
+      now.client.close()
+    } finally {
+      target.close()
+    }
   })
 
   it('leaves no successor behind when the daemon is stopped meanwhile', async () => {
