@@ -108,6 +108,8 @@ export const createQueue = ({
   let whenIdle: (() => void) | undefined
   let idle: Promise<void> | undefined
   let lastWait: NodeJS.Timeout | undefined
+  /** It was over, and what runs is not waited for any more. */
+  let isGivenUp = false
 
   const pump = () => {
     pumpScheduled = false
@@ -196,6 +198,7 @@ export const createQueue = ({
     stop.abort(reason)
     schedulePump()
     lastWait ??= setTimeout(() => {
+      isGivenUp = true
       for (const job of runningJobs) job.drop()
       whenIdle?.()
     }, lastWaitMs)
@@ -249,6 +252,7 @@ export const createQueue = ({
       draining = true
       idle ??= new Promise<void>((resolve) => {
         whenIdle = resolve
+        if (isGivenUp) resolve()
       })
       schedulePump()
       const timer =

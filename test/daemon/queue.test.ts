@@ -249,6 +249,18 @@ describe('the queue', () => {
     }
   })
 
+  it('ends a drain that is asked for after the last wait of an abort', async () => {
+    const { queue, job } = setUp({ lastWaitMs: 5 })
+    const dropped = new Promise<void>((resolve) => {
+      queue.add(job('1', { run: () => new Promise(() => undefined), drop: resolve }))
+    })
+    await turn()
+    queue.abort()
+    await dropped
+    await queue.drain(1)
+    assert.equal(queue.counts().running, 1)
+  })
+
   it('tells each job that it goes on without', async () => {
     const { queue, log, job } = setUp({ lastWaitMs: 10 })
     const never = () => new Promise<void>(() => undefined)
