@@ -1,7 +1,7 @@
 import type { HttpAgent } from '../../shared/agent-schema.ts'
 import { parseDotPath } from '../../shared/dot-path.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainText } from '../webhook/expand.ts'
+import { textOfValue } from '../text-of-value.ts'
 import { valueAt } from '../value-at.ts'
 import { type Answer, cutText, cutTo } from './answer.ts'
 import { envValue } from './env-value.ts'
@@ -68,7 +68,7 @@ const answerAt = (path: string, body: Buffer, url: URL): string => {
   const value = valueAt(document, parseDotPath(path))
   if (value === undefined || value === null)
     throw new DoorwardError('agent-failed', `${url.host} answered without ${path}`)
-  return plainText(value)
+  return textOfValue(value)
 }
 
 const refusal = ({ host }: URL, status: number, said: string): DoorwardError => {

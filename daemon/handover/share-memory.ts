@@ -1,5 +1,5 @@
 import type { Memory } from '../memory.ts'
-import type { ReadyTarget } from '../webhook/expand-targets.ts'
+import type { ReadyTarget } from '../deliver/ready-target.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
 import { copyOfError, errorFrom } from './error-copy.ts'
 import type { KeptCopy, MemoryCopy } from './memory-copy.ts'

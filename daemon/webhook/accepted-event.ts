@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { DeliveryKey } from './deliveries.ts'
-import type { ReadyTarget } from './expand-targets.ts'
+import type { ReadyTarget } from '../deliver/ready-target.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */

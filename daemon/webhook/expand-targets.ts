@@ -3,18 +3,10 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { type SentKind, addressForms, isAddress } from '../../shared/target-address.ts'
 import type { Target } from '../../shared/target.ts'
 import { type Template, isFixed } from '../../shared/template.ts'
-import { plainText } from './expand.ts'
+import type { ReadyTarget } from '../deliver/ready-target.ts'
+import { textOfValue } from '../text-of-value.ts'
 import type { Payload } from './parse.ts'
 import { valueAt } from '../value-at.ts'
-
-/** A target with the payload's values in place, or the reason why it cannot be used. */
-export type ReadyTarget = { readonly text: string } & (
-  | { readonly kind: 'log' }
-  | { readonly kind: 'notify' }
-  | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: SentKind; readonly address: string }
-  | { readonly kind: 'invalid'; readonly error: DoorwardError }
-)
 
 /** Fills in templated targets. A value that may not be used fails that target only, later, and writes nothing. */
 export const expandTargets = (targets: readonly Target[], payload: Payload): ReadyTarget[] =>
@@ -111,7 +103,7 @@ const namePart = (path: DotPath, payload: Payload): string => {
   const given = valueAt(payload, path)
   const name = nameOf(path)
   if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
-  const value = plainText(given)
+  const value = textOfValue(given)
   if (value.trim() === '') throw invalid(name, 'is empty in this event')
   if (value.length > maxNameLength)
     throw invalid(name, `is longer than ${maxNameLength} characters`)

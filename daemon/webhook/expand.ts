@@ -3,6 +3,7 @@ import type { Template } from '../../shared/template.ts'
 import { cutValue } from './cut-value.ts'
 import { fence, fenceNotice } from './fence.ts'
 import type { Payload } from './parse.ts'
+import { textOfValue } from '../text-of-value.ts'
 import { valueAt } from '../value-at.ts'
 
 /** How values of the payload stand in a prompt. */
@@ -64,7 +65,7 @@ const styled = (
   { eventText, maxValueLength = Number.POSITIVE_INFINITY }: ValueStyle,
   fenceId: string,
 ): string => {
-  const text = plainText(value)
+  const text = textOfValue(value)
   return eventText === 'fenced'
     ? fence(text, fenceId, maxValueLength, typeof value === 'object')
     : cutValue(text, maxValueLength)
@@ -77,7 +78,7 @@ const styled = (
 export const expand = (
   template: Template,
   payload: Payload,
-  textOf: (value: unknown) => string = plainText,
+  textOf: (value: unknown) => string = textOfValue,
 ): string =>
   joined(
     template.parts.map((part) =>
@@ -91,24 +92,6 @@ const joined = (texts: readonly string[]): string => {
   } catch (error) {
     // A template that repeats a large payload can ask for more than a string can hold.
     throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
-      cause: error,
-    })
-  }
-}
-
-/**
- * Text as it is, numbers and booleans as text, objects and arrays as JSON, null and missing as
- * nothing. Throws `payload-not-json` for a value nested so deeply that it cannot be written as JSON.
- */
-export const plainText = (value: unknown): string => {
-  if (value === undefined || value === null) return ''
-  if (typeof value === 'string') return value
-  if (typeof value !== 'object') return String(value)
-  try {
-    return JSON.stringify(value)
-  } catch (error) {
-    // JSON.parse takes any depth, JSON.stringify does not: it ends in a RangeError.
-    throw new DoorwardError('payload-not-json', 'the payload is nested too deeply', {
       cause: error,
     })
   }

@@ -1,5 +1,5 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
-import type { ReadyTarget } from './expand-targets.ts'
+import type { ReadyTarget } from '../deliver/ready-target.ts'
 
 /** How an event begins that is to be delivered to these targets. */
 export const waitingFor = (

@@ -8,7 +8,7 @@ import { tryFile } from '../deliver/file.ts'
 import type { LoopGuard } from '../deliver/loop-guard.ts'
 import { readJsonBody } from '../http/read-json-body.ts'
 import type { Setup } from '../setup.ts'
-import { plainText } from './expand.ts'
+import { textOfValue } from '../text-of-value.ts'
 import { explain } from './explain.ts'
 import type { Learners } from './learners.ts'
 import { lessonOf } from './lesson.ts'
@@ -83,7 +83,7 @@ const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
  * `payload-not-json` for one that is nested so deeply that it cannot be written.
  */
 const bytesOf = (payload: unknown): Buffer =>
-  Buffer.from(typeof payload === 'string' ? payload : plainText(payload ?? 'null'))
+  Buffer.from(typeof payload === 'string' ? payload : textOfValue(payload ?? 'null'))
 
 const distinct = (
   headers: Readonly<Record<string, string | readonly string[]>>,

@@ -7,7 +7,8 @@ import { createCommentMarks } from '../../daemon/deliver/own-comment.ts'
 import { createOwnMessages } from '../../daemon/deliver/own-message.ts'
 import { createProgress } from '../../daemon/deliver/progress.ts'
 import type { OAuth } from '../../daemon/oauth/oauth.ts'
-import { type ReadyTarget, expandTargets } from '../../daemon/webhook/expand-targets.ts'
+import type { ReadyTarget } from '../../daemon/deliver/ready-target.ts'
+import { expandTargets } from '../../daemon/webhook/expand-targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 /** The rules of retries with waits that a test can wait for. */

@@ -1,5 +1,5 @@
 import { plainLines } from '../../../shared/plain-text.ts'
-import type { ReadyTarget } from '../../webhook/expand-targets.ts'
+import type { ReadyTarget } from '../ready-target.ts'
 import { githubText } from './github-text.ts'
 import { slackText } from './slack-text.ts'
 import { type Limits, splitText } from './split-text.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
-import { expandPrompt, plainText } from '../../../daemon/webhook/expand.ts'
+import { textOfValue } from '../../../daemon/text-of-value.ts'
+import { expandPrompt } from '../../../daemon/webhook/expand.ts'
 import { holds as fits } from '../../../daemon/webhook/filter.ts'
 import { type Payload, parse } from '../../../daemon/webhook/parse.ts'
 import { isTooComplex } from '../../../daemon/webhook/too-complex.ts'
@@ -104,7 +105,7 @@ describe('any body', () => {
         if (!found) return
         if (type !== undefined && /json/i.test(type))
           assertSame(found.payload, JSON.parse(new TextDecoder().decode(bytes)))
-        assert.equal(typeof plainText(found.payload), 'string')
+        assert.equal(typeof textOfValue(found.payload), 'string')
         for (const path of [['__proto__'], ['constructor', 'prototype'], ['a', '__proto__', '0']]) {
           const value = valueAt(found.payload, path)
           assert.ok(value !== Object.prototype && typeof value !== 'function')
