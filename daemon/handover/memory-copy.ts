@@ -1,4 +1,3 @@
-import type { EventRecord } from '../../shared/api.ts'
 import type { Reached } from '../deliver/progress.ts'
 import type { EventsCopy } from '../events/event-store.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
@@ -25,12 +24,8 @@ export type MemoryCopy = {
 }
 
 /** What it takes to run an event again, but its prompt, which the event itself has. */
-export type KeptCopy = {
-  readonly webhook: AcceptedEvent['webhook']
-  readonly receivedAt: Date
-  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId'>
+export type KeptCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
   readonly targets: readonly TargetCopy[]
-  readonly delivery?: DeliveryKey | undefined
 }
 
 type TargetCopy =

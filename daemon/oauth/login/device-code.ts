@@ -13,6 +13,7 @@ import type { Endpoints } from '../provider/discovery.ts'
 import { oauthErrorOf, providerError } from '../provider/provider-error.ts'
 import type { Provider } from '../provider/providers.ts'
 import { requestOptions } from '../provider/request-provider.ts'
+import { isPassing } from '../provider/token-refusal.ts'
 import { type Grant, grantOf } from '../token/grant.ts'
 import { standardAnswer } from '../token/read-answer.ts'
 import { deviceError, noDeviceFlow, unknownClient } from './device-error.ts'
@@ -88,7 +89,7 @@ export const askForGrant = async (
       return 'unreachable'
     const code = oauthErrorOf(error)
     if (code === 'authorization_pending' || code === 'slow_down') return code
-    if (code === 'server_error' || code === 'temporarily_unavailable') return 'unreachable'
+    if (code !== undefined && isPassing(code)) return 'unreachable'
     const { host } = new URL(server.token_endpoint)
     throw deviceError(who, error) ?? providerError(error, `the login failed at ${host}`, who)
   }

@@ -4,6 +4,7 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { retryAfterIn } from '../../retry-after.ts'
 import { createByteCollector } from '../../byte-collector.ts'
 import { withTimeLimit } from '../../time-limit.ts'
+import { jsonObjectIn } from './json-object.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024
@@ -120,12 +121,10 @@ export const askProvider = async (
     },
     body: form ? new URLSearchParams(form) : json === undefined ? null : JSON.stringify(json),
   })
-  const body: unknown = await response.json().catch(() => undefined)
-  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body)
   return {
     status: response.status,
     headers: response.headers,
-    body: isObject ? (body as Readonly<Record<string, unknown>>) : {},
+    body: jsonObjectIn(await response.text()) ?? {},
   }
 }
 
