@@ -6,6 +6,10 @@ export type DotPath = readonly string[]
 /** Names that lead out of the data into the language; refused when a definition is loaded. */
 const forbidden = new Set(['__proto__', 'prototype', 'constructor'])
 
+/** True for a name that a path can have. */
+export const isPathName = (name: string): boolean =>
+  name !== '' && !name.includes('.') && !forbidden.has(name)
+
 /** Splits `a.b.0` into its names. Throws `config-invalid` for an empty or a forbidden name. */
 export const parseDotPath = (text: string): DotPath => {
   if (text === '') throw new DoorwardError('config-invalid', 'the path is empty')

@@ -1,11 +1,10 @@
 import type { Lesson } from '../../shared/api.ts'
+import { isPathName } from '../../shared/dot-path.ts'
 import type { Payload } from './parse.ts'
 
 const maxPaths = 500
 const maxDepth = 12
 const maxNameLength = 100
-/** Names that no path may have, as in `shared/dot-path.ts`. */
-const forbidden = new Set(['__proto__', 'prototype', 'constructor'])
 
 /**
  * The dot paths of a payload with the type of what stands there, and no value of it. Of a list its first
@@ -31,10 +30,7 @@ export const shapeOf = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
 const entriesOf = (value: unknown): [string, unknown][] => {
   if (typeof value !== 'object' || value === null) return []
   if (Array.isArray(value)) return value.length === 0 ? [] : [['0', value[0]]]
-  return Object.entries(value).filter(
-    ([name]) =>
-      name !== '' && !name.includes('.') && name.length <= maxNameLength && !forbidden.has(name),
-  )
+  return Object.entries(value).filter(([name]) => isPathName(name) && name.length <= maxNameLength)
 }
 
 const typeOf = (value: unknown): string => {
