@@ -24,10 +24,12 @@ export const createLearners = (): Learners => {
       new Promise((resolve, reject) => {
         const one = { webhook, learn: resolve, give: reject }
         waiting.add(one)
-        signal.addEventListener('abort', () => {
+        const leave = () => {
           waiting.delete(one)
           reject(new DoorwardError('interrupted', 'nobody waits for the delivery any more'))
-        })
+        }
+        if (signal.aborted) leave()
+        else signal.addEventListener('abort', leave)
       }),
     show: (webhook, payload) => {
       for (const one of waiting) {

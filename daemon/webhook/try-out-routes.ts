@@ -47,14 +47,14 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       : explanation
   })
   router.post('/webhooks/learn', async (ctx) => {
+    const gone = new AbortController()
+    ctx.res.once('close', () => gone.abort())
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
     if (payload !== undefined) {
       ctx.body = lessonOf(path, payload)
       return
     }
     const { path: webhook } = webhookAt(path, current())
-    const gone = new AbortController()
-    ctx.res.once('close', () => gone.abort())
     ctx.body = await learners.wait(webhook, gone.signal)
   })
   return router
