@@ -20,7 +20,9 @@ export const createTelegram = (
       // Another form would be another path, or another host.
       if (!/^[\w:-]+$/.test(botToken)) throw new TokenRefused()
       const url = new URL(`${apiUrl}/bot${botToken}/sendMessage`)
-      const formatted = telegramText(text)
+      const made = telegramText(text)
+      // An empty message is refused: of an empty code block its fences are shown.
+      const formatted = made.text.trim() === '' ? { text, entities: [] } : made
       const post = async (chat: string, message: object) =>
         requestTarget(url, {
           target: telegram,

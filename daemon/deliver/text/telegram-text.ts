@@ -95,8 +95,9 @@ const inline = new RegExp(
   [
     /\\(?<escaped>[*_`~])/,
     /(?<!`)(?<ticks>`+)(?<code>[^`]+)\k<ticks>(?!`)/,
-    /(?<!!)\[(?<label>[^[\]]+)\]\((?<url>https?:\/\/(?:[^\s()<>]|\([^\s()<>]*\))+)\)/,
+    /(?<!!)\[(?<label>(?:[^[\]]|\[[^[\]]*\])+)\]\((?<url>https?:\/\/(?:[^\s()<>]|\([^\s()<>]*\))+)(?:\s+(?:"[^"]*"|'[^']*'))?\)/,
     /(?<address>https?:\/\/[^\s<>`]+)/,
+    /\*\*\*(?=[^\s*])(?<both>[^*]+?)(?<=[^\s*])\*\*\*/,
     /(?!(?<=\/)\*\*\/)\*\*(?=[^\s*])(?<bold>(?:[^*]|\*(?!\*))+?)(?<=\S)\*\*/,
     /(?<![_\w/])__(?=[^\s_])(?<heavy>[^_]+?)(?<=[^\s_])__(?![_\w/]|\.\w)/,
     /(?<![*\w])\*(?=[^\s*])(?<starred>[^*]+?)(?<=[^\s*])\*(?![*\w])/,
@@ -116,7 +117,7 @@ const addInline = (line: string, text: Formatted, outer: readonly Format[]): voi
     text.add(quiet(line.slice(end, match.index)), ...outer)
     end = match.index + match[0].length
     const { escaped, code, label, url = '', address, ...marked } = match.groups ?? {}
-    const { bold, heavy, starred, lined, struck } = marked
+    const { both, bold, heavy, starred, lined, struck } = marked
     if (escaped !== undefined) text.add(escaped, ...outer)
     // In a link there can be no code: the address is worth more.
     else if (code !== undefined && isLink(outer)) text.add(quiet(code), ...outer)
@@ -125,13 +126,15 @@ const addInline = (line: string, text: Formatted, outer: readonly Format[]): voi
     // A gap would make it another address.
     else if (address !== undefined) text.add(quiet(address.replaceAll('/@', '/%40')), ...outer)
     else if (struck !== undefined) inside(struck, { type: 'strikethrough' })
+    else if (both !== undefined) inside(both, boldFormat, italicFormat)
     else if (bold !== undefined || heavy !== undefined) inside(bold ?? heavy ?? '', boldFormat)
-    else inside(starred ?? lined ?? '', { type: 'italic' })
+    else inside(starred ?? lined ?? '', italicFormat)
   }
   text.add(quiet(line.slice(end)), ...outer)
 }
 
 const boldFormat: Format = { type: 'bold' }
+const italicFormat: Format = { type: 'italic' }
 
 const isLink = (formats: readonly Format[]): boolean =>
   formats.some(({ type }) => type === 'text_link')

@@ -38,6 +38,11 @@ describe('delivery to Telegram', () => {
     })
   })
 
+  it('sends no empty message, which Telegram takes none of', async () => {
+    await run('telegram:1', '```\n```')
+    assert.equal(server.requests[0]?.fields['text'], '```\n```')
+  })
+
   it("sends to the owner's own chat by @me, and to a channel by its name", async () => {
     await run('telegram:@me')
     await run('telegram:@my_channel')

@@ -56,6 +56,13 @@ describe('telegramText', () => {
       'text_link b https://a.b/(c)d',
       'italic b',
     ],
+    [
+      '[a[0]](https://a.b/) [b](https://c.d "a title")',
+      'a[0] b',
+      'text_link a[0] https://a.b/',
+      'text_link b https://c.d',
+    ],
+    ['***both*** ***', 'both ***', 'bold both', 'italic both'],
     ['me@example.com pkg@1.2 é@a', 'me@example.com pkg@1.2 é@·a'],
     ['https://a.b/@c/d https://@e', 'https://a.b/%40c/d https://%40e'],
     ['[x](https://a.b/@c)', 'x', 'text_link x https://a.b/@c'],
