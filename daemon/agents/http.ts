@@ -61,7 +61,7 @@ export const askHttp = async (
 const answerAt = (path: string, body: Buffer, url: URL): string => {
   let document: unknown
   try {
-    document = JSON.parse(body.toString('utf8'))
+    document = JSON.parse(new TextDecoder().decode(body))
   } catch {
     throw new DoorwardError('agent-failed', `${url.host} answered with what is not JSON`)
   }

@@ -131,7 +131,7 @@ const failed = (message: string, wayOut?: string): DoorwardError =>
 
 const jsonOf = (body: Buffer): unknown => {
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(new TextDecoder().decode(body))
   } catch {
     return undefined
   }

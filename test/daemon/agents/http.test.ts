@@ -53,6 +53,11 @@ describe('an agent of kind http', () => {
     assert.deepEqual(seen, ['POST', 'application/json', 'key-canary', 'as it is', question])
   })
 
+  it('reads JSON behind a byte order mark', async () => {
+    const handler: Script[string] = (response) => response.end('\ufeff{"a":"here"}')
+    assert.equal((await ask(handler, { answer_path: 'a' })).text, 'here')
+  })
+
   it('takes the answer from its path, as text or as JSON', async () => {
     const handler: Script[string] = (response) =>
       sendJson(response, 201, { result: [{ text: 'here' }, { n: 1 }] })

@@ -143,6 +143,11 @@ describe('an agent of kind openai', () => {
       )
   })
 
+  it('reads JSON behind a byte order mark', async () => {
+    const marked = `\ufeff${JSON.stringify(chat({ content: 'a' }))}`
+    assert.equal((await askOne((response) => response.end(marked))).text, 'a')
+  })
+
   it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
     const textOf = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
