@@ -1,4 +1,4 @@
-import { escapeHtml } from '../oauth/login/callback-page.ts'
+import { escapeHtml } from '../http/page.ts'
 
 /** Text that is HTML already. Only `markup` makes it. */
 export type Markup = { readonly html: string }

@@ -1,30 +1,17 @@
-import { createHash } from 'node:crypto'
 import { isFinal } from '../events/event-record.ts'
-import type { RenderedPage } from '../oauth/login/callback-page.ts'
-import { readAsset, readStyle } from '../read-asset.ts'
+import { type RenderedPage, loadPage } from '../http/page.ts'
 import { type EventView, eventContent, titleOf } from './event-page.ts'
 import { markup } from './markup.ts'
 
 /** Makes the page of an event; `refreshPath` is where it looks again while the event goes on. */
 export type RenderEvent = (view: EventView, refreshPath: string) => RenderedPage
 
-/** Fills in the page of `assets/event`. No script may run, and only this one style applies. */
+/** Fills in the page of `assets/event`. */
 export const loadEventPage = (): RenderEvent => {
-  const template = readAsset('event/page.html')
-  const style = readStyle('event')
-  const styleHash = createHash('sha256').update(style).digest('base64')
-  const contentSecurityPolicy = [
-    `default-src 'none'`,
-    `style-src 'sha256-${styleHash}'`,
-    'img-src data:',
-    `base-uri 'none'`,
-    `form-action 'self'`,
-    `frame-ancestors 'none'`,
-  ].join('; ')
+  const fill = loadPage('event', `'self'`)
   return (view, refreshPath) => {
     const { event } = view
-    const values: Readonly<Record<string, string>> = {
-      style: `<style>${style}</style>`,
+    return fill({
       title: markup`${titleOf(event)}`.html,
       state: event.state,
       content: eventContent(view).html,
@@ -32,10 +19,6 @@ export const loadEventPage = (): RenderEvent => {
       refresh: isFinal(event.state)
         ? ''
         : markup`<meta http-equiv="refresh" content="1; url=${refreshPath}" />`.html,
-    }
-    return {
-      html: template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? ''),
-      contentSecurityPolicy,
-    }
+    })
   }
 }

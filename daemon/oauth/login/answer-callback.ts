@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { CallbackAnswer, CallbackListener } from './callback-listener.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Page, RenderedPage } from './callback-page.ts'
+import type { RenderedPage } from '../../http/page.ts'
+import type { Page } from './callback-page.ts'
 
 const exchangeLimitMs = 90_000
 const showLimitMs = 10_000

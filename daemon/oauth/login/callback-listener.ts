@@ -3,7 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { AddressInfo } from 'node:net'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { portHolder } from '../../../shared/port-holder.ts'
-import type { RenderedPage } from './callback-page.ts'
+import type { RenderedPage } from '../../http/page.ts'
 import { limitConnections } from './limit-connections.ts'
 import { createOneAtATime } from '../one-at-a-time.ts'
 import type { RedirectHost } from '../provider/providers.ts'

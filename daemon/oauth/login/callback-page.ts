@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { readAsset, readStyle } from '../../read-asset.ts'
+import { type RenderedPage, escapeHtml, loadPage } from '../../http/page.ts'
 
 /** What the page in the browser says. All of it is plain text. */
 export type Page = {
@@ -17,41 +16,21 @@ export type Page = {
   readonly command?: string
 }
 
-export type RenderedPage = { readonly html: string; readonly contentSecurityPolicy: string }
-
-/** Returns what fills in the page of `assets/callback`. */
+/** Returns what fills in the page of `assets/callback`, every value escaped. */
 export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
-  const template = readAsset('callback/page.html')
-  const style = readStyle('callback')
-  return (page) => renderPage(template, style, page)
-}
-
-/** Fills the template in one pass, every value escaped; only this style may apply, and no script. */
-export const renderPage = (template: string, style: string, page: Page): RenderedPage => {
-  const values: Readonly<Record<string, string>> = {
-    style: `<style>${style}</style>`,
-    kind: page.kind,
-    title: escapeHtml(page.title),
-    account: escapeHtml(page.account ?? ''),
-    message: escapeHtml(page.message),
-    note: escapeHtml(page.note ?? ''),
-    // One a line, which the style keeps.
-    missing: escapeHtml((page.missing ?? []).join('\n')),
-    advice: escapeHtml(page.advice),
-    command: commandHtml(page.command ?? ''),
-  }
-  const styleHash = createHash('sha256').update(style).digest('base64')
-  return {
-    html: template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? ''),
-    contentSecurityPolicy: [
-      `default-src 'none'`,
-      `style-src 'sha256-${styleHash}'`,
-      'img-src data:',
-      `base-uri 'none'`,
-      `form-action 'none'`,
-      `frame-ancestors 'none'`,
-    ].join('; '),
-  }
+  const fill = loadPage('callback', `'none'`)
+  return (page) =>
+    fill({
+      kind: page.kind,
+      title: escapeHtml(page.title),
+      account: escapeHtml(page.account ?? ''),
+      message: escapeHtml(page.message),
+      note: escapeHtml(page.note ?? ''),
+      // One a line, which the style keeps.
+      missing: escapeHtml((page.missing ?? []).join('\n')),
+      advice: escapeHtml(page.advice),
+      command: commandHtml(page.command ?? ''),
+    })
 }
 
 /** Options in one piece: a line would break behind their hyphens. */
@@ -60,7 +39,3 @@ const commandHtml = (command: string): string =>
     .split(' ')
     .map((word) => (word.startsWith('--') ? `<span>${escapeHtml(word)}</span>` : escapeHtml(word)))
     .join(' ')
-
-/** Makes text safe inside HTML and its quoted attributes. */
-export const escapeHtml = (text: string): string =>
-  text.replaceAll(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`)
