@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type CliKind, agentClis } from './agent-clis.ts'
 import { duration, environmentName, secureUrl, size } from './config-values.ts'
 import { parseDotPath } from './dot-path.ts'
+import { headerNameForm } from './name-forms.ts'
 
 /*
  * The kinds of agent that agents.yaml can hold, and what each of them takes.
@@ -59,7 +60,7 @@ const builtHeaders = ['host', 'content-length', 'content-type', 'connection', 't
 
 const headerName = z
   .string()
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .regex(headerNameForm, 'not a header name')
   .refine((name) => !builtHeaders.includes(name.toLowerCase()), 'this header is set by itself')
 
 const isDotPath = (text: string): boolean => {

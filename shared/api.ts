@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { eventStates, stages } from './event-states.ts'
+import { scopeForm } from './name-forms.ts'
 
 /*
  * The documents of the daemon's HTTP API, as it sends and takes them: times ISO 8601 UTC, durations
@@ -205,10 +206,7 @@ export const startLoginSchema = z.strictObject({
   provider: z.string().min(1).max(64),
   clientId: z.string().min(1).max(512).optional(),
   clientSecret: z.string().max(4096).optional(),
-  scopes: z
-    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope'))
-    .max(200)
-    .optional(),
+  scopes: z.array(z.string().regex(scopeForm, 'not a scope')).max(200).optional(),
   /** By a code that the person enters at the provider (RFC 8628), without a callback. */
   device: z.boolean().optional(),
 })

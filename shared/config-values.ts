@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { bytesOf, millisecondsOf, rateOf } from './units.ts'
+import { headerNameForm } from './name-forms.ts'
 
 /*
  * The kinds of value that keys of the configuration take, each checked in our own words.
@@ -48,7 +49,7 @@ export const environmentName = z
 /** The name of a header, in lower case once read. */
 export const headerName = z
   .string()
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .regex(headerNameForm, 'not a header name')
   .transform((name) => name.toLowerCase())
 
 const notRate = 'not a rate: write it like 10/s, 60/min or 1000/h'

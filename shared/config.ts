@@ -12,6 +12,7 @@ import {
 import { pathFault } from './path-fault.ts'
 import { schemeAliases, schemeNames } from './signature-schemes.ts'
 import { targetsSchema } from './target-schema.ts'
+import { providerNameForm, scopeForm } from './name-forms.ts'
 
 export type { Agent, CommandAgent } from './agent-schema.ts'
 export { isLoopbackUrl } from './config-values.ts'
@@ -165,7 +166,7 @@ export const providerSchema = z.strictObject({
     .optional()
     .describe('Base of the API that a dialect asks who is logged in, and revokes at.'),
   scopes: z
-    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'not a scope'))
+    .array(z.string().regex(scopeForm, 'not a scope'))
     .optional()
     .describe('What a login asks for. Default: as the provider has it.'),
   client_id: z
@@ -262,7 +263,7 @@ export const gatewayFileSchema = z.strictObject({
     .prefault({}),
   providers: z
     .record(
-      z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'not a provider name (a-z, 0-9, - and _)'),
+      z.string().regex(providerNameForm, 'not a provider name (a-z, 0-9, - and _)'),
       providerSchema,
     )
     .default({})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { environmentName, secureUrl } from './config-values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './target-address.ts'
+import { headerNameForm } from './name-forms.ts'
 
 const apiUrl = (base: string) =>
   secureUrl
@@ -15,7 +16,7 @@ const tokenName = (provider: string) =>
 
 const addedHeader = z
   .string()
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'not a header name')
+  .regex(headerNameForm, 'not a header name')
   .refine(
     (name) => !/^(host|content-(length|type)|transfer-encoding|connection|webhook-.*)$/i.test(name),
     'a header that doorward sets itself',

@@ -1,4 +1,5 @@
 import { isLoopbackUrl } from './config.ts'
+import { bareHost } from './bare-host.ts'
 
 /*
  * What the variables that targets name can hold. Each reader gives undefined for what cannot be used, and
@@ -37,7 +38,7 @@ export const smtpServerOf = (text: string): SmtpServer | undefined => {
   if (user === undefined || pass === undefined) return undefined
   if (pathname.length > 1 || search !== '' || hash !== '') return undefined
   return {
-    host: hostname.replaceAll(/^\[|\]$/g, ''),
+    host: bareHost(hostname),
     port: port === '' ? (isTls ? 465 : 587) : Number(port),
     isTls,
     isLoopback: isLoopbackUrl(`http://${hostname}/`),

@@ -1,4 +1,5 @@
 import { type Socket, connect } from 'node:net'
+import { bareHost } from '../shared/bare-host.ts'
 
 /*
  * A daemon that hangs keeps all its connections open, and the heartbeat of its stream comes every 15 s
@@ -42,7 +43,7 @@ export const watchLife = (url: string, watcher: LifeWatcher): Life => {
     socket.write(question)
   }
   const open = (): Socket => {
-    const opened = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
+    const opened = connect({ host: bareHost(hostname), port: Number(port) })
     opened.setNoDelay(true)
     opened.on('data', (chunk: Buffer) => {
       sign()

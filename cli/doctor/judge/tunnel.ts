@@ -1,6 +1,6 @@
 import type { Config } from '../../../shared/load-config.ts'
 import { type Check, checksOf } from '../check.ts'
-import type { TunnelAnswer } from '../online/ask-tunnel.ts'
+import { type TunnelAnswer, closedPaths } from '../online/ask-tunnel.ts'
 
 const { ok, warning, error, skipped } = checksOf('tunnel')
 
@@ -30,15 +30,14 @@ export const judgeTunnel = (
       ...address,
       error('tunnel', `server.public_url cannot be reached: ${silent.why}`, 'start the tunnel'),
     ]
-  const webhook = answers.find(({ path }) => !closed.includes(path))
+  const webhook = answers.find(({ path }) => !closedPaths.includes(path))
   return [
     ...address,
-    ...answers.filter(({ path }) => closed.includes(path)).map(judgeClosed),
+    ...answers.filter(({ path }) => closedPaths.includes(path)).map(judgeClosed),
     ...(webhook ? [judgeWebhook(webhook)] : []),
   ]
 }
 
-const closed = ['/status', '/events', '/oauth/tokens', '/health']
 const toPublicPort = 'set server.public_port in gateway.yaml, and let the tunnel end there'
 
 const judgeClosed = ({ path, status, is, code, why }: TunnelAnswer): Check => {

@@ -9,6 +9,7 @@ import { expandTilde } from '../../../shared/expand-tilde.ts'
 import type { Config } from '../../../shared/load-config.ts'
 import { canConnect } from './can-connect.ts'
 import { type VersionRun, runVersion } from './run-version.ts'
+import { bareHost } from '../../../shared/bare-host.ts'
 
 export type AgentFacts = {
   readonly name: string
@@ -119,5 +120,5 @@ const addressOf = async (url: string): Promise<NonNullable<AgentFacts['address']
   const { host, hostname, port, protocol } = new URL(url)
   if (!isLoopbackUrl(url)) return { host, listens: undefined }
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
-  return { host, listens: await canConnect(hostname.replaceAll(/^\[|\]$/g, ''), number, 1000) }
+  return { host, listens: await canConnect(bareHost(hostname), number, 1000) }
 }

@@ -11,7 +11,8 @@ export type TunnelAnswer = {
 }
 
 /** The routes that nobody may reach from outside. */
-const closedPaths = ['/status', '/events', '/oauth/tokens', '/health']
+/** What no tunnel may lead to. */
+export const closedPaths = ['/status', '/events', '/oauth/tokens', '/health']
 
 /**
  * Asks the public address for what must not answer there, and for a webhook (by GET, which none takes).

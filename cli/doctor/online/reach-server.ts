@@ -1,6 +1,7 @@
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { reasonOf } from './ask.ts'
+import { bareHost } from '../../../shared/bare-host.ts'
 
 const limitMs = 6000
 
@@ -8,7 +9,7 @@ const limitMs = 6000
 export const reachServer = async ({ protocol, hostname, port }: URL): Promise<string | undefined> =>
   new Promise((resolve) => {
     const isTls = protocol === 'https:'
-    const host = hostname.replaceAll(/^\[|\]$/g, '')
+    const host = bareHost(hostname)
     const where = { host, port: port === '' ? (isTls ? 443 : 80) : Number(port) }
     // A name for TLS is a name, never an address (RFC 6066 section 3).
     const isAddress = /^[\d.]+$/.test(host) || host.includes(':')

@@ -2,6 +2,7 @@ import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config
 import { DoorwardError } from '../../../shared/errors.ts'
 import { nearest } from '../../../shared/nearest.ts'
 import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
+import { providerNameForm } from '../../../shared/name-forms.ts'
 
 /** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */
 export type Provider = {
@@ -32,10 +33,8 @@ export type Provider = {
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
 
-const providerName = /^[a-z0-9][a-z0-9_-]{0,63}$/
-
 /** True for what can be the name of a provider, and so of a file. */
-export const isProviderName = (name: string): boolean => providerName.test(name)
+export const isProviderName = (name: string): boolean => providerNameForm.test(name)
 
 /** The names of all providers, built-in and configured, sorted. */
 export const providerNames = (gateway: Gateway): string[] =>
@@ -65,7 +64,7 @@ export const findProvider = (name: string, gateway: Gateway): Provider => {
  * must not travel to the template's other endpoints. How a dialect asks for scopes goes with it, under
  * whatever name: a second Slack workspace wants `user_scope` too.
  */
-export const mergeProvider = (
+const mergeProvider = (
   name: string,
   template: Partial<ProviderTemplate> | undefined,
   entry: ProviderEntry,
