@@ -2,9 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { packageFolder } from '../shared/version.ts'
 import type { Context } from './context.ts'
 
-/** The shells that there is a completion for. */
-export const shells = ['bash', 'zsh', 'fish'] as const
-
 /** Prints the completion of a shell: a small script that asks `doorward __complete` at each key. */
 export const printCompletion = async (
   { terminal }: Context,

@@ -39,7 +39,7 @@ const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({
 })
 
 /** Goes on where the other one was; for a memory that has nothing yet. */
-export const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void => {
+const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void => {
   memory.events.restore(copy.events)
   for (const [path, counted] of copy.counts) memory.counts.restore(path, counted)
   for (const [id, event] of copy.kept) restoreKept(memory, id, event)

@@ -21,7 +21,7 @@ export type LoginItem = {
 }
 
 /** `doorward`, and for a home that is not the usual one a name of its own. */
-export const nameOfHome = (
+const nameOfHome = (
   home: Home,
   { platform, userHome }: Pick<Surroundings, 'platform' | 'userHome'>,
 ): string => {

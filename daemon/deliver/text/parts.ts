@@ -6,7 +6,7 @@ import { type Limits, splitText } from './split-text.ts'
 import { telegramText } from './telegram-text.ts'
 
 /** What stands before the text of a comment of ours. */
-export const longestCommentMark = 128
+const longestCommentMark = 128
 
 type Format = Limits & { readonly ready?: (piece: string) => string }
 

@@ -14,7 +14,7 @@ import {
 } from './revocation-detail.ts'
 
 /** Takes the tokens back at the revocation endpoint, one by one. RFC 7009. */
-export const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {
+const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {
   if (!request.endpoints.server.revocation_endpoint)
     return { revokedAtProvider: false, detail: 'the provider has no standard way to revoke' }
   const ends: [TokenKind, TokenEnd][] = []

@@ -38,7 +38,7 @@ export const unknownClient = ({ title, clientPage }: Named): DoorwardError =>
   })
 
 /** The error of a login whose code was not entered before it ended. */
-export const codeExpired = ({ name, title }: Named): DoorwardError =>
+const codeExpired = ({ name, title }: Named): DoorwardError =>
   new DoorwardError('login-expired', `the code was not entered at ${title} in time`, {
     hint: again(name),
   })

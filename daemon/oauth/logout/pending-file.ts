@@ -11,7 +11,7 @@ const fileName = /^(.+)-[0-9a-f]{16}\.json$/
 const leftover = /^.+-[0-9a-f]{16}\.json\.[0-9a-f]{12}\.tmp$/
 
 /** The folder of the revocations that wait. */
-export const pendingFolder = (home: Home): string => join(home.tokens, 'revoke')
+const pendingFolder = (home: Home): string => join(home.tokens, 'revoke')
 
 /** A new name for a file in `tokens/revoke/`. */
 export const newPendingName = (provider: string): string =>

@@ -46,7 +46,7 @@ export const askIssuer = async (
 }
 
 /** The metadata of this issuer in an answer, or why there are none. */
-export const readMetadata = (
+const readMetadata = (
   issuer: string,
   status: number,
   text: string,

@@ -44,10 +44,7 @@ export const forgetClient = async (home: Home, provider: string): Promise<void> 
 }
 
 /** The client of the last login, or undefined. A file that is none of ours counts as none. */
-export const rememberedClient = async (
-  home: Home,
-  provider: string,
-): Promise<Client | undefined> => {
+const rememberedClient = async (home: Home, provider: string): Promise<Client | undefined> => {
   const text = await readSecretFile(fileOf(home, provider))
   if (text === undefined) return undefined
   try {
