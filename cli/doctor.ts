@@ -1,5 +1,5 @@
-import { homedir } from 'node:os'
 import { DoorwardError } from '../shared/errors.ts'
+import { findUserHome } from '../shared/user-home.ts'
 import { version } from '../shared/version.ts'
 import { asTyped } from './as-typed.ts'
 import type { Context } from './context.ts'
@@ -79,7 +79,8 @@ const printDocument = async (
     checkedAt: new Date().toISOString(),
     online,
   }
-  const userHome = homedir()
-  const root = home.root.startsWith(`${userHome}/`) ? [] : [[home.root, '<home>'] as const]
+  const userHome = findUserHome() ?? ''
+  const isWithin = userHome !== '' && home.root.startsWith(`${userHome}/`)
+  const root = isWithin ? [] : [[home.root, '<home>'] as const]
   terminal.printJson(documentOf(checks, facts, [...root, ...privateTextsOf(config, userHome)]))
 }

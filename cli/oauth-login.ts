@@ -180,8 +180,17 @@ const howToPaste = (redirectUri: string, isRemote: boolean): string => {
 /** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
 const wayBack = (redirectUri: string): string => {
   const { port } = new URL(redirectUri)
-  const place = { user: userInfo().username, hostname: hostname() }
+  const place = { user: userName(), hostname: hostname() }
   return `your browser is on another machine; run this there first, for its way back:\n\n  ${tunnelCommand(port, process.env, place)}\n`
+}
+
+/** As the system knows this user; where it does not, as sshd(8) does. */
+const userName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return process.env['USER'] || 'you'
+  }
 }
 
 const failureOf = ({ provider, status, error }: Login): DoorwardError => {

@@ -1,5 +1,5 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { findUserHome } from './user-home.ts'
 
 /*
  * What is known of the agent programs that people have: how they are called and installed, which flags
@@ -21,7 +21,7 @@ export type AgentCli = {
   readonly stateFolders: (env: NodeJS.ProcessEnv) => readonly string[]
 }
 
-const userHome = (env: NodeJS.ProcessEnv): string => env['HOME'] || homedir()
+const userHome = (env: NodeJS.ProcessEnv): string => env['HOME'] || (findUserHome() ?? '/')
 
 const inHome =
   (...names: readonly string[]) =>

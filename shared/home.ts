@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, promises as files, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from './errors.ts'
 import { expandTilde } from './expand-tilde.ts'
+import { userHome } from './user-home.ts'
 
 /** Where everything of one installation lies. See the README for what each file holds. */
 export type Home = {
@@ -25,7 +25,7 @@ export type Home = {
 export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
   const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
   // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
-  const root = resolve(expandTilde(named, userHome))
+  const root = resolve(expandTilde(named))
   return {
     root,
     config: join(root, 'config'),
@@ -38,14 +38,6 @@ export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): H
     apiToken: join(root, 'run', 'api.token'),
     log: join(root, 'logs', 'daemon.log'),
   }
-}
-
-const userHome = (): string => {
-  const folder = homedir()
-  if (folder && isAbsolute(folder)) return folder
-  throw new DoorwardError('home-unusable', 'no home folder: HOME is not set', {
-    hint: 'set HOME, or name a folder with --home or DOORWARD_HOME',
-  })
 }
 
 /**

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { homedir, release } from 'node:os'
+import { release } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Status } from '../shared/api.ts'
 import { nameOf } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
+import { findUserHome } from '../shared/user-home.ts'
 import { cliProgram, packageFolder, version } from '../shared/version.ts'
 import { type Words, privateWords, redact } from './redact.ts'
 import { withDaemon } from './with-daemon.ts'
@@ -22,7 +23,7 @@ export const collectDiagnostics = async (home: Home): Promise<string> => {
   const found = (await askDoctor(home)) ?? bareFacts(status)
   const words: Words = [
     [home.root, '<home>'],
-    [homedir(), '~'],
+    [findUserHome() ?? '', '~'],
     ...(typeof status === 'string' ? [] : privateWords(status)),
   ]
   // Clipboards differ in what they make of other characters.

@@ -1,5 +1,5 @@
 import { lstat, mkdir, readFile, readlink, rmdir, symlink, unlink } from 'node:fs/promises'
-import { dirname, relative, resolve } from 'node:path'
+import { dirname, isAbsolute, relative, resolve } from 'node:path'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home.ts'
 import { writeWhole } from '../write-whole.ts'
@@ -13,6 +13,7 @@ export type Found =
 
 /** What lies at the path of an item. Throws `login-item-failed` when it cannot be read. */
 export const inspectItem = async ({ path, encoding }: LoginItem, home: Home): Promise<Found> => {
+  if (!isAbsolute(path)) return { is: 'missing' }
   try {
     if ((await lstat(path)).isSymbolicLink()) return { is: 'foreign', why: 'is a symbolic link' }
     const text = await readFile(path, encoding)
@@ -32,6 +33,11 @@ export const inspectItem = async ({ path, encoding }: LoginItem, home: Home): Pr
  * `login-item-foreign` for a file of that name that is not ours, `login-item-failed`.
  */
 export const writeItem = async (item: LoginItem, home: Home): Promise<string[]> => {
+  // By the home folder of a user who has none.
+  if (!isAbsolute(item.path))
+    throw new DoorwardError('login-item-failed', 'no home folder to write to: HOME is not set', {
+      hint: 'set HOME',
+    })
   const found = await inspectItem(item, home)
   if (found.is === 'foreign')
     throw new DoorwardError('login-item-foreign', `${item.path} ${found.why}: it was left alone`, {

@@ -1,7 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findUserHome } from '../user-home.ts'
 import { packageFolder } from '../version.ts'
 import { runTool } from './run-tool.ts'
 
@@ -9,6 +10,7 @@ import { runTool } from './run-tool.ts'
 export type Surroundings = {
   readonly platform: NodeJS.Platform
   readonly env: NodeJS.ProcessEnv
+  /** Empty where the user has none. */
   readonly userHome: string
   /** 0 on Windows, where it means nothing. */
   readonly uid: number
@@ -23,7 +25,7 @@ export type Surroundings = {
 export const ownSurroundings = async (): Promise<Surroundings> => ({
   platform: process.platform,
   env: process.env,
-  userHome: homedir(),
+  userHome: findUserHome() ?? '',
   uid: process.getuid?.() ?? 0,
   node: lastingNode(process.env, process.execPath),
   packageRoot: resolve(fileURLToPath(packageFolder)),

@@ -6,9 +6,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain } from '../support/daemon.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { filesIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
-import { resultOf, run } from './support/cli.ts'
+import { authorized, startLoginServer } from './support/login-server.ts'
+import { resultOf, run, stopStarted } from './support/cli.ts'
 
 const record: EventRecord = {
   id: 'evt_1',
@@ -90,6 +91,69 @@ describe('cli: where it runs', () => {
     const { code, stderr } = await run(['status'], { env })
     assert.equal(code, 1)
     assert.match(stderr, /no home folder: HOME is not set\nhint: .*DOORWARD_HOME/)
+  })
+
+  it('writes nothing where it stands for want of a home folder of the user', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const home = await temporaryHome()
+    const cwd = await temporaryFolder()
+    const child = spawn(process.execPath, [cliMain, 'daemon', 'install', '--no-start'], {
+      env: cleanEnvironment({ HOME: '', DOORWARD_HOME: home.root }),
+      cwd,
+    })
+    const { code, stderr } = await resultOf(child)
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /^doorward: no home folder to write to: HOME is not set\nhint: set HOME\n$/,
+    )
+    assert.deepEqual(await filesIn(cwd), [])
+  })
+
+  describe('for a user that the system does not know', () => {
+    /** As in a container that runs under a number of its own; the number is in no list of users. */
+    const asUnknown = async (
+      args: readonly string[],
+      env: Parameters<typeof cleanEnvironment>[0],
+    ) =>
+      resultOf(
+        spawn('unshare', ['--user', '--map-user=4242', process.execPath, cliMain, ...args], {
+          env: cleanEnvironment({ DOORWARD_PORT: '0', ...env }),
+          timeout: 40_000,
+          killSignal: 'SIGKILL',
+        }),
+      )
+
+    before(function () {
+      if (process.platform !== 'linux') this.skip()
+    })
+
+    it('says that there is no home, and starts a daemon in one that is named', async () => {
+      const nowhere = await asUnknown(['status'], { HOME: undefined })
+      assert.match(nowhere.stderr, /no home folder: HOME is not set\nhint: .*DOORWARD_HOME/)
+
+      const home = await temporaryHome()
+      const named = { HOME: undefined, DOORWARD_HOME: home.root }
+      const started = await asUnknown(['daemon', 'start'], named)
+      const examined = await asUnknown(['doctor', '--json'], named)
+      await stopStarted(home)
+      assert.equal(started.code, 0, started.stderr)
+      const { ok, checks } = JSON.parse(examined.stdout) as { ok: boolean; checks: unknown }
+      assert.ok(ok, JSON.stringify(checks))
+      assert.doesNotMatch(examined.stdout, new RegExp(home.root))
+    })
+
+    it('logs in over ssh', async () => {
+      const server = await startLoginServer([authorized])
+      const { code, stdout, stderr } = await asUnknown(['oauth', 'login', 'github'], {
+        DOORWARD_HOME: server.home.root,
+        SSH_CONNECTION: '192.0.2.1 50000 192.0.2.2 22',
+        USER: 'octo',
+      })
+      await server.close()
+      assert.deepEqual([code, stdout], [0, 'logged in to github as octocat\n'], stderr)
+      assert.match(stderr, /octo@192\.0\.2\.2/)
+    })
   })
 
   it('says that a home cannot be written, and what to do, in every command that must', async function () {
