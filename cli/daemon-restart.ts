@@ -9,6 +9,7 @@ import type { Context } from './context.ts'
 import { startDaemon } from './daemon-start.ts'
 import { stopRunning } from './daemon-stop.ts'
 import { findDaemon, findRunningDaemon } from './find-daemon.ts'
+import { hasEnded } from './has-ended.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
@@ -35,7 +36,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   await startDaemon(context, [], {})
 }
 
-/** Undefined from a daemon that knows nothing of it: an older one, or one on Windows. */
+/** Undefined from a daemon that knows nothing of it, an older one or one on Windows, and from one that ends. */
 const handOver = async (running: Client): Promise<Restarted | undefined> => {
   try {
     return await running.post<Restarted>('/daemon/restart', undefined, {
@@ -43,6 +44,7 @@ const handOver = async (running: Client): Promise<Restarted | undefined> => {
     })
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'not-found') return undefined
+    if (await hasEnded(error, running.daemon.pid)) return undefined
     throw error
   } finally {
     running.close()

@@ -5,6 +5,7 @@ import { isAlive } from '../shared/process-state.ts'
 import type { Context } from './context.ts'
 import { openEventStream } from './event-stream.ts'
 import { findRunningDaemon } from './find-daemon.ts'
+import { hasEnded } from './has-ended.ts'
 import { interruptSignal, pause } from './interrupt.ts'
 
 /**
@@ -39,6 +40,8 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
     for (let waitMs = 10; isAlive(pid); waitMs = Math.min(waitMs * 1.5, 250))
       await pause(waitMs, signal)
+  } catch (error) {
+    if (!(await hasEnded(error, pid))) throw error
   } finally {
     client.close()
     for (const record of lost) terminal.warn(lostLine(record))

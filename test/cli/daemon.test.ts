@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -9,6 +10,7 @@ import type { Home } from '../../shared/home.ts'
 import { untilDead } from '../support/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type CliOptions, answers, resultOf, run, start, stopStarted } from './support/cli.ts'
+import { startContractServer } from './support/contract-server.ts'
 
 type Running = { running: boolean; pid: number; url: string }
 
@@ -110,6 +112,27 @@ describe('cli: daemon', () => {
     assert.match(stdout, /^started: /)
     assert.equal(isAlive(before.pid), false)
   })
+
+  for (const [command, answer] of [
+    ['stop', /^stopped \(pid \d+\)\n$/],
+    ['restart', /^started: /],
+  ] as const)
+    it(`takes a daemon that ends by another's word meanwhile for what it is: ${command}`, async () => {
+      const daemon = spawn(process.execPath, ['-e', 'process.stdin.resume()'])
+      const server = await startContractServer((_call, response) => {
+        daemon.kill()
+        response.destroy()
+        return undefined
+      })
+      const { home } = server
+      homes.push(home)
+      const told = JSON.parse(await readFile(home.daemonJson, 'utf8')) as object
+      await writeFile(home.daemonJson, JSON.stringify({ ...told, pid: daemon.pid }))
+      const { code, stdout, stderr } = await run(['daemon', command], { home })
+      await server.close()
+      assert.equal(code, 0, stderr)
+      assert.match(stdout, answer)
+    })
 
   it('says once that the daemon is of another version, but not to scripts', async () => {
     const home = await newHome()
