@@ -1,3 +1,4 @@
+import { mkdirSync, statSync } from 'node:fs'
 import { type RotatingFileStream, createStream } from 'rotating-file-stream'
 import { type Home, systemReason } from '../../shared/home.ts'
 
@@ -14,14 +15,17 @@ const againMs = 5000
 /**
  * Opens `logs/daemon.log` (0600), rotated at 10 MB, four old files kept. What cannot be written is lost;
  * `complain` is told when that begins. The stream of a failed write writes nothing more, so there is a new
- * one later, and `resumed` gives a line that says what is missing.
+ * one later, and `resumed` gives a line that says what is missing. A file that was removed or moved away is
+ * begun again by the next line.
  */
 export const openLogFile = (
-  { logs }: Home,
+  { logs, log }: Home,
   complain: (reason: string) => void,
   resumed: (failedAt: Date) => string,
 ): LogFile => {
   let stream: RotatingFileStream | undefined
+  /** Which file is written to; undefined while none is, as in a rotation. */
+  let inode: number | undefined
   let failed: { readonly at: Date; triedAt: number } | undefined
 
   const open = (): RotatingFileStream => {
@@ -31,9 +35,16 @@ export const openLogFile = (
       { path: logs, size: '10M', rotate: 4, mode: 0o600 },
     )
     opened.on('warning', (error: Error) => complain(systemReason(error)))
+    opened.on('open', () => {
+      if (stream === opened) inode = inodeOf(log)
+    })
+    opened.on('rotation', () => {
+      if (stream === opened) inode = undefined
+    })
     opened.on('error', (error: Error) => {
       if (stream !== opened) return
       stream = undefined
+      inode = undefined
       if (!failed) complain(systemReason(error))
       failed = { at: failed?.at ?? new Date(), triedAt: performance.now() }
     })
@@ -49,16 +60,35 @@ export const openLogFile = (
       if (!error) failed = undefined
     })
   }
+  const beginAgainIfGone = (): void => {
+    if (inode === undefined || inodeOf(log) === inode || !isFolder(logs)) return
+    inode = undefined
+    stream?.end()
+    stream = open()
+  }
 
   stream = open()
   return {
     write: (lines) => {
       if (!stream && failed) openAgain(failed)
+      beginAgainIfGone()
       stream?.write(lines)
     },
     close: async () => {
       const last = stream
       if (last) await new Promise<void>((resolve) => last.end(() => resolve()))
     },
+  }
+}
+
+const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
+
+/** Makes the folder where it is missing, but no home that was removed. */
+const isFolder = (path: string): boolean => {
+  try {
+    if (!statSync(path, { throwIfNoEntry: false })) mkdirSync(path, { mode: 0o700 })
+    return true
+  } catch {
+    return false
   }
 }

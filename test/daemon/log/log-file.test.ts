@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { openLogFile } from '../../../daemon/log/log-file.ts'
 import { temporaryHome } from '../../support/temporary.ts'
+import { untilText } from '../../support/until-text.ts'
 
 const megabyte = 1024 * 1024
 
@@ -28,4 +29,26 @@ describe('the file of the log', () => {
     for (const name of names) assert.equal((await stat(join(home.logs, name))).mode & 0o777, 0o600)
     assert.deepEqual(complaints, [])
   })
+
+  for (const [how, takeAway] of [
+    ['was removed', rm],
+    ['was moved away', async (log: string) => rename(log, `${log}.old`)],
+    ['was removed with its folder', async (log: string) => rm(dirname(log), { recursive: true })],
+  ] as const)
+    it(`begins again when it ${how}, and makes no home again`, async () => {
+      const home = await temporaryHome()
+      await mkdir(home.logs, { recursive: true, mode: 0o700 })
+      const file = openLogFile(home, assert.fail, () => '')
+      file.write('first\n')
+      await untilText(home.logs, 'daemon.log', /first/)
+      await takeAway(home.log)
+      file.write('second\n')
+      await untilText(home.logs, 'daemon.log', /^second\n$/)
+      assert.equal((await stat(home.logs)).mode & 0o777, 0o700)
+
+      await rm(home.root, { recursive: true })
+      file.write('third\n')
+      await file.close()
+      await assert.rejects(stat(home.root), { code: 'ENOENT' })
+    })
 })
