@@ -81,7 +81,14 @@ export const openLogFile = (
   }
 }
 
-const inodeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.ino
+/** Undefined also for one that may not be looked at just now. */
+const inodeOf = (path: string): number | undefined => {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.ino
+  } catch {
+    return undefined
+  }
+}
 
 /** Makes the folder where it is missing, but no home that was removed. */
 const isFolder = (path: string): boolean => {
