@@ -25,7 +25,7 @@ export type Home = {
 export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
   const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
   // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
-  const root = resolve(expandTilde(named))
+  const root = absolute(expandTilde(named))
   return {
     root,
     config: join(root, 'config'),
@@ -37,6 +37,18 @@ export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): H
     daemonJson: join(root, 'run', 'daemon.json'),
     apiToken: join(root, 'run', 'api.token'),
     log: join(root, 'logs', 'daemon.log'),
+  }
+}
+
+const absolute = (path: string): string => {
+  try {
+    return resolve(path)
+  } catch (error) {
+    throw new DoorwardError(
+      'home-unusable',
+      `the home ${path} is below the current folder, which is not there any more`,
+      { cause: error, hint: 'go to a folder that is there, or name the home by its whole path' },
+    )
   }
 }
 

@@ -156,6 +156,19 @@ describe('cli: where it runs', () => {
     })
   })
 
+  it('says that a home below a folder that is gone cannot be named so', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const cwd = await temporaryFolder()
+    const inGone = 'rmdir "$0" && exec "$1" "$2" config path --home sub'
+    const child = spawn('sh', ['-c', inGone, cwd, process.execPath, cliMain], {
+      cwd,
+      env: cleanEnvironment({}),
+    })
+    const { code, stderr } = await resultOf(child)
+    assert.equal(code, 1)
+    assert.match(stderr, /^doorward: the home sub is below .* not there any more\nhint: /)
+  })
+
   it('says that a home cannot be written, and what to do, in every command that must', async function () {
     if (process.platform === 'win32') return this.skip()
     // root may write everywhere but in what the kernel shows.
