@@ -1,6 +1,24 @@
 import type { TokenRecord } from './token-record.ts'
 
-type Lifetime = Pick<TokenRecord, 'obtainedAt' | 'expiresAt' | 'refreshToken' | 'ended'>
+type Times = Pick<TokenRecord, 'obtainedAt' | 'expiresAt'>
+type Lifetime = Times & Pick<TokenRecord, 'refreshToken' | 'ended'>
+
+/** In milliseconds since 1970; without an end, endless. */
+type ReadTimes = { readonly obtained: number; readonly end: number }
+
+/** Read once: each asking for a token looks at them nine times. */
+const known = new WeakMap<Times, ReadTimes>()
+const timesOf = (record: Times): ReadTimes => {
+  const read = known.get(record)
+  if (read) return read
+  const { obtainedAt, expiresAt } = record
+  const times = {
+    obtained: Date.parse(obtainedAt),
+    end: expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt),
+  }
+  known.set(record, times)
+  return times
+}
 
 /** True for a record whose access token can be renewed, as far as is known. */
 export const isRenewable = ({
@@ -19,11 +37,11 @@ export const refreshTime = (
   aheadMs: number,
   random: number,
 ): number | undefined => {
-  const { expiresAt, obtainedAt } = record
-  if (expiresAt === null || !isRenewable(record)) return undefined
+  if (record.expiresAt === null || !isRenewable(record)) return undefined
+  const { obtained, end } = timesOf(record)
   const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
-  const wanted = Date.parse(expiresAt) - ahead * (1 + random / 10)
-  return Math.max(wanted, Date.parse(obtainedAt) + soonestMs)
+  const wanted = end - ahead * (1 + random / 10)
+  return Math.max(wanted, obtained + soonestMs)
 }
 
 const soonestMs = 1000
@@ -33,21 +51,17 @@ const noticeableMs = 60_000
  * True for a record that came at a time which is still to come: the clock was ahead then and has been set
  * since, so that the end of the token is not known.
  */
-export const isFromFuture = ({ obtainedAt }: Pick<Lifetime, 'obtainedAt'>, now: number): boolean =>
-  Date.parse(obtainedAt) > now + noticeableMs
+export const isFromFuture = (record: Times, now: number): boolean =>
+  timesOf(record).obtained > now + noticeableMs
 
 /** How long an access token was good for when it came; endless for one that never ends. */
-export const lifetimeMs = ({
-  obtainedAt,
-  expiresAt,
-}: Pick<Lifetime, 'obtainedAt' | 'expiresAt'>): number =>
-  expiresAt === null
-    ? Number.POSITIVE_INFINITY
-    : Math.max(0, Date.parse(expiresAt) - Date.parse(obtainedAt))
+export const lifetimeMs = (record: Times): number => {
+  const { obtained, end } = timesOf(record)
+  return Math.max(0, end - obtained)
+}
 
 /** How long an access token is good for from now on, in milliseconds; less than 0 once it has ended. */
-export const validityMs = ({ expiresAt }: Pick<Lifetime, 'expiresAt'>, now: number): number =>
-  expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - now
+export const validityMs = (record: Times, now: number): number => timesOf(record).end - now
 
 const defaultValidityMs = 60_000
 
@@ -55,10 +69,8 @@ const defaultValidityMs = 60_000
  * For how long whoever asks so wants a token, in milliseconds: by default a minute; of a token that lives
  * shorter than three minutes a third of its life is enough then, or each reader would have it renewed.
  */
-export const wantedMs = (
-  record: Pick<Lifetime, 'obtainedAt' | 'expiresAt'>,
-  minValidityMs: number | undefined,
-): number => minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
+export const wantedMs = (record: Times, minValidityMs: number | undefined): number =>
+  minValidityMs ?? Math.min(defaultValidityMs, lifetimeMs(record) / 3)
 
 /**
  * How long to wait after so many failures in a row before the provider is asked again by itself, in

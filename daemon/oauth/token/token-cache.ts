@@ -1,5 +1,6 @@
 import { type Stats, lstatSync } from 'node:fs'
 import type { Home } from '../../../shared/home.ts'
+import { workAtEndOfTurn } from '../../end-of-turn.ts'
 import { readToken, tokenPath } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'
 
@@ -13,7 +14,7 @@ export const createTokenCache = (home: Home) => {
   /** Those whose files have been looked at in this turn of the loop, which many may ask in. */
   const seen = new Set<Entry>()
   const see = (entry: Entry): void => {
-    if (seen.size === 0) setImmediate(() => seen.clear())
+    if (seen.size === 0) workAtEndOfTurn(() => seen.clear())
     seen.add(entry)
   }
 
