@@ -144,7 +144,7 @@ export const providerSchema = z.strictObject({
   token_endpoint: secureUrl
     .optional()
     .describe(
-      'Where codes and refresh tokens are exchanged. Default: as discovered. In an entry for a built-in provider it means another server, so that the other endpoints and the `api_url` of the built-in go with it.',
+      'Where codes and refresh tokens are exchanged. In an entry for a built-in provider that is another server: its other endpoints and `api_url` count no more. Default: as discovered.',
     ),
   revocation_endpoint: secureUrl
     .optional()
