@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { findUserHome } from './user-home.ts'
+import { homeFor } from './user-home.ts'
 
 /*
  * What is known of the agent programs that people have: how they are called and installed, which flags
@@ -21,18 +21,16 @@ export type AgentCli = {
   readonly stateFolders: (env: NodeJS.ProcessEnv) => readonly string[]
 }
 
-const userHome = (env: NodeJS.ProcessEnv): string => env['HOME'] || (findUserHome() ?? '/')
-
 const inHome =
   (...names: readonly string[]) =>
   (env: NodeJS.ProcessEnv): string[] =>
-    names.map((name) => join(userHome(env), name))
+    names.map((name) => join(homeFor(env), name))
 
 /** `XDG_…_HOME`, or what stands for it in the XDG Base Directory Specification. */
 const xdg = (env: NodeJS.ProcessEnv, kind: 'CONFIG' | 'DATA' | 'STATE' | 'CACHE'): string =>
   env[`XDG_${kind}_HOME`] ||
   join(
-    userHome(env),
+    homeFor(env),
     { CONFIG: '.config', DATA: '.local/share', STATE: '.local/state', CACHE: '.cache' }[kind],
   )
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { bytesOf, millisecondsOf, rateOf } from './units.ts'
 import { headerNameForm } from './name-forms.ts'
+import { bytesOf, millisecondsOf, rateOf } from './units.ts'
 
 /*
  * The kinds of value that keys of the configuration take, each checked in our own words.

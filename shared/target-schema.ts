@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { environmentName, secureUrl } from './config-values.ts'
-import { entryName, isMailAddress, isTelegramChat } from './target-address.ts'
 import { headerNameForm } from './name-forms.ts'
+import { entryName, isMailAddress, isTelegramChat } from './target-address.ts'
 
 const apiUrl = (base: string) =>
   secureUrl

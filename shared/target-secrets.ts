@@ -1,5 +1,5 @@
-import { isLoopbackUrl } from './config.ts'
 import { bareHost } from './bare-host.ts'
+import { isLoopbackUrl } from './config.ts'
 
 /*
  * What the variables that targets name can hold. Each reader gives undefined for what cannot be used, and

@@ -15,6 +15,9 @@ export const findUserHome = (): string | undefined => {
   }
 }
 
+/** The same as programs with this environment take it, HOME first; the root folder where there is none. */
+export const homeFor = (env: NodeJS.ProcessEnv): string => env['HOME'] || (findUserHome() ?? '/')
+
 /** The home folder of the user. Throws `home-unusable` where there is none. */
 export const userHome = (): string => {
   const folder = findUserHome()

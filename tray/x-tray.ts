@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { type Socket, connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { findUserHome } from '../shared/user-home.ts'
+import { homeFor } from '../shared/user-home.ts'
 
 /*
  * Panels of the older kind take icons over the X server (XEmbed); such a panel holds the selection
@@ -108,7 +108,7 @@ const cookieName = 'MIT-MAGIC-COOKIE-1'
 
 /** The password of a display from the Xauthority file (Xau(3)); empty when there is none. */
 const cookieOf = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer> => {
-  const path = env['XAUTHORITY'] || join(env['HOME'] || (findUserHome() ?? '/'), '.Xauthority')
+  const path = env['XAUTHORITY'] || join(homeFor(env), '.Xauthority')
   const file = await readFile(path).catch(() => Buffer.alloc(0))
   const fitting = entriesOf(file).filter(
     ({ number, name }) => name === cookieName && (number === '' || number === display),

@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findUserHome } from '../../shared/user-home.ts'
+import { homeFor } from '../../shared/user-home.ts'
 
 /** Settings and logins; not its histories. */
 const copied =
@@ -16,7 +16,7 @@ export const geminiHome = async (
   env: NodeJS.ProcessEnv,
   grantsTools: boolean,
 ): Promise<Readonly<Record<string, string>>> => {
-  const real = join(env['GEMINI_CLI_HOME'] || env['HOME'] || (findUserHome() ?? '/'), '.gemini')
+  const real = join(env['GEMINI_CLI_HOME'] || homeFor(env), '.gemini')
   const own = join(folder, 'home', '.gemini')
   await mkdir(own, { recursive: true, mode: 0o700 })
   for (const name of await readdir(real).catch(() => []))

@@ -1,24 +1,10 @@
 import assert from 'node:assert/strict'
 import { appendFile, mkdir, rename, writeFile } from 'node:fs/promises'
-import type { Home } from '../../shared/home.ts'
-import { temporaryHome } from '../support/temporary.ts'
-import { resultOf, run, start, stopStarted, untilSaid } from './support/cli.ts'
-
-type Running = { running: boolean; pid: number; url: string }
+import { resultOf, run, start, untilSaid } from './support/cli.ts'
+import { startedHomes } from './support/started-homes.ts'
 
 describe('cli: daemon logs', () => {
-  const homes: Home[] = []
-  const newHome = async (...files: Parameters<typeof temporaryHome>): Promise<Home> => {
-    const home = await temporaryHome(...files)
-    homes.push(home)
-    return home
-  }
-  afterEach(async () => {
-    for (const home of homes.splice(0)) await stopStarted(home)
-  })
-
-  const startIn = async (home: Home, env: Record<string, string> = {}): Promise<Running> =>
-    JSON.parse((await run(['daemon', 'start', '--json'], { home, env })).stdout) as Running
+  const { newHome, startIn } = startedHomes()
 
   it('prints the last 50 lines of the log readable, and as they are with --json', async () => {
     const home = await newHome()

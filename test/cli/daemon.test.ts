@@ -6,27 +6,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { isAlive } from '../../shared/process-state.ts'
-import type { Home } from '../../shared/home.ts'
 import { untilDead } from '../support/restart.ts'
-import { temporaryHome } from '../support/temporary.ts'
-import { type CliOptions, answers, resultOf, run, start, stopStarted } from './support/cli.ts'
+import { type CliOptions, answers, resultOf, run, start } from './support/cli.ts'
 import { startContractServer } from './support/contract-server.ts'
-
-type Running = { running: boolean; pid: number; url: string }
+import { type Running, startedHomes } from './support/started-homes.ts'
 
 describe('cli: daemon', () => {
-  const homes: Home[] = []
-  const newHome = async (...files: Parameters<typeof temporaryHome>): Promise<Home> => {
-    const home = await temporaryHome(...files)
-    homes.push(home)
-    return home
-  }
-  afterEach(async () => {
-    for (const home of homes.splice(0)) await stopStarted(home)
-  })
-
-  const startIn = async (home: Home, env: Record<string, string> = {}): Promise<Running> =>
-    JSON.parse((await run(['daemon', 'start', '--json'], { home, env })).stdout) as Running
+  const { newHome, startIn, stopAtEnd } = startedHomes()
 
   it('starts one that outlives the command, once, and stops it', async () => {
     const home = await newHome()
@@ -124,8 +110,7 @@ describe('cli: daemon', () => {
         response.destroy()
         return undefined
       })
-      const { home } = server
-      homes.push(home)
+      const home = stopAtEnd(server.home)
       const told = JSON.parse(await readFile(home.daemonJson, 'utf8')) as object
       await writeFile(home.daemonJson, JSON.stringify({ ...told, pid: daemon.pid }))
       const { code, stdout, stderr } = await run(['daemon', command], { home })

@@ -7,9 +7,9 @@ import { findProgram } from '../../../shared/detect-agents.ts'
 import { secretsOf } from '../../../shared/environment.ts'
 import { expandTilde } from '../../../shared/expand-tilde.ts'
 import type { Config } from '../../../shared/load-config.ts'
+import { bareHost } from '../../../shared/bare-host.ts'
 import { canConnect } from './can-connect.ts'
 import { type VersionRun, runVersion } from './run-version.ts'
-import { bareHost } from '../../../shared/bare-host.ts'
 
 export type AgentFacts = {
   readonly name: string

@@ -11,7 +11,6 @@ export type TunnelAnswer = {
 }
 
 /** The routes that nobody may reach from outside. */
-/** What no tunnel may lead to. */
 export const closedPaths = ['/status', '/events', '/oauth/tokens', '/health']
 
 /**

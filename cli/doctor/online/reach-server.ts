@@ -1,7 +1,7 @@
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { reasonOf } from './ask.ts'
 import { bareHost } from '../../../shared/bare-host.ts'
+import { reasonOf } from './ask.ts'
 
 const limitMs = 6000
 

@@ -1,5 +1,4 @@
-/** Zero width space: breaks a name apart without being seen. */
-const gap = '\u200b'
+import { gap } from './gap.ts'
 
 /** The sign in an address (RFC 3986 section 2.1): a gap would make it another one. */
 const escapedAt = '%40'

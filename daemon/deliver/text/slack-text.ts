@@ -1,5 +1,4 @@
-/** Zero width space: breaks a name apart without being seen. */
-const gap = '\u200b'
+import { gap } from './gap.ts'
 
 // What Slack takes for a mention, with its opening bracket as it is or as an entity of Markdown, and what
 // follows perhaps behind the backslash of an escape. Comments and document types of HTML are none.

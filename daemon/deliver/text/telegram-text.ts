@@ -1,4 +1,5 @@
 import { type Fence, fenceAfter } from './fence.ts'
+import { gap } from './gap.ts'
 
 /** A stretch of formatted text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
 export type TelegramEntity = {
@@ -50,9 +51,6 @@ const blocksOf = (markdown: string): Block[] => {
   }
   return blocks
 }
-
-/** Zero width space: breaks a name apart without being seen. */
-const gap = '\u200b'
 
 /** Text that grows, and its formatting. */
 class Formatted {

@@ -1,4 +1,4 @@
-import { type TokenRecord, needsLogin } from '../token/token-record.ts'
+import { type TokenRecord, isLoginOver } from '../token/token-record.ts'
 
 export type ScopesToAsk = {
   readonly scopes: readonly string[]
@@ -23,7 +23,7 @@ type Asking = {
 export const scopesToAsk = ({ chosen, provider, client, before, now }: Asking): ScopesToAsk => {
   if (chosen) return { scopes: chosen, areScopesChosen: true }
   const again =
-    before?.scopesChosen && before.clientId === client.clientId && needsLogin(before, now)
+    before?.scopesChosen && before.clientId === client.clientId && isLoginOver(before, now)
       ? before.requestedScopes
       : undefined
   return { scopes: again ?? provider.scopes, areScopesChosen: again !== undefined }

@@ -1,8 +1,8 @@
 import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { providerNameForm } from '../../../shared/name-forms.ts'
 import { nearest } from '../../../shared/nearest.ts'
 import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
-import { providerNameForm } from '../../../shared/name-forms.ts'
 
 /** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */
 export type Provider = {

@@ -126,7 +126,7 @@ export const missingIn = (
 }
 
 /** True once a login is over: nothing but a new one brings a token. */
-export const needsLogin = (record: TokenRecord, now: number): boolean =>
+export const isLoginOver = (record: TokenRecord, now: number): boolean =>
   statusOf(record, now) === 'needs-login'
 
 const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {

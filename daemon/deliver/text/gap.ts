@@ -1,0 +1,2 @@
+/** Zero width space: breaks a name apart without being seen. */
+export const gap = '\u200b'
