@@ -52,6 +52,19 @@ describe('parse', () => {
       assert.deepEqual(parsed(body, type, encoding), value)
     })
 
+  it('reads a large integer as text wherever it stands in a long body', () => {
+    const large = '9007199254740993'
+    const piece = 32 * 1024
+    for (const cut of [piece, 2 * piece, 3 * piece])
+      for (let at = cut - 64; at < cut + 16; at += 1)
+        for (const behind of ['', 'x'.repeat(piece)]) {
+          const before = `["${'x'.repeat(at - 4)}",`
+          assert.equal(before.length, at)
+          const body = `${before}${large},"${behind}"]`
+          assert.deepEqual((parsed(body) as unknown[])[1], large, `at ${at} of ${body.length}`)
+        }
+  })
+
   const refused: readonly [string, string | Buffer, string, string?, string?][] = [
     ['an empty body', '', 'payload-not-json'],
     ['white space', ' \n', 'payload-not-json'],
