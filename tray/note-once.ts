@@ -1,6 +1,6 @@
 import type { EventRecord, Status } from '../shared/api.ts'
 import { type Crowd, type Step, join, noCrowd, release } from './coalesce.ts'
-import { type Note, keyOf, noteOf } from './note.ts'
+import { type Note, daemonKey, keyOf, noteOf } from './note.ts'
 import { nothingTold, notesOfStatus } from './state-notes.ts'
 
 const remembered = 500
@@ -17,6 +17,8 @@ export type Notes = {
 
 export type NotesParts = {
   readonly show: (note: Note) => void
+  /** The note with this key is no longer so. */
+  readonly takeAway: (key: string) => void
   /** While it answers false, only events that are for the desktop by their targets are shown. */
   readonly isOn: () => boolean
   /** True while a login to this provider is told in answer to a click. */
@@ -24,9 +26,10 @@ export type NotesParts = {
 }
 
 /** Passes on the notes of what the daemon says, more than 3 in 10 s as one. */
-export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): Notes => {
+export const noteOnce = ({ show, takeAway, isOn, tellsLogin = () => false }: NotesParts): Notes => {
   const seen = new Set<string>()
   let told = nothingTold
+  let isDaemonMissed = false
   let crowd: Crowd = noCrowd
   let timer: NodeJS.Timeout | undefined
 
@@ -40,6 +43,7 @@ export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): 
     }, step.releaseAt - performance.now())
   }
   const tell = (note: Note): void => {
+    isDaemonMissed ||= note.key === daemonKey
     if (isOn()) take(join(crowd, note, performance.now()))
   }
 
@@ -56,6 +60,9 @@ export const noteOnce = ({ show, isOn, tellsLogin = () => false }: NotesParts): 
     status: (status) => {
       const news = notesOfStatus(status, told, tellsLogin)
       ;({ told } = news)
+      if (isDaemonMissed) takeAway(daemonKey)
+      isDaemonMissed = false
+      news.over.forEach(takeAway)
       news.notes.forEach(tell)
     },
     tell,

@@ -23,6 +23,8 @@ export type Backend = {
     onPressed: (button: number) => void,
     signal: AbortSignal,
   ) => Promise<void>
+  /** Takes the notice with this key away, if it is still there. Throws nothing. */
+  readonly takeAway?: (key: string) => Promise<void>
   /** Is told whenever the notification service has come, where this way hears of that. */
   readonly onReturn?: (listener: () => void) => void
   /** Takes away what has buttons, since nobody hears them any more, and ends what still runs. */
@@ -55,6 +57,8 @@ export const firstSuited = (backends: readonly Backend[]): Backend => ({
     }
     throw new NotifyFailure('no-program')
   },
+  takeAway: async (key) =>
+    void (await Promise.all(backends.map(async (backend) => backend.takeAway?.(key)))),
   onReturn: (listener) => backends.forEach((backend) => backend.onReturn?.(listener)),
   stop: async () => void (await Promise.all(backends.map(async (backend) => backend.stop()))),
 })

@@ -70,6 +70,13 @@ export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
         throw failureOf(error)
       }
     },
+    takeAway: async (key) => {
+      const made = await connecting?.catch(() => undefined)
+      if (!made) return
+      const { bus, visible } = made
+      const ids = [...visible].filter(([, note]) => note.key === key).map(([id]) => id)
+      await closeAll(bus, ids)
+    },
     onReturn: (listener) => {
       onReturn = listener
     },
@@ -78,11 +85,16 @@ export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
       if (!made) return
       const { bus, visible } = made
       const left = [...visible].filter(([, { buttons }]) => buttons > 0).map(([id]) => id)
-      const close = { ...service, member: 'CloseNotification', signature: 'u', timeoutMs: closeMs }
-      await Promise.allSettled(left.map(async (id) => bus.call({ ...close, body: [id] })))
+      await closeAll(bus, left)
       bus.close()
     },
   }
+}
+
+/** The service says of each that it is closed. */
+const closeAll = async (bus: Bus, ids: readonly number[]): Promise<void> => {
+  const close = { ...service, member: 'CloseNotification', signature: 'u', timeoutMs: closeMs }
+  await Promise.allSettled(ids.map(async (id) => bus.call({ ...close, body: [id] })))
 }
 
 const connect = async (

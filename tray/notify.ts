@@ -9,6 +9,8 @@ import type { Action } from './action.ts'
 
 export type Notifier = {
   readonly show: (note: Note) => void
+  /** What the note with this key told is no longer so: it goes, where the desktop lets it. */
+  readonly takeAway: (key: string) => void
   /** In a few words, why notes do not appear just now. */
   readonly trouble: () => string | undefined
   /** Takes away what has buttons, and ends; a hung service does not hold it up. */
@@ -135,6 +137,12 @@ export const desktopNotifier = (
       wait([...waiting, { note, since: performance.now() }])
       pump()
       hasNews = waiting.length > 0
+    },
+    takeAway: (key) => {
+      waiting = waiting.filter(({ note }) => note.key !== key)
+      const remove = async () => backend.takeAway?.(key)
+      // It may just be on its way.
+      void Promise.all(inFlight).then(remove)
     },
     trouble: () => trouble && reasons[trouble].short,
     stop: async () => {

@@ -17,12 +17,12 @@ export type Told = {
 
 export const nothingTold: Told = { needs: new Set(), without: new Set() }
 
-/** The notes for a status, and what is to be kept in mind for the next one. */
+/** The notes for a status, the keys of those that are no longer so, and what is to be kept in mind for the next one. */
 export const notesOfStatus = (
   status: Status,
   before: Told,
   tellsLogin: (provider: string) => boolean,
-): { readonly notes: readonly Note[]; readonly told: Told } => {
+): { readonly notes: readonly Note[]; readonly over: readonly string[]; readonly told: Told } => {
   const problems = tellingProblems(status)
   const logins = loginNotes(status)
   const isNew = ([key]: readonly [string, unknown]) => !before.needs.has(key)
@@ -43,6 +43,10 @@ export const notesOfStatus = (
         key: loginKey(provider),
       })),
     ],
+    over:
+      before.needs.has(broken) && problems.every(([key]) => key !== broken)
+        ? [problemKey(broken)]
+        : [],
     told: {
       needs: new Set([...problems, ...logins].map(([key]) => key)),
       without: new Set(without),
@@ -120,11 +124,13 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
       title: titleOf(title),
       body: bodyOf(problems.map(({ detail }) => sentenceOf(detail)).join('\n')),
       failure: true,
-      key: `problem ${key}`,
+      key: problemKey(key),
       buttons: mendButtons(first),
     },
   ]
 }
+
+const problemKey = (key: string): string => `problem ${key}`
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
   const action = mendOf(problem)

@@ -53,6 +53,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   })
   const notes = noteOnce({
     show: notifier.show,
+    takeAway: notifier.takeAway,
     isOn: () => clicks.own().notifications,
     tellsLogin: clicks.tellsLogin,
   })

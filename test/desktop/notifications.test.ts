@@ -108,16 +108,21 @@ describeOnLinux('notifications beside the real daemon', () => {
     assert.equal(event?.attempts, 2)
   })
 
-  it('say so when the daemon ends without having stopped', async () => {
+  it('say so when the daemon ends without having stopped, until it runs again', async () => {
     const ended = once(daemon.process, 'exit')
     daemon.process.kill('SIGKILL')
     await ended
     const [note] = await desktop.untilShown(1)
     assert.equal(note?.title, 'Doorward · the daemon crashed')
     assert.deepEqual(note?.buttons.at(-1), { key: '0', label: 'Start daemon' })
+    daemon = await startDaemon({ home })
+    await untilStatus('Ready')
+    await post('/for-desktop', 'alice')
+    await desktop.untilShown(2)
+    assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
 
-  it('tell once that the configuration is broken', async () => {
+  it('tell once that the configuration is broken, until it is mended', async () => {
     await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
     const [note] = await desktop.untilShown(1)
     assert.equal(note?.title, 'Doorward · configuration broken')
@@ -128,6 +133,12 @@ describeOnLinux('notifications beside the real daemon', () => {
     )
     await post('/for-nobody', 'alice')
     assert.equal((await desktop.untilShown(2))[1]?.body, 'push by alice')
+    assert.deepEqual(desktop.notifications.closed, [])
+    await writeFile(join(home.config, 'agents.yaml'), agents(fails))
+    await desktop.untilMenu((rows) => rows.every(({ label }) => !label.includes('agents.yaml')))
+    await post('/for-nobody', 'bob')
+    await desktop.untilShown(3)
+    assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
 })
 

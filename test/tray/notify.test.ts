@@ -8,6 +8,7 @@ import { type Notifier, desktopNotifier } from '../../tray/notify.ts'
 /** A desktop that does as the test says. */
 const scriptedBackend = () => {
   const news = new EventEmitter()
+  const gone: string[] = []
   const calls: { notice: Notice; press: (button: number) => void; signal: AbortSignal }[] = []
   let answer: (signal: AbortSignal) => Promise<void> = async () => undefined
   let returned: () => void = () => undefined
@@ -16,6 +17,10 @@ const scriptedBackend = () => {
       calls.push({ notice, press, signal })
       news.emit('call')
       await answer(signal)
+    },
+    takeAway: async (key) => {
+      gone.push(key)
+      news.emit('gone')
     },
     onReturn: (listener) => {
       returned = listener
@@ -28,6 +33,8 @@ const scriptedBackend = () => {
   return {
     backend,
     calls,
+    gone,
+    untilGone: async () => once(news, 'gone'),
     untilCalls,
     answers: (next: typeof answer) => {
       answer = next
@@ -114,6 +121,23 @@ describe('the notifier', () => {
     let1Go()
     await desktop.untilCalls(3)
     assert.deepEqual(bodies(), ['1', '3', '4'])
+  })
+
+  it('takes away what is no longer so, after what is on its way, and shows none that waits', async () => {
+    start({ inFlight: 1 })
+    let let1Go: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
+    notifier.show(note('1', { key: 'k' }))
+    notifier.show(note('2', { key: 'k' }))
+    notifier.show(note('3'))
+    notifier.takeAway('k')
+    assert.deepEqual(desktop.gone, [])
+    const gone = desktop.untilGone()
+    desktop.answers(async () => undefined)
+    let1Go()
+    await gone
+    assert.deepEqual(desktop.gone, ['k'])
+    assert.deepEqual(bodies(), ['1', '3'])
   })
 
   it('says once that notes do not appear, and that they do again; none is lost meanwhile', async () => {

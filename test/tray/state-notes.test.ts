@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ProviderSummary, Status } from '../../shared/api.ts'
 import { noteOnce } from '../../tray/note-once.ts'
 import type { Note } from '../../tray/note.ts'
-import { nothingTold, notesOfStatus, startFailureNote } from '../../tray/state-notes.ts'
+import { crashNote, nothingTold, notesOfStatus, startFailureNote } from '../../tray/state-notes.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 
 const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'mend it' })
@@ -147,7 +147,11 @@ describe('noteOnce', () => {
   it('shows only what is for the desktop while notifications are off', () => {
     const shown: Note[] = []
     let isOn = false
-    const notes = noteOnce({ show: (note) => shown.push(note), isOn: () => isOn })
+    const notes = noteOnce({
+      show: (note) => shown.push(note),
+      takeAway: () => undefined,
+      isOn: () => isOn,
+    })
     const targets = [{ target: 'notify:desktop', state: 'done' as const, attempts: 1 }]
     notes.event(eventWith({ id: '1', resultPreview: 'for a log' }))
     notes.event(eventWith({ id: '2', resultPreview: 'for the desktop', targets }))
@@ -161,6 +165,23 @@ describe('noteOnce', () => {
     notes.event(eventWith({ id: '4', resultPreview: 'for a log' }))
     notes.event(eventWith({ id: '4', resultPreview: 'for a log' }))
     assert.equal(shown.length, 2)
+    notes.stop()
+  })
+
+  it('takes away once what is no longer so: a broken configuration, a daemon that was missed', () => {
+    const gone: string[] = []
+    const notes = noteOnce({
+      show: () => undefined,
+      takeAway: (key) => gone.push(key),
+      isOn: () => true,
+    })
+    notes.tell(crashNote)
+    notes.status(statusWith({ problems: [broken('x')] }))
+    assert.deepEqual(gone, ['daemon'])
+    notes.status(statusWith({ problems: [broken('y')] }))
+    notes.status(statusWith({}))
+    notes.status(statusWith({}))
+    assert.deepEqual(gone, ['daemon', 'problem config-invalid'])
     notes.stop()
   })
 })
