@@ -1,16 +1,28 @@
 import type { OpenAiAgent } from '../../shared/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { urlUnder } from '../../shared/url-under.ts'
+import { retryAfterIn } from '../retry-after.ts'
 import { type Answer, cutTo } from './answer.ts'
-import { postToAgent, wordsOf } from './post.ts'
+import { type Posted, postToAgent, wordsOf } from './post.ts'
 import { envValue } from './env-value.ts'
 
 /** What stands around an answer in JSON, and the escapes in it. */
 const roomBytes = 4 * 1024 * 1024
 
+/** How a model that takes no more requests now is asked again. */
+export type BusyRules = {
+  readonly tries: number
+  /** Doubles each time; up to twice as long by chance. */
+  readonly firstWaitMs: number
+  /** Who asks for more is not waited for: a run of others waits behind this one. */
+  readonly longestWaitMs: number
+}
+
+const busyRules: BusyRules = { tries: 6, firstWaitMs: 1000, longestWaitMs: 600_000 }
+
 /**
  * Asks a model over the chat completions API (https://platform.openai.com/docs/api-reference/chat),
- * as OpenAI, Ollama, LM Studio and vLLM speak it; not streamed. Throws an `agent-…` error that names
+ * as OpenAI, Ollama, LM Studio and vLLM speak it; not streamed. One that is busy is asked again. Throws an `agent-…` error that names
  * host, model and status, never the key or the prompt.
  */
 export const askOpenAi = async (
@@ -18,6 +30,7 @@ export const askOpenAi = async (
   prompt: string,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
+  rules: BusyRules = busyRules,
 ): Promise<Answer> => {
   const url = urlUnder(agent.base_url, '/chat/completions')
   const key = agent.api_key_env === undefined ? undefined : envValue(agent.api_key_env, env)
@@ -33,6 +46,7 @@ export const askOpenAi = async (
       timeoutMs: agent.timeout,
       limitBytes: agent.output_limit * 6 + roomBytes,
       signal,
+      againAfterMs: (posted, tries) => busyForMs(posted, tries, rules),
     },
   )
   const { status, body, cut } = posted
@@ -43,6 +57,27 @@ export const askOpenAi = async (
   const error = errorIn(document)
   if (error) throw refusal(agent, url, status, words(Buffer.from(JSON.stringify(error))))
   return answerIn(document, agent, url)
+}
+
+/** Too many requests, a model that is still loaded (llama.cpp) or has too much to do (529: Anthropic's). */
+const busy = new Set([429, 503, 529])
+
+const busyForMs = (
+  { status, headers, body }: Posted,
+  tries: number,
+  { tries: most, firstWaitMs, longestWaitMs }: BusyRules,
+): number | undefined => {
+  if (!busy.has(status) || tries >= most || isUnpaid(jsonOf(body))) return undefined
+  const backoffMs = firstWaitMs * 2 ** (tries - 1) * (1 + Math.random())
+  // Some say 0, or a time that has just passed.
+  const waitMs = Math.max(retryAfterIn(headers['retry-after']) ?? 0, backoffMs)
+  return waitMs > longestWaitMs ? undefined : waitMs
+}
+
+/** No waiting helps: OpenAI answers 429 too when the account has no credit left. */
+const isUnpaid = (document: unknown): boolean => {
+  const error = at(document, 'error')
+  return [at(error, 'code'), at(error, 'type')].includes('insufficient_quota')
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { setTimeout as wait } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import { createByteCollector } from '../byte-collector.ts'
@@ -8,6 +9,7 @@ import { withTimeLimit } from '../time-limit.ts'
 
 export type Posted = {
   readonly status: number
+  readonly headers: IncomingMessage['headers']
   /** At most the limit; `cut` when there was more. */
   readonly body: Buffer
   readonly cut: boolean
@@ -18,27 +20,35 @@ export type PostOptions = {
   readonly timeoutMs: number
   readonly limitBytes: number
   readonly signal: AbortSignal
+  /** After how many milliseconds it is asked again; by default its first answer is the answer. */
+  readonly againAfterMs?: (posted: Posted, tries: number) => number | undefined
 }
 
 /**
  * Posts a JSON document to an agent and reads what it answers, whatever its status: no redirect, no
- * proxy, no time limit but ours (fetch gives up on headers after 300 s, and models think for longer).
+ * proxy, no time limit but ours (fetch gives up on headers after 300 s, and models think for longer),
+ * which holds for all tries together: none begins after it.
  * Throws `agent-failed`, `agent-timeout` or `agent-stopped`, without the document or a header.
  */
 export const postToAgent = async (
   url: URL,
   document: unknown,
-  { headers, timeoutMs, limitBytes, signal }: PostOptions,
+  { headers, timeoutMs, limitBytes, signal, againAfterMs = () => undefined }: PostOptions,
 ): Promise<Posted> => {
   let limited: AbortSignal | undefined
   try {
     return await withTimeLimit(timeoutMs, signal, async (both) => {
       limited = both
-      const response = await send(url, JSON.stringify(document), headers, both)
-      const posted = await readAnswer(response, limitBytes)
-      // A body that ends with its connection ends well when we break that off.
-      both.throwIfAborted()
-      return posted
+      const end = performance.now() + timeoutMs
+      for (let tries = 1; ; tries += 1) {
+        const response = await send(url, JSON.stringify(document), headers, both)
+        const posted = await readAnswer(response, limitBytes)
+        // A body that ends with its connection ends well when we break that off.
+        both.throwIfAborted()
+        const waitMs = againAfterMs(posted, tries)
+        if (waitMs === undefined || performance.now() + waitMs >= end) return posted
+        await wait(waitMs, undefined, { signal: both })
+      }
     })
   } catch (error) {
     if (signal.aborted)
@@ -103,7 +113,8 @@ const readAnswer = async (response: IncomingMessage, limitBytes: number): Promis
     // Leaving the loop ends the connection.
     break
   }
-  return { status: response.statusCode ?? 0, body: collected.bytes(), cut }
+  const { statusCode: status = 0, headers } = response
+  return { status, headers, body: collected.bytes(), cut }
 }
 
 const reasonOf = (error: unknown): string => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { askOpenAi } from '../../../daemon/agents/openai.ts'
+import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai.ts'
 import type { OpenAiAgent } from '../../../shared/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { startModelServer } from '../../support/model-server.ts'
@@ -30,11 +30,18 @@ const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
   return error
 }
 
+const quickly: BusyRules = { tries: 4, firstWaitMs: 1, longestWaitMs: 60_000 }
+
 /** Asks a model that answers as told. */
-const askOne = async (handler: Script[string], more: Partial<OpenAiAgent> = {}, signal = never) => {
+const askOne = async (
+  handler: Script[string],
+  more: Partial<OpenAiAgent> = {},
+  signal = never,
+  rules = quickly,
+) => {
   const provider = await startScriptedProvider(() => ({ '/v1/chat/completions': handler }))
   try {
-    return await askOpenAi(agentAt(provider.origin, more), 'prompt-canary', env, signal)
+    return await askOpenAi(agentAt(provider.origin, more), 'prompt-canary', env, signal, rules)
   } finally {
     provider.close()
   }
@@ -117,6 +124,67 @@ describe('an agent of kind openai', () => {
       assert.equal(error.code, 'agent-failed')
       assert.match(error.localDetail ?? '', words)
     })
+
+  /** A model that answers with these statuses, the last of them again and again, and when it was asked. */
+  const busy = (...statuses: readonly number[]) => {
+    const asked: number[] = []
+    const handler =
+      (headers: Record<string, string> = {}, document: unknown = {}): Script[string] =>
+      (response) => {
+        asked.push(performance.now())
+        const status = statuses[asked.length - 1] ?? statuses.at(-1) ?? 0
+        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+        sendJson(response, status, status === 200 ? chat({ content: 'a' }) : document)
+      }
+    return { asked, handler }
+  }
+
+  it('asks a model that is busy again', async () => {
+    for (const status of [429, 503, 529]) {
+      const { asked, handler } = busy(status, status, 200)
+      assert.equal((await askOne(handler({ 'retry-after': '0' }))).text, 'a')
+      assert.equal(asked.length, 3)
+    }
+  })
+
+  it('waits as long as Retry-After says', async () => {
+    const { asked, handler } = busy(429, 200)
+    await askOne(handler({ 'retry-after': '0.2' }))
+    assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 195)
+  })
+
+  it('gives up with the last refusal, after some tries or where waiting helps nothing', async () => {
+    const unpaid = { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }
+    for (const [status, headers, document, tries] of [
+      [429, {}, { error: { message: 'slow down' } }, 4],
+      [429, {}, unpaid, 1],
+      [429, { 'retry-after': '59' }, {}, 1],
+      [429, { 'retry-after': '999999999' }, {}, 1],
+      [500, { 'retry-after': '0' }, {}, 1],
+    ] as const) {
+      const { asked, handler } = busy(status)
+      const error = await failureOf(askOne(handler(headers, document)))
+      assert.match(error.message, /\((429|500)\)$/)
+      assert.equal(asked.length, tries)
+    }
+  })
+
+  it('is left at once when the daemon stops while it waits, and when its time ends', async () => {
+    const stop = new AbortController()
+    const { asked, handler } = busy(429)
+    const slowly = { ...quickly, firstWaitMs: 2000 }
+    const stopping: Script[string] = (response, ...rest) => {
+      response.once('close', () => setImmediate(() => stop.abort()))
+      handler()?.(response, ...rest)
+    }
+    const started = performance.now()
+    const stopped = await failureOf(askOne(stopping, {}, stop.signal, slowly))
+    assert.equal(stopped.code, 'agent-stopped')
+    const late = await failureOf(askOne(handler(), { timeout: 1500 }, never, slowly))
+    assert.match(late.message, /no more requests now/)
+    assert.ok(performance.now() - started < 1500)
+    assert.equal(asked.length, 2)
+  })
 
   it('fails with what is no chat completion, or has no text', async () => {
     const bad: readonly [Script[string], RegExp][] = [
