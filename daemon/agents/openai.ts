@@ -54,6 +54,11 @@ export const askOpenAi = async (
   if (status < 200 || status >= 300) throw refusal(agent, url, status, words())
   if (cut) throw failed(`${url.host} answered with more than can be read`)
   const document = jsonOf(body)
+  if (document === undefined && isStream(posted))
+    throw failed(
+      `${url.host} streams its answer, though it was asked not to`,
+      'turn streaming off where base_url leads, or name the server behind it',
+    )
   const error = errorIn(document)
   if (error) throw refusal(agent, url, status, words(Buffer.from(JSON.stringify(error))))
   return answerIn(document, agent, url)
@@ -79,6 +84,11 @@ const isUnpaid = (document: unknown): boolean => {
   const error = at(document, 'error')
   return [at(error, 'code'), at(error, 'type')].includes('insufficient_quota')
 }
+
+/** Some proxies stream whatever is asked for; not all of them say so. */
+const isStream = ({ headers, body }: Posted): boolean =>
+  /^\s*text\/event-stream\b/i.test(headers['content-type'] ?? '') ||
+  /^\s*(?:data|event|id|retry)?:/.test(body.subarray(0, 100).toString('latin1'))
 
 /**
  * Routers to many models have begun to answer when the one behind them fails: in place of its answer, or in

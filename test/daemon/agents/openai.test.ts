@@ -202,6 +202,27 @@ describe('an agent of kind openai', () => {
       assert.match((await failureOf(askOne(handler))).message, words)
   })
 
+  it('names a server that streams though it was asked not to', async () => {
+    const stream = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'
+    for (const [type, body] of [
+      ['text/event-stream; charset=utf-8', stream],
+      ['text/plain', `: a comment\n\n${stream}`],
+      ['application/json', stream],
+      ['text/event-stream', ''],
+    ] as const) {
+      const error = await failureOf(
+        askOne((response) => response.writeHead(200, { 'content-type': type }).end(body)),
+      )
+      assert.match(error.message, /streams its answer, though it was asked not to$/)
+      assert.match(error.hint ?? '', /^turn streaming off/)
+    }
+    const whole = await askOne((response) => {
+      response.setHeader('content-type', 'text/event-stream')
+      response.end(JSON.stringify(chat({ content: 'a' })))
+    })
+    assert.equal(whole.text, 'a')
+  })
+
   it('takes an answer beside which an error is named that is none', async () => {
     for (const error of [null, '', { message: 'a warning' }])
       assert.equal(
