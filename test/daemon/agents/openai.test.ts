@@ -260,8 +260,29 @@ describe('an agent of kind openai', () => {
     assert.equal(await textOf('\n<think></think>\n\nyes, by </think>'), 'yes, by </think>')
     for (const whole of ['it writes <think>a</think> first', '<think>cut off in the middle'])
       assert.equal(await textOf(whole), whole)
-    const thoughtOnly = await failureOf(textOf('<think>hm</think>\n'))
-    assert.match(thoughtOnly.message, /without a text/)
+    for (const thought of ['<think>hm</think>\n', 'hm\n</think>\n'])
+      assert.match((await failureOf(textOf(thought))).message, /without a text/)
+  })
+
+  it('leaves out a thought that the template of the model has begun, of which only the end is there', async () => {
+    const textOf = async (content: string) =>
+      (await askOne((response) => sendJson(response, 200, chat({ content })))).text
+    for (const [thought, answer] of [
+      ['Okay, the user wants a review.\n', '\n\nIt is **fine**.'],
+      ['```ts\nx\n```\nso it is.\n', '\n\nyes, by\n</think>\n'],
+      ['\n', '\n\nyes'],
+      ['', '\nyes'],
+      ['hm\r\n', '\r\n\r\nyes'],
+    ] as const)
+      assert.equal(await textOf(`${thought}</think>${answer}`), answer.trimStart())
+    for (const whole of [
+      'The template writes </think> at the end.\n\nThat is wrong.',
+      'It ends with\n`</think>`\nalways.',
+      'As in:\n```\nhm\n</think>\n\nyes\n```\nthe model goes on.',
+      'It writes\n<think>\na\n</think>\nfirst.',
+      '</think> ends a thought.',
+    ])
+      assert.equal(await textOf(whole), whole)
   })
 
   it('says why there is no text where the model had to stop before it', async () => {
