@@ -64,6 +64,7 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   // from `&payload=` on, in the middle of a title that a stranger wrote.
   if (beginsLikeJson.test(form))
     throw unsupported('is JSON that is called a form', 'send it as application/json')
+  requireUtf8(form)
   // Counted before they are made: millions of empty fields fit into one body.
   const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
   const fields = new URLSearchParams(isSmall ? form : '')
@@ -71,6 +72,15 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
   if (plainForms && payload === undefined && fields.size > 0) return fieldsOf(fields)
   throw unsupported('is a form', 'a form needs exactly one field named payload')
+}
+
+/** A field that is none would be read with other letters, and a filter never match. */
+const requireUtf8 = (form: string): void => {
+  try {
+    for (const [bytes] of form.matchAll(/(?:%[89a-f][\da-f])+/gi)) decodeURIComponent(bytes)
+  } catch (error) {
+    throw notUtf8(error)
+  }
 }
 
 /** Own properties alone, whatever the fields are called; the last of two fields of one name counts. */
@@ -82,9 +92,12 @@ const decode = (bytes: Buffer): string => {
   try {
     return utf8.decode(bytes)
   } catch (error) {
-    throw new DoorwardError('payload-not-json', 'the body is not valid UTF-8', { cause: error })
+    throw notUtf8(error)
   }
 }
+
+const notUtf8 = (cause: unknown) =>
+  new DoorwardError('payload-not-json', 'the body is not valid UTF-8', { cause })
 
 const parseJson = (bytes: Buffer): Payload => {
   const text = decode(bytes)

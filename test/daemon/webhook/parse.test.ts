@@ -33,6 +33,7 @@ describe('parse', () => {
     ['{"a":1}', { a: 1 }, 'application/json', ''],
     ['payload=%7B%22a%22%3A%22b+c%22%7D', { a: 'b c' }, form],
     ['x=1&payload=null&y=2', null, form],
+    ['payload=%22%C3%A9%f0%9f%98%80%22&x=100%&y=%zz', 'é😀', form],
     ['{"a":1,"a":2}', { a: 2 }],
     // What JavaScript would round is text.
     ['9007199254740991', 9007199254740991],
@@ -85,6 +86,9 @@ describe('parse', () => {
     ['the same, after white space', ' \n{"a":"&payload={}&"}', 'media-type-unsupported', form],
     ['the same, after a mark', '\ufeff["&payload={}&"]', 'media-type-unsupported', form],
     ['a JSON text that is called a form', '"&payload={}&"', 'media-type-unsupported', form],
+    ['a form that codes no UTF-8', 'payload=%7B%22a%22%3A%22%E9%22%7D', 'payload-not-json', form],
+    ['a form with half a character', 'payload=1&x=%F0%9F%98', 'payload-not-json', form],
+    ['a form with a surrogate', 'payload=1&%ED%A0%80=x', 'payload-not-json', form],
     ['a form with two payloads', 'payload=1&payload=2', 'media-type-unsupported', form],
     ['text', '{}', 'media-type-unsupported', 'text/plain'],
     ['no content type', '{}', 'media-type-unsupported', ''],
