@@ -1,3 +1,4 @@
+import { headOfCutTable } from './table.ts'
 import { closingLine, openFenceIn, openingLine } from './fence.ts'
 
 export type Limits = {
@@ -10,7 +11,7 @@ export type Limits = {
 
 /**
  * Cuts a text into messages of a limited length: at the ends of paragraphs, lines or words where there are
- * any, never inside a surrogate pair; a code fence that is cut is closed and opened again. Several are
+ * any, never inside a surrogate pair; a code fence that is cut is closed and opened again, the head of a table that is cut repeated. Several are
  * numbered; what does not fit into the last one is left out, and that is said there.
  */
 export const splitText = (text: string, limits: Limits): string[] => {
@@ -36,12 +37,17 @@ export const splitText = (text: string, limits: Limits): string[] => {
     const end = longestFit(rest.slice(0, most), (piece) => fits(piece, note(text.length)))
     const piece = rest.slice(0, goodEnd(rest, end))
     const fence = openFenceIn(head + piece)
+    const tableHead = fence
+      ? ''
+      : headOfCutTable(head + piece, rest.slice(piece.length, piece.length + characters))
     rest = fence
       ? rest.slice(piece.length).replace(/^\n/, '')
-      : rest.slice(piece.length).trimStart()
+      : // What a line is indented by says what it stands under in a list.
+        rest.slice(piece.length).replace(/^\s*\n|^\s+/, '')
     const shown = closed(head + (fence ? piece : piece.trimEnd()))
     pieces.push(isLast && rest !== '' ? shown + note(rest.length) : shown)
-    head = fence ? `${openingLine(fence)}\n` : ''
+    // One that leaves little room for rows is not repeated.
+    head = fence ? `${openingLine(fence)}\n` : measure(tableHead) <= characters / 4 ? tableHead : ''
   }
   const { length } = pieces
   return length === 1 ? pieces : pieces.map((piece, index) => `(${index + 1}/${length})\n${piece}`)
