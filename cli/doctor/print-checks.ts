@@ -1,5 +1,5 @@
 import { plainLine } from '../../shared/plain-text.ts'
-import { widthOf } from '../table.ts'
+import { widthOf } from '../../shared/width-of.ts'
 import type { Style, Terminal } from '../terminal.ts'
 import { wrapWords } from '../wrap-words.ts'
 import { type Check, type CheckStatus, groups, summaryOf } from './check.ts'
