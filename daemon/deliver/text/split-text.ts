@@ -34,8 +34,11 @@ export const splitText = (text: string, limits: Limits): string[] => {
     const note = (left: number) => (isLast ? cutNote(left, text.length) : '')
     // The longest note there can be: numbers grow shorter with what is left.
     const most = Math.min(rest.length, characters)
-    const end = longestFit(rest.slice(0, most), (piece) => fits(piece, note(text.length)))
-    const piece = rest.slice(0, goodEnd(rest, end))
+    const fitsNoted = (piece: string) => fits(piece, note(text.length))
+    let piece = rest.slice(0, most)
+    // A piece that ends earlier can be longer once it is ready: a table is aligned as far as it is narrow.
+    do piece = piece.slice(0, goodEnd(piece, longestFit(piece, fitsNoted)))
+    while (piece.length > 1 && !fitsNoted(piece))
     const fence = openFenceIn(head + piece)
     const tableHead = fence
       ? ''

@@ -1,5 +1,7 @@
+import { widthOf } from '../../../shared/width-of.ts'
 import { type Fence, fenceAfter } from './fence.ts'
 import { gap } from './gap.ts'
+import { beginsTable, cellsOf, isRow } from './table.ts'
 
 /** A stretch of formatted text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
 export type TelegramEntity = {
@@ -21,7 +23,7 @@ export type TelegramText = {
  */
 export const telegramText = (markdown: string): TelegramText => {
   const formatted = new Formatted()
-  blocksOf(markdown).forEach((block, index) => {
+  withTables(blocksOf(markdown)).forEach((block, index) => {
     if (index > 0) formatted.add('\n')
     if ('line' in block) addLine(block.line, formatted)
     else {
@@ -50,6 +52,66 @@ const blocksOf = (markdown: string): Block[] => {
     fence = after
   }
   return blocks
+}
+
+/** A wider one would be folded on most screens, and is left as it is written. */
+const widestTable = 60
+
+/** Tables as blocks of code with aligned columns: as text of a proportional font they cannot be read. */
+const withTables = (blocks: readonly Block[]): Block[] => {
+  const shown: Block[] = []
+  for (let at = 0; at < blocks.length;) {
+    const rows = tableAt(blocks, at)
+    const code = rows.length === 0 ? undefined : alignedTable(rows)
+    if (code) shown.push({ code, language: '' })
+    else shown.push(...blocks.slice(at, at + Math.max(1, rows.length)))
+    at += Math.max(1, rows.length)
+  }
+  return shown
+}
+
+const lineAt = (blocks: readonly Block[], at: number): string => {
+  const block = blocks[at]
+  return block && 'line' in block ? block.line : ''
+}
+
+/** The lines of the table that begins here. */
+const tableAt = (blocks: readonly Block[], start: number): string[] => {
+  if (!beginsTable(lineAt(blocks, start), lineAt(blocks, start + 1))) return []
+  const rows: string[] = []
+  for (let at = start; isRow(lineAt(blocks, at)); at += 1) rows.push(lineAt(blocks, at))
+  return rows
+}
+
+/** Nothing where a link would be lost, or the table is too wide. */
+const alignedTable = ([head = '', delimiter = '', ...rest]: readonly string[]):
+  string[] | undefined => {
+  const sides = cellsOf(delimiter).map((cell) => /^-+:$/.test(cell))
+  const rows = [head, ...rest].map((row) => cellsOf(row).slice(0, sides.length).map(plainCell))
+  if (rows.flat().some((cell) => cell === undefined)) return undefined
+  const widths = sides.map((_, column) =>
+    Math.max(1, ...rows.map((row) => widthOf(row[column] ?? ''))),
+  )
+  if (widths.reduce((sum, width) => sum + width + 3, -3) > widestTable) return undefined
+  const [first = '', ...others] = rows.map((row) =>
+    sides
+      .map((isRight, column) => {
+        const cell = row[column] ?? ''
+        const padding = ' '.repeat((widths[column] ?? 0) - widthOf(cell))
+        return isRight ? padding + cell : cell + padding
+      })
+      .join(' | ')
+      .trimEnd(),
+  )
+  return [first, widths.map((width) => '-'.repeat(width)).join('-|-'), ...others]
+}
+
+/** Code has no formatting in it. */
+const plainCell = (cell: string): string | undefined => {
+  if (/https?:\/\//.test(cell)) return undefined
+  const formatted = new Formatted()
+  addInline(cell, formatted, [])
+  return formatted.end().text.replaceAll(gap, '')
 }
 
 /** Text that grows, and its formatting. */
@@ -98,7 +160,7 @@ const inline = new RegExp(
     /\*\*\*(?=[^\s*])(?<both>[^*]+?)(?<=[^\s*])\*\*\*/,
     /(?!(?<=\/)\*\*\/)\*\*(?=[^\s*])(?<bold>(?:[^*]|\*(?!\*))+?)(?<=\S)\*\*/,
     /(?<![_\w/])__(?=[^\s_])(?<heavy>[^_]+?)(?<=[^\s_])__(?![_\w/]|\.\w)/,
-    /(?<![*\w])\*(?=[^\s*])(?<starred>[^*]+?)(?<=[^\s*])\*(?![*\w])/,
+    /(?<![*\w])\*(?=[^\s*])(?<starred>(?:[^*]|\*\*[^*]+\*\*)+?)(?<=[^\s])\*(?![*\w])/,
     /(?<![_\w])_(?=[^\s_])(?<lined>[^_]+?)(?<=[^\s_])_(?![_\w])/,
     /~~(?=\S)(?<struck>[^~]+?)(?<=\S)~~/,
   ]

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { openFenceIn } from '../../../../daemon/deliver/text/fence.ts'
+import { partsFor } from '../../../../daemon/deliver/text/parts.ts'
 import { splitText } from '../../../../daemon/deliver/text/split-text.ts'
+import { telegramText } from '../../../../daemon/deliver/text/telegram-text.ts'
 
 const number = /^\(\d+\/\d+\)\n/
 const bare = (part: string) => part.replace(number, '')
@@ -104,6 +106,14 @@ describe('splitText', () => {
     for (const text of ['@'.repeat(3000), 'a @b '.repeat(600), '@\n\n'.repeat(900)]) {
       const parts = splitText(text, { characters: 400, parts: 9, measure })
       for (const part of parts) assert.ok(measure(part) <= 400)
+    }
+  })
+
+  it('keeps a table under the limit that is only aligned as far as it is narrow', () => {
+    const rows = `| ${'n'.repeat(50)} | b |\n|---|---|\n${'|a|b|\n'.repeat(150)}`
+    for (const wide of ['', `| ${'w'.repeat(80)} | b |\n`, `|a|b|\n| ${'w'.repeat(80)}\n`]) {
+      const parts = partsFor({ kind: 'telegram' }, `${rows}${wide}${rows}`)
+      for (const part of parts) assert.ok(telegramText(part).text.length <= 4096)
     }
   })
 

@@ -62,6 +62,17 @@ describe('telegramText', () => {
       'text_link a[0] https://a.b/',
       'text_link b https://c.d',
     ],
+    ['*a **b** c* *d*', 'a b c d', 'italic a ', 'italic b', 'bold b', 'italic  c', 'italic d'],
+    ['*a **b c* d', '*a **b c* d'],
+    [
+      'x\n| a | b |\n|:--|--:|\n| **1** `c` | 23 | 4 |\n| \\| @x | |\ny | z\n\nend',
+      'x\na    |  b\n-----|---\n1 c  | 23\n| @x |\ny    |  z\n\nend',
+      'pre a    |  b\n-----|---\n1 c  | 23\n| @x |\ny    |  z',
+    ],
+    ['a | b\nc | d', 'a | b\nc | d'],
+    ['| a | b |\n|---|', '| a | b |\n|---|'],
+    ['| [a](https://b.c) |\n|---|\n| d |', '| a |\n|---|\n| d |', 'text_link a https://b.c'],
+    ['```\n| a |\n|---|\n```', '| a |\n|---|', 'pre | a |\n|---|'],
     ['***both*** ***', 'both ***', 'bold both', 'italic both'],
     ['me@example.com pkg@1.2 é@a', 'me@example.com pkg@1.2 é@·a'],
     ['https://a.b/@c/d https://@e', 'https://a.b/%40c/d https://%40e'],
@@ -71,6 +82,12 @@ describe('telegramText', () => {
     ['```\n```', ''],
   ] as const)
     it(`reads ${JSON.stringify(given)}`, () => assert.deepEqual(read(given), wanted))
+
+  it('leaves a table as it is written that is wider than a screen', () => {
+    const table = (width: number) => `| ${'a'.repeat(width)} | b |\n|---|---|\n| c | d |`
+    assert.equal(read(table(56)).length, 2)
+    assert.deepEqual(read(table(57)), [table(57)])
+  })
 
   it('takes a time that grows with the length alone', () => {
     const started = performance.now()
@@ -86,6 +103,13 @@ describe('telegramText', () => {
       '[a](',
       '[a](https://b/(',
       '# ',
+      ' *a **b** ',
+      '*a **b',
+      '**b** *',
+      '|',
+      '|-',
+      '|a|\n|-|\n',
+      '\\|',
     ])
       telegramText(text.repeat(4096 / text.length))
     assert.ok(performance.now() - started < 1000)
