@@ -60,6 +60,8 @@ const hints: Readonly<Record<string, string>> = {
   restricted_action_read_only_channel: 'the channel takes no messages from this account',
   cannot_dm_bot: 'name a person or a channel',
   user_not_found: 'write the id of the user: slack:U…',
+  msg_too_long: 'Slack takes no message of this length: ask the agent for a shorter answer',
+  msg_blocks_too_long: 'Slack takes no message of this length: ask the agent for a shorter answer',
   messages_tab_disabled: 'allow messages in the settings of the app (App Home)',
 }
 

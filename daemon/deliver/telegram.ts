@@ -81,6 +81,8 @@ const known: readonly (readonly [said: string, what: string, hint: string])[] = 
   ['bot was kicked', 'says that the bot was removed from the chat', 'add the bot again'],
   ['not a member', 'says that the bot is no member of the chat', 'add the bot to the chat'],
   ['not enough rights', 'does not let the bot write there', 'allow the bot to send messages'],
+  ['have no rights', 'does not let the bot write there', 'allow the bot to send messages'],
+  ['chat_write_forbidden', 'does not let the bot write there', 'allow the bot to send messages'],
   [
     'need administrator rights',
     'does not let the bot write there',

@@ -57,8 +57,13 @@ const limits = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
 const failureOf = (answer: TargetAnswer): Error | undefined => {
   if (answer.status === 401) return new TokenRefused()
+  const reasons = reasonsOf(answer)
+  if (reasons.includes('dailyLimitExceeded'))
+    return new DeliveryFailed('refused', `gmail takes no more today (${answer.status})`, {
+      hint: 'the limit of a day is reached: deliver it again tomorrow',
+    })
   const failure = failureOfAnswer(gmail, answer, { hint: hints[answer.status] })
-  if (answer.status === 403 && reasonsOf(answer).some((reason) => limits.has(reason)))
+  if (answer.status === 403 && reasons.some((reason) => limits.has(reason)))
     return new DeliveryFailed('later', 'gmail takes no more for now (403)')
   return failure
 }

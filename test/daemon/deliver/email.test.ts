@@ -270,5 +270,11 @@ describe('delivery by mail over Gmail', () => {
     )
     server.next(json(403, reason('insufficientPermissions')))
     assert.match((await run()).result?.detail ?? '', /lacks the scope gmail\.modify/)
+    for (const status of [403, 429]) {
+      server.next(json(status, reason('dailyLimitExceeded')))
+      const { result } = await run()
+      assert.equal(result?.attempts, 1)
+      assert.match(result?.detail ?? '', /no more today.*again tomorrow/)
+    }
   })
 })

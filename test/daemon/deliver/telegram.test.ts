@@ -83,6 +83,12 @@ describe('delivery to Telegram', () => {
     [no(400, 'Bad Request: chat not found'), /no such chat.*write to the bot first/],
     [no(403, 'Forbidden: bot was blocked by the user'), /blocked/],
     [no(403, "Forbidden: bot can't initiate conversation with a user"), /\/start/],
+    [
+      no(400, 'Bad Request: not enough rights to send text messages to the chat'),
+      /write there.*allow/,
+    ],
+    [no(400, 'Bad Request: have no rights to send a message'), /write there.*allow/],
+    [no(403, 'Forbidden: CHAT_WRITE_FORBIDDEN'), /write there.*allow/],
     [no(403, 'Forbidden: something new'), /^telegram answered 403$/],
     [no(401, 'Unauthorized'), /refused the token in BOT/],
     [no(404, 'Not Found'), /refused the token in BOT/],
