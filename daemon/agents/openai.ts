@@ -1,7 +1,7 @@
 import type { OpenAiAgent } from '../../shared/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { urlUnder } from '../../shared/url-under.ts'
-import { openFenceIn } from '../deliver/text/fence.ts'
+import { openFenceIn } from '../code-fence.ts'
 import { retryAfterIn } from '../retry-after.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { type Posted, postToAgent, wordsOf } from './post.ts'
@@ -23,8 +23,8 @@ const busyRules: BusyRules = { tries: 6, firstWaitMs: 1000, longestWaitMs: 600_0
 
 /**
  * Asks a model over the chat completions API (https://platform.openai.com/docs/api-reference/chat),
- * as OpenAI, Ollama, LM Studio and vLLM speak it; not streamed. One that is busy is asked again. Throws an `agent-…` error that names
- * host, model and status, never the key or the prompt.
+ * as OpenAI, Ollama, LM Studio and vLLM speak it; not streamed. One that is busy is asked again. Throws
+ * an `agent-…` error that names host, model and status, never the key or the prompt.
  */
 export const askOpenAi = async (
   agent: OpenAiAgent,

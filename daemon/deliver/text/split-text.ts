@@ -1,5 +1,5 @@
+import { closingLine, openFenceIn, openingLine } from '../../code-fence.ts'
 import { headOfCutTable } from './table.ts'
-import { closingLine, openFenceIn, openingLine } from './fence.ts'
 
 export type Limits = {
   /** UTF-16 units of one message, as `measure` counts them. */
@@ -11,8 +11,9 @@ export type Limits = {
 
 /**
  * Cuts a text into messages of a limited length: at the ends of paragraphs, lines or words where there are
- * any, never inside a surrogate pair; a code fence that is cut is closed and opened again, the head of a table that is cut repeated. Several are
- * numbered; what does not fit into the last one is left out, and that is said there.
+ * any, never inside a surrogate pair; a code fence that is cut is closed and opened again, the head of a
+ * table that is cut is repeated. Several are numbered; what does not fit into the last one is left out, and
+ * that is said there.
  */
 export const splitText = (text: string, limits: Limits): string[] => {
   const { characters, parts, measure = lengthOf } = limits

@@ -1,5 +1,5 @@
 import { widthOf } from '../../../shared/width-of.ts'
-import { type Fence, fenceAfter } from './fence.ts'
+import { type Fence, fenceAfter } from '../../code-fence.ts'
 import { gap } from './gap.ts'
 import { beginsTable, cellsOf, isRow } from './table.ts'
 

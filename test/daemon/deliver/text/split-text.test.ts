@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { openFenceIn } from '../../../../daemon/deliver/text/fence.ts'
+import { openFenceIn } from '../../../../daemon/code-fence.ts'
 import { partsFor } from '../../../../daemon/deliver/text/parts.ts'
 import { splitText } from '../../../../daemon/deliver/text/split-text.ts'
 import { telegramText } from '../../../../daemon/deliver/text/telegram-text.ts'
