@@ -11,6 +11,7 @@ import { stopRunning } from './daemon-stop.ts'
 import { findDaemon, findRunningDaemon } from './find-daemon.ts'
 import { hasEnded } from './has-ended.ts'
 import type { Terminal } from './terminal.ts'
+import { isEnding, untilEnded } from './until-ended.ts'
 
 /** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
 const handOverLimitMs = 90_000
@@ -25,6 +26,12 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   const { home, userAgent, terminal } = context
   // Not as for other commands: that its version is another is about to change.
   const running = await (context.start ? findRunningDaemon : findDaemon)({ home, userAgent })
+  if (running && (await isEnding(running))) {
+    running.close()
+    if (!context.start) throw new DoorwardError('stopping', 'the daemon is stopping')
+    await untilEnded(context, running.daemon)
+    return startDaemon(context, [], {})
+  }
   const restarted = running && (await handOver(running))
   if (restarted) return printRestarted(restarted, terminal)
   if (running) {

@@ -6,8 +6,12 @@ import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 import { reportError } from './report-error.ts'
 import { StartError, startAndConnect } from './start-and-connect.ts'
 import type { Terminal } from './terminal.ts'
+import { isEnding, untilEnded } from './until-ended.ts'
 
-/** Starts the daemon unless it runs, and prints its url and pid. 78 is for `--foreground` alone. */
+/**
+ * Starts the daemon unless it runs, and prints its url and pid; one that is about to end is waited for. 78 is
+ * for `--foreground` alone.
+ */
 export const startDaemon = async (
   context: Context,
   _args: string[],
@@ -17,9 +21,9 @@ export const startDaemon = async (
   if (options.foreground) return becomeDaemon(home.root)
   const running = await findRunningDaemon(context, startPatienceMs)
   if (running) {
-    running.close()
-    printStarted(terminal, running.daemon, 'already running')
-    return
+    const goesOn = !(await isEnding(running).finally(running.close))
+    if (goesOn) return printStarted(terminal, running.daemon, 'already running')
+    await untilEnded(context, running.daemon)
   }
   try {
     const client = await startAndConnect(context)

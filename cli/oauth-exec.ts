@@ -4,7 +4,7 @@ import { userAgentOf } from '../shared/user-agent.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import type { TokenOptions } from './oauth-token.ts'
-import { withDaemon } from './reach-daemon.ts'
+import { withNextDaemon } from './reach-daemon.ts'
 import { requestedTokens } from './requested-tokens.ts'
 import { runInOurPlace } from './run-in-our-place.ts'
 
@@ -28,14 +28,18 @@ export const exec = async (
   const requested = requestedTokens(words)
   // Of the command its name alone: arguments may be anything.
   const asker = { ...context, userAgent: userAgentOf('cli', `oauth exec ${basename(program)}`) }
-  const tokens = await withDaemon(asker, async (client) => {
-    const names = [...new Set(requested.map(({ provider }) => provider))]
-    // Each its own way to an end: a request of one that failed must not outlive the others.
-    const results = await Promise.allSettled(
-      names.map(async (name) => accessTokenOf(client, name, minValidity)),
-    )
-    return new Map(names.map((name, index) => [name, valueOf(results[index])]))
-  })
+  const tokens = await withNextDaemon(
+    asker,
+    async (client) => {
+      const names = [...new Set(requested.map(({ provider }) => provider))]
+      // Each its own way to an end: a request of one that failed must not outlive the others.
+      const results = await Promise.allSettled(
+        names.map(async (name) => accessTokenOf(client, name, minValidity)),
+      )
+      return new Map(names.map((name, index) => [name, valueOf(results[index])]))
+    },
+    { reads: true },
+  )
   const added = requested.map(({ provider, variable }) => [variable, tokens.get(provider)] as const)
   await runInOurPlace(program, args, { ...process.env, ...Object.fromEntries(added) })
 }

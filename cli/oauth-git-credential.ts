@@ -6,7 +6,7 @@ import { type Home, systemReason } from '../shared/home.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import { type GitQuestion, gitHosts, providerAt, readQuestion } from './git-hosts.ts'
-import { withDaemon } from './reach-daemon.ts'
+import { withNextDaemon } from './reach-daemon.ts'
 
 /** git's own lines are short, but for what a server sent it (`wwwauth[]`). */
 const maxInputBytes = 1024 * 1024
@@ -30,7 +30,9 @@ export const gitCredential = async (
   const question = readQuestion(input)
   const provider = providerAt(question, gitHosts(await gatewayValue(context.home)))
   if (provider === undefined) return
-  const token = await withDaemon(context, async (client) => accessTokenOf(client, provider))
+  const token = await withNextDaemon(context, async (client) => accessTokenOf(client, provider), {
+    reads: true,
+  })
   process.stdout.write(answerOf(question, token))
 }
 

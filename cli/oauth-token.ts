@@ -2,7 +2,7 @@ import { duration } from '../shared/duration.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import { providerNameOf } from './provider-name.ts'
-import { withDaemon } from './reach-daemon.ts'
+import { withNextDaemon } from './reach-daemon.ts'
 
 export type TokenOptions = {
   /** Seconds. */
@@ -20,8 +20,10 @@ export const printToken = async (
 ): Promise<void> => {
   const { terminal } = context
   const provider = providerNameOf(typed)
-  const answer = await withDaemon(context, async (client) =>
-    accessTokenOf(client, provider, minValidity),
+  const answer = await withNextDaemon(
+    context,
+    async (client) => accessTokenOf(client, provider, minValidity),
+    { reads: true },
   )
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
   // The daemon gives what the provider gives: some have no token that lives so long.

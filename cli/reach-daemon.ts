@@ -1,4 +1,5 @@
 import type { Client } from '../shared/client.ts'
+import { DoorwardError } from '../shared/errors.ts'
 import type { Context } from './context.ts'
 import { findDaemon, findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 
@@ -14,6 +15,31 @@ export const reachDaemon = async (context: Context): Promise<Client> => {
   const client = await startAndConnect(context)
   context.terminal.say(`started the daemon (${client.daemon.url}, pid ${client.daemon.pid})`)
   return client
+}
+
+/**
+ * As `withDaemon`, for what any daemon of the home can do: where one is about to end, the next one is asked.
+ * What only `reads` is asked again as well where no answer came.
+ */
+export const withNextDaemon = async <Result>(
+  context: Context,
+  use: (client: Client) => Promise<Result>,
+  { reads = false } = {},
+): Promise<Result> => {
+  for (;;) {
+    const client = await reachDaemon(context)
+    try {
+      return await use(client)
+    } catch (error) {
+      if (!context.start || !(error instanceof DoorwardError)) throw error
+      const { untilEnded } = await import('./until-ended.ts')
+      const { hasEnded } = await import('./has-ended.ts')
+      if (error.code === 'stopping') await untilEnded(context, client.daemon)
+      else if (!reads || !(await hasEnded(error, client.daemon.pid))) throw error
+    } finally {
+      client.close()
+    }
+  }
 }
 
 /** Runs `use` with the daemon and lets go of the connection afterwards. */

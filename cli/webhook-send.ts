@@ -8,7 +8,7 @@ import { plainLine } from '../shared/plain-text.ts'
 import { type Delivery, ownDelivery, sampleDelivery, signedHeaders } from './as-sender.ts'
 import type { Context } from './context.ts'
 import { type PostedWebhook, postWebhook } from './post-webhook.ts'
-import { withDaemon } from './reach-daemon.ts'
+import { withNextDaemon } from './reach-daemon.ts'
 import { readInput } from './read-input.ts'
 import { readSample, sampleNames } from './samples.ts'
 import type { Terminal } from './terminal.ts'
@@ -38,19 +38,25 @@ export const sendWebhook = async (
     })
   const env = await readEnvironment(home)
   const webhook = webhookAt(path, (await loadConfig(home, env)).webhooks)
-  const nowMs = Date.now()
-  const delivery = await deliveryOf(file, options, webhook, nowMs)
-  const headers = signedHeaders(webhook, env, delivery, nowMs)
-  await withDaemon(context, async (client) => {
+  const make = await deliveryMaker(file, options, webhook)
+  const sign = (nowMs: number) => {
+    const { body, ...delivery } = make(nowMs)
+    return { body, headers: signedHeaders(webhook, env, { body, ...delivery }, nowMs) }
+  }
+  // What cannot be signed starts no daemon.
+  sign(Date.now())
+  await withNextDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
+    // Here, as a daemon may have been waited for longer than a signature is good.
+    const { body, headers } = sign(Date.now())
     if (!options.wait) {
-      const posted = await postWebhook(url, headers, delivery.body)
+      const posted = await postWebhook(url, headers, body)
       printPosted(posted, terminal)
       if (posted.status !== 'accepted') await sayWhy(client, posted.id, terminal)
       return
     }
     await waitForEvent(client, terminal, async () => {
-      const posted = await postWebhook(url, headers, delivery.body)
+      const posted = await postWebhook(url, headers, body)
       terminal.say(`${posted.id} ${posted.status}`)
       return posted.id
     })
@@ -63,17 +69,18 @@ const listSamples = async (terminal: Terminal): Promise<void> => {
   else for (const name of samples) terminal.print(name)
 }
 
-const deliveryOf = async (
+/** What makes the delivery of a time of sending. */
+const deliveryMaker = async (
   file: string | undefined,
   { sample: sampleName, event }: SendOptions,
   webhook: Webhook,
-  nowMs: number,
-): Promise<Delivery> => {
+): Promise<(nowMs: number) => Delivery> => {
   const { scheme } = webhook
   if (typeof sampleName === 'string') {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
-    return sampleDelivery(await readSample(sampleName))
+    const delivery = sampleDelivery(await readSample(sampleName))
+    return () => delivery
   }
   if (file === undefined)
     throw new DoorwardError('usage', 'there is no payload to send', {
@@ -84,7 +91,8 @@ const deliveryOf = async (
       'usage',
       `--event does not go with the scheme ${scheme.name}, which has no header for it`,
     )
-  return ownDelivery(webhook, await readInput(file), nowMs, event)
+  const payload = await readInput(file)
+  return (nowMs) => ownDelivery(webhook, payload, nowMs, event)
 }
 
 /** What the event says of it: which part of a filter did not match, or which delivery it repeats. */

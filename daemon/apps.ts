@@ -45,6 +45,7 @@ export type AppsParts = {
   readonly loopGuard: LoopGuard
   readonly handOver: Pick<HandOver, 'restart' | 'heir' | 'decided'>
   readonly stop: () => Promise<void>
+  readonly isStopping: () => boolean
   readonly log: Log
 }
 
@@ -54,7 +55,7 @@ export type AppsParts = {
  */
 export const createApps = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { home, oauthCounts, stream, learners, refusals, loopGuard, stop } = parts
+  const { home, oauthCounts, stream, learners, refusals, loopGuard, stop, isStopping } = parts
   const { port } = listeners
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
@@ -87,6 +88,7 @@ export const createApps = (parts: AppsParts): (() => Apps) => {
       startedAt,
       url,
       publicUrl,
+      isStopping,
       queue,
       budget,
       events,

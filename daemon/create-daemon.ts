@@ -80,8 +80,8 @@ export const createDaemon = ({
     isStopping: () => ending.isStopping(),
   })
   const ending = createEnding({ ...parts, processEnv, isForeground, predecessor, handOver })
-  const { stop, abort, homeGone } = ending
-  const apps = createApps({ ...parts, apiToken, handOver, stop })
+  const { stop, abort, homeGone, isStopping } = ending
+  const apps = createApps({ ...parts, apiToken, handOver, stop, isStopping })
 
   predecessor?.follow({ ...parts, killed: () => void endLeftovers(home, log) })
 

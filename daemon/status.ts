@@ -15,6 +15,7 @@ export type StatusParts = {
   readonly url: () => string
   /** Where senders reach the webhooks, when that is not `url`. */
   readonly publicUrl: () => string | undefined
+  readonly isStopping: () => boolean
   readonly queue: Queue
   readonly budget: ByteBudget
   readonly events: EventStore
@@ -41,6 +42,7 @@ export const statusOf = async (parts: StatusParts): Promise<Status> => {
     startedAt: parts.startedAt.toISOString(),
     url: parts.url(),
     ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...(parts.isStopping() && { stopping: true }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
     timings: parts.measures.timings(),
     providers,

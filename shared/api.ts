@@ -323,6 +323,8 @@ export const statusSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   url: z.string(),
   publicUrl: z.string().optional(),
+  /** It is about to end: it finishes what it has accepted, and takes nothing new. */
+  stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
   timings: timingsSchema.optional(),
   providers: z.array(providerSummarySchema),
