@@ -104,6 +104,11 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       starting = undefined
       deciding = undefined
       log.warn({ error: nameOf(error) }, 'restart failed')
+      // By `cancel`: whatever the successor said of its end, the old one does not go on.
+      if (parts.isStopping())
+        throw new DoorwardError('stopping', 'the daemon was stopped while it was restarted', {
+          hint: 'doorward daemon start',
+        })
       throw error instanceof DoorwardError ? error : failed(nameOf(error))
     }
   }

@@ -486,7 +486,7 @@ describe('a restart of the daemon', function () {
 
   it('leaves no successor behind when the daemon is stopped meanwhile', async () => {
     const old = await start({ webhooks: echo })
-    const failed = assert.rejects(restart(old.client))
+    const failed = assert.rejects(restart(old.client), { code: 'stopping' })
     const log = await untilText(old.home.logs, 'daemon.log', /"restarting"/)
     old.process.kill('SIGTERM')
     await failed
