@@ -63,8 +63,8 @@ const reasonOf = ({ event, retryPath }: EventView): Markup | undefined => {
     </section>`
 }
 
-const retryForm = ({ stage, result }: EventDetail, path: string): Markup => {
-  const what = stage === 'deliver' && result !== undefined ? 'Deliver again' : 'Run again'
+const retryForm = ({ result }: EventDetail, path: string): Markup => {
+  const what = result !== undefined ? 'Deliver again' : 'Run again'
   return markup`<form method="post" action="${path}"><button>${what}</button></form>`
 }
 

@@ -44,7 +44,8 @@ export const retryEvent = (
       `there is no agent ${accepted.webhook.agentName} any more`,
       'put it back into agents.yaml',
     )
-  const isDelivery = event.stage === 'deliver' && event.result !== undefined
+  // Whatever the stage: a retry of the delivery may have been dropped in the queue.
+  const isDelivery = event.result !== undefined
   if (!isDelivery && isUnfencedFor(accepted.webhook, agent))
     throw notRetryable(
       `its prompt was made for an agent that is no language model, and ${accepted.webhook.agentName} is one now`,

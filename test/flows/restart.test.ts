@@ -484,6 +484,32 @@ describe('a restart of the daemon', function () {
     }
   })
 
+  it('delivers again, and runs no agent again, what waited for that in the old one when it was killed', async () => {
+    const { agent, daemon: old } = await startWithHeldAgent(
+      ', deliver_to: "file:no/such/folder.md"',
+    )
+    await writeFile(join(old.home.root, 'no'), 'a file, no folder')
+    const stream = await followEvents(old)
+    const { id } = await deliver(old.url, { n: 1 })
+    ;(await agent.next()).answer('the only answer')
+    await stream.next((record) => record.id === id && record.state === 'failed')
+    await deliver(old.url, { n: 2 })
+    await agent.next()
+    await old.client.post(`/events/${id}/retry`)
+    stream.close()
+    await restart(old.client)
+    const now = await inService(old)
+    const after = await followEvents(now)
+    old.process.kill('SIGKILL')
+    const dropped = await after.next((record) => record.id === id && record.state === 'dropped')
+    assert.equal(dropped.stage, 'queue')
+    await now.client.post(`/events/${id}/retry`)
+    const ended = await after.next((record) => record.id === id && record.state === 'failed')
+    assert.equal(ended.stage, 'deliver')
+    after.close()
+    now.client.close()
+  })
+
   it('leaves no successor behind when the daemon is stopped meanwhile', async () => {
     const old = await start({ webhooks: echo })
     const failed = assert.rejects(restart(old.client), { code: 'stopping' })
