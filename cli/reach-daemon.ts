@@ -17,6 +17,8 @@ export const reachDaemon = async (context: Context): Promise<Client> => {
   return client
 }
 
+const maxTries = 3
+
 /**
  * As `withDaemon`, for what any daemon of the home can do: where one is about to end, the next one is asked.
  * What only `reads` is asked again as well where no answer came.
@@ -26,12 +28,13 @@ export const withNextDaemon = async <Result>(
   use: (client: Client) => Promise<Result>,
   { reads = false } = {},
 ): Promise<Result> => {
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     const client = await reachDaemon(context)
     try {
       return await use(client)
     } catch (error) {
-      if (!context.start || !(error instanceof DoorwardError)) throw error
+      // One that ends each time it is asked is not started for ever.
+      if (!context.start || tries === maxTries || !(error instanceof DoorwardError)) throw error
       const { untilEnded } = await import('./until-ended.ts')
       const { hasEnded } = await import('./has-ended.ts')
       if (error.code === 'stopping') await untilEnded(context, client.daemon)
