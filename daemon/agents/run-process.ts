@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { isAlive } from '../../shared/process-state.ts'
 import { createByteCollector } from '../byte-collector.ts'
 import { longTimeout } from '../long-timeout.ts'
 
@@ -63,8 +64,10 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   const stopNow = () =>
     end('stopped', options.signal.reason === 'at-once' ? hurriedKillDelayMs : killDelayMs)
   const isRunning = () => child.exitCode === null && child.signalCode === null
-  // One look at what has happened first: while we were stopped or the machine slept, it may have ended.
-  const atTimeout = () => setImmediate(() => isRunning() && end('timeout'))
+  // It may have ended while we were stopped or the machine slept: one look at what has happened first, and on a
+  // busy machine the word of that takes longer.
+  const atTimeout = () =>
+    setImmediate(() => isRunning() && isAlive(child.pid ?? 0) && end('timeout'))
   const timeout = longTimeout(atTimeout, options.timeoutMs)
   if (options.signal.aborted) stopNow()
   options.signal.addEventListener('abort', stopNow)
