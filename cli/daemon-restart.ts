@@ -28,7 +28,10 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   const running = await (context.start ? findRunningDaemon : findDaemon)({ home, userAgent })
   if (running && (await isEnding(running))) {
     running.close()
-    if (!context.start) throw new DoorwardError('stopping', 'the daemon is stopping')
+    if (!context.start)
+      throw new DoorwardError('stopping', 'the daemon is stopping', {
+        hint: 'without --no-start the next one is started once it has ended',
+      })
     await untilEnded(context, running.daemon)
     return startDaemon(context, [], {})
   }

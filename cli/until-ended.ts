@@ -1,10 +1,11 @@
 import type { DaemonFile, Status } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { holderOf } from '../shared/instance-lock.ts'
+import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import { isAlive } from '../shared/process-state.ts'
 import type { Context } from './context.ts'
 import { hasEnded } from './has-ended.ts'
-import { interruptSignal, pause } from './interrupt.ts'
+import { pause } from './interrupt.ts'
 
 /** Whether a daemon that answers is on its way to its end: it may finish what it has accepted for long. */
 export const isEnding = async (client: Client): Promise<boolean> => {
@@ -18,19 +19,19 @@ export const isEnding = async (client: Client): Promise<boolean> => {
 
 /**
  * Waits until a daemon that is about to end has gone, or another one has taken its place, and says so.
- * Throws `interrupted`.
+ * Nothing has begun meanwhile: Ctrl-C ends the process as ever.
  */
 export const untilEnded = async (
   { home, terminal }: Pick<Context, 'home' | 'terminal'>,
   { pid }: Pick<DaemonFile, 'pid'>,
 ): Promise<void> => {
-  const signal = interruptSignal()
+  keepDebuggerShut()
   let isSaid = false
   for (let waitMs = 10; isAlive(pid); waitMs = Math.min(waitMs * 1.5, 250)) {
     const holder = await holderOf(home, 'daemon')
     if (holder !== undefined && holder !== pid) return
     if (!isSaid) terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
     isSaid = true
-    await pause(waitMs, signal)
+    await pause(waitMs)
   }
 }

@@ -64,9 +64,9 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   // from `&payload=` on, in the middle of a title that a stranger wrote.
   if (beginsLikeJson.test(form))
     throw unsupported('is JSON that is called a form', 'send it as application/json')
-  requireUtf8(form)
   // Counted before they are made: millions of empty fields fit into one body.
   const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
+  if (isSmall) requireUtf8(form)
   const fields = new URLSearchParams(isSmall ? form : '')
   const [payload, second] = fields.getAll('payload')
   if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
