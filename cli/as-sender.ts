@@ -5,6 +5,7 @@ import { unsetHint } from '../shared/unset-hint.ts'
 import type { Webhook } from '../shared/webhook-definition.ts'
 import type { Sample } from './samples.ts'
 import { signPayload } from './sign-payload.ts'
+import { stampBody } from './stamp-body.ts'
 
 /** What a sender would send, still without its signature. */
 export type Delivery = {
@@ -23,7 +24,11 @@ export const ownDelivery = (
   const { scheme } = webhook
   const deliveryId = randomUUID()
   return {
-    body: stamped(payload, scheme.bodyTimestamp, nowMs),
+    // Linear puts the time of sending into the body.
+    body:
+      scheme.bodyTimestamp === undefined
+        ? payload
+        : stampBody(payload, scheme.bodyTimestamp, nowMs),
     deliveryId,
     headers: {
       'content-type': 'application/json',
@@ -42,19 +47,6 @@ const idHeaderOf = ({ scheme }: Webhook, deliveryId: string): Record<string, str
   // A sender that is not known names it in a header that the owner has named, or not at all.
   const isAnyOf = scheme.name === 'hmac' && second !== undefined
   return name === undefined || isAnyOf || isSigned ? {} : { [name]: deliveryId }
-}
-
-/** A body with the time of sending in it, where the sender puts one there (Linear). */
-const stamped = (body: Buffer, field: string | undefined, nowMs: number): Buffer => {
-  if (field === undefined) return body
-  try {
-    const payload: unknown = JSON.parse(body.toString('utf8'))
-    if (typeof payload === 'object' && payload !== null && !Array.isArray(payload))
-      return Buffer.from(JSON.stringify({ ...payload, [field]: nowMs }))
-  } catch {
-    // What is no JSON is sent as it is, and the daemon says so.
-  }
-  return body
 }
 
 /** A built-in payload with the headers of its sender, under an id of its own. */

@@ -92,9 +92,16 @@ describe('cli: webhook send', () => {
   })
 
   it('puts the time of sending into the body for Linear, and changes no other body', async () => {
-    const linear = await event(['/webhook/linear', '-'], '{"webhookTimestamp":1,"type":"Issue"}')
+    const linear = await event(
+      ['/webhook/linear', '-'],
+      '{ "webhookTimestamp": 1, "id": 9007199254740993.0 }',
+    )
     const { webhookTimestamp } = JSON.parse(linear.result ?? '') as { webhookTimestamp: number }
     assert.ok(Math.abs(Date.now() - webhookTimestamp) < 60_000)
+    assert.equal(
+      linear.size,
+      Buffer.byteLength(`{ "webhookTimestamp": ${webhookTimestamp}, "id": 9007199254740993.0 }`),
+    )
     const other = await event(['/webhook/github', '-'], '{ "webhookTimestamp": 1.0 }')
     assert.equal(other.size, Buffer.byteLength('{ "webhookTimestamp": 1.0 }'))
   })
