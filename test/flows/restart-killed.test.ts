@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { followEvents } from '../support/events.ts'
+import { restart, untilLockMoves } from '../support/restart.ts'
+import { deliver, echoWebhook, inService, restartedDaemons } from '../support/restarted-daemons.ts'
+import { startTargetServer } from '../support/target-server.ts'
+import { untilText } from '../support/until-text.ts'
+
+describe('a restart whose old daemon is killed', () => {
+  const { start, startWithHeldAgent } = restartedDaemons()
+
+  it('leaves the new one in service when the old one is killed before it has let go', async () => {
+    for (const at of ['starting', 'locked'] as const) {
+      const old = await start({ webhooks: echoWebhook, gateway: 'oauth: { callback_port: 0 }\n' })
+      const pid = old.process.pid ?? 0
+      const broken = assert.rejects(restart(old.client))
+      const killed =
+        at === 'locked'
+          ? untilLockMoves(old.home, pid)
+          : untilText(old.home.logs, 'daemon.log', /"restarting"/)
+      await killed
+      old.process.kill('SIGKILL')
+      await broken
+      const moved = await untilLockMoves(old.home, pid)
+      await untilText(old.home.run, 'daemon.json', new RegExp(`"pid":${moved},`))
+      const now = await inService(old)
+      // Any free port was asked for, so where the socket was not passed it is another one.
+      await deliver(now.client.daemon.url)
+      now.client.close()
+    }
+  })
+
+  it('drops what the old one had not finished when that is killed afterwards, and can run it again', async () => {
+    const { agent, daemon: old } = await startWithHeldAgent()
+    const { id } = await deliver(old.url, { n: 1 })
+    await agent.next()
+    await restart(old.client)
+    const now = await inService(old)
+    const stream = await followEvents(now)
+    old.process.kill('SIGKILL')
+    const dropped = await stream.next((record) => record.id === id && record.state === 'dropped')
+    assert.equal(dropped.code, 'event-dropped')
+    await now.client.post(`/events/${id}/retry`)
+    ;(await agent.next()).answer('second try')
+    const done = await stream.next((record) => record.id === id && record.state === 'done')
+    assert.equal(done.resultPreview, 'second try')
+    stream.close()
+    now.client.close()
+  })
+
+  it('delivers again, and runs no agent again, what the old one was killed with on its way to a target', async () => {
+    const target = await startTargetServer()
+    const { agent, daemon: old } = await startWithHeldAgent(', deliver_to: "http:slow"', {
+      gateway: `targets: { http: { slow: { url: "${target.origin}", secret_env: SLOW } } }\n`,
+      env: `SLOW=${Buffer.alloc(32, 1).toString('base64')}\n`,
+    })
+    try {
+      const reached = new Promise<void>((resolve) => target.next(() => resolve()))
+      const { id } = await deliver(old.url, { n: 1 })
+      const asked = await agent.next()
+      await restart(old.client)
+      const now = await inService(old)
+      const stream = await followEvents(now)
+      asked.answer('the only answer')
+      await reached
+      await stream.next((record) => record.id === id && record.state === 'delivering')
+      old.process.kill('SIGKILL')
+      const dropped = await stream.next((record) => record.id === id && record.state === 'dropped')
+      assert.equal(dropped.stage, 'deliver')
+      await now.client.post(`/events/${id}/retry`)
+      await stream.next((record) => record.id === id && record.state === 'done')
+      assert.match(target.requests[1]?.text ?? '', /the only answer/)
+      stream.close()
+      now.client.close()
+    } finally {
+      target.close()
+    }
+  })
+
+  it('delivers again, and runs no agent again, what waited for that in the old one when it was killed', async () => {
+    const { agent, daemon: old } = await startWithHeldAgent(
+      ', deliver_to: "file:no/such/folder.md"',
+    )
+    await writeFile(join(old.home.root, 'no'), 'a file, no folder')
+    const stream = await followEvents(old)
+    const { id } = await deliver(old.url, { n: 1 })
+    ;(await agent.next()).answer('the only answer')
+    await stream.next((record) => record.id === id && record.state === 'failed')
+    await deliver(old.url, { n: 2 })
+    await agent.next()
+    await old.client.post(`/events/${id}/retry`)
+    stream.close()
+    await restart(old.client)
+    const now = await inService(old)
+    const after = await followEvents(now)
+    old.process.kill('SIGKILL')
+    const dropped = await after.next((record) => record.id === id && record.state === 'dropped')
+    assert.equal(dropped.stage, 'queue')
+    await now.client.post(`/events/${id}/retry`)
+    const ended = await after.next((record) => record.id === id && record.state === 'failed')
+    assert.equal(ended.stage, 'deliver')
+    after.close()
+    now.client.close()
+  })
+})
