@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, promises as files, readFileS
 import { join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from './errors.ts'
 import { expandTilde } from './expand-tilde.ts'
+import { makeFolder } from './make-folder.ts'
 import { userHome } from './user-home.ts'
 
 /** Where everything of one installation lies. See the README for what each file holds. */
@@ -60,7 +61,7 @@ const absolute = (path: string): string => {
 export const prepareHome = async (home: Home): Promise<void> => {
   for (const folder of [home.root, home.config, home.logs, home.run, home.tokens, home.clients]) {
     try {
-      await files.mkdir(folder, { recursive: true, mode: 0o700 })
+      await makeFolder(folder)
       await checkFolder(folder, [home.run, home.tokens, home.clients].includes(folder))
     } catch (error) {
       if (error instanceof DoorwardError) throw error

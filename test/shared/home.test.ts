@@ -121,13 +121,11 @@ describe('the home', () => {
   it('is refused when something else has its name, or the name of one of its folders', async () => {
     const folder = await temporaryFolder()
     await writeFile(join(folder, 'file'), '')
-    await symlink(join(folder, 'nowhere'), join(folder, 'dangling'))
-    for (const name of ['file', 'dangling'])
-      await refused(
-        prepareHome(homeAt(join(folder, name))),
-        'home-unusable',
-        /^cannot use the folder .*: (a file of that name is in the way|there is no such file)$/,
-      )
+    await refused(
+      prepareHome(homeAt(join(folder, 'file'))),
+      'home-unusable',
+      /^cannot use the folder .*: a file of that name is in the way$/,
+    )
     await refused(
       prepareHome(homeAt(join(folder, 'file', 'below'))),
       'home-unusable',
@@ -137,6 +135,33 @@ describe('the home', () => {
     await mkdir(home.root, { mode: 0o700 })
     await writeFile(home.run, '')
     await refused(prepareHome(home), 'home-unusable', /run: a file of that name is in the way$/)
+  })
+
+  it('is refused where a link leads to nothing, which is named', async () => {
+    if (!posix) return
+    const folder = await temporaryFolder()
+    await symlink('disk', join(folder, 'link'))
+    for (const name of ['link', 'link/home', 'link/of/home'])
+      await refused(
+        prepareHome(homeAt(join(folder, name))),
+        'home-unusable',
+        /\/link is a link to disk, which is not there$/,
+      )
+    await mkdir(join(folder, 'disk'))
+    await prepareHome(homeAt(join(folder, 'link/of/home')))
+    assert.equal(await modeOf(join(folder, 'disk/of')), 0o700)
+    await symlink('round', join(folder, 'round'))
+    await refused(prepareHome(homeAt(join(folder, 'round'))), 'home-unusable', /in the way$/)
+  })
+
+  it('is refused where no folder can be made, at once', async () => {
+    if (process.platform !== 'linux') return
+    for (const root of ['/proc/home', '/proc/self/of/home'])
+      await refused(
+        prepareHome(homeAt(root)),
+        'home-unusable',
+        /: \/proc(\/self)? takes no folders$/,
+      )
   })
 
   it('is refused when nothing can be written there', async () => {
