@@ -1,7 +1,7 @@
 import { readEnvironment } from '../shared/environment.ts'
 import type { Home } from '../shared/home.ts'
 import { loadConfig } from '../shared/load-config.ts'
-import { portHolder } from '../shared/port-holder.ts'
+import { portHeldHint, portHolder } from '../shared/port-holder.ts'
 
 /**
  * What to do about another program that has the port on which the daemon of this home would listen;
@@ -12,8 +12,7 @@ export const portTaken = async (home: Home): Promise<string | undefined> => {
   const port = await portOf(home).catch(() => undefined)
   const holder = port === undefined ? undefined : await portHolder(port)
   if (!holder) return undefined
-  const who = `port ${port} is held by ${holder.name} (pid ${holder.pid})`
-  return `${who}: stop it, or choose another port with server.port or DOORWARD_PORT`
+  return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portHeldHint}`
 }
 
 const portOf = async (home: Home): Promise<number> => {

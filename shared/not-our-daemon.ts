@@ -1,6 +1,6 @@
 import type { DaemonFile } from './api.ts'
 import { DoorwardError } from './errors.ts'
-import { portHolder } from './port-holder.ts'
+import { portHeldHint, portHolder } from './port-holder.ts'
 import { isAlive } from './process-state.ts'
 
 /** Who answers at an address in place of the daemon; `silent` takes connections and does not answer in time. */
@@ -38,7 +38,5 @@ export const notOurDaemon = async (
   const message = holder
     ? `port ${port} is held by ${impostor === 'other-doorward' ? `${who} (pid ${holder.pid})` : `${holder.name} (pid ${holder.pid}), not by the daemon`}`
     : `${who} ${impostor === 'silent' ? 'listens' : 'answers'} at ${url}, not the daemon of this home`
-  return new DoorwardError('daemon-foreign', message, {
-    hint: 'stop it, or choose another port with server.port or DOORWARD_PORT',
-  })
+  return new DoorwardError('daemon-foreign', message, { hint: portHeldHint })
 }

@@ -7,6 +7,9 @@ import { plainLine } from './plain-text.ts'
 /** A process that listens on a port, by its number and the name it goes by. */
 export type PortHolder = { readonly pid: number; readonly name: string }
 
+/** What to do about another one that holds the port of the daemon. */
+export const portHeldHint = 'stop it, or choose another port with server.port or DOORWARD_PORT'
+
 /**
  * Who listens on this TCP port of this machine, as far as the system tells this user: on Linux by
  * `/proc`, on macOS by `lsof`. Undefined when nobody does, when it is a program of another user, and on
