@@ -4,7 +4,7 @@ import { missingPrograms } from '../shared/detect-agents.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { type Home, readSecretFile } from '../shared/home.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../shared/load-config.ts'
-import { missingFolders } from '../shared/missing-folders.ts'
+import { fileTargetWarnings } from '../shared/file-target-warnings.ts'
 import { plainLines } from '../shared/plain-text.ts'
 import { unreadLines } from '../shared/unread-lines.ts'
 import type { Problem } from '../shared/yaml-file.ts'
@@ -25,7 +25,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
         ...(await envWarnings(home)),
         ...warningsOf(config, env),
         ...(await missingPrograms(config, env)),
-        ...(await missingFolders(config, home.root)),
+        ...(await fileTargetWarnings(config, home.root)),
       ]
     : []
   if (problems.length > 0) process.exitCode = exitFailed

@@ -1,6 +1,6 @@
 import { nameOf } from '../../shared/errors.ts'
 import type { Config } from '../../shared/load-config.ts'
-import { missingFolders } from '../../shared/missing-folders.ts'
+import { fileTargetWarnings } from '../../shared/file-target-warnings.ts'
 import { version } from '../../shared/version.ts'
 import type { Asker } from '../context.ts'
 import { type Check, type Group, checksOf, groups } from './check.ts'
@@ -130,11 +130,11 @@ export const examine = async (patient: Patient): Promise<Examination> => {
     group('targets', async () => {
       const { config, env: variables } = await configuration
       if (!config) return unread('targets')
-      const [files, foldersMissing] = await Promise.all([
+      const [files, fileWarnings] = await Promise.all([
         lookAtFileTargets(config, home),
-        missingFolders(config, home.root),
+        fileTargetWarnings(config, home.root),
       ])
-      return judgeTargets(config, variables, files, foldersMissing, (await outside)?.targets)
+      return judgeTargets(config, variables, files, fileWarnings, (await outside)?.targets)
     }),
     group('tray', async () =>
       judgeTray(await lookAtDesktop(home, env), (await configuration).config),

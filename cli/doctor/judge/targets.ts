@@ -11,7 +11,7 @@ export const judgeTargets = (
   config: Config,
   env: NodeJS.ProcessEnv,
   files: readonly FileTarget[],
-  foldersMissing: readonly Warning[],
+  fileWarnings: readonly Warning[],
   reached: readonly Check[] | undefined,
 ): Check[] => {
   const targets = config.webhooks.filter(({ enabled }) => enabled).flatMap(({ targets }) => targets)
@@ -29,17 +29,17 @@ export const judgeTargets = (
         'make it writable for you',
       ),
     )
-  const missing = foldersMissing.map(({ detail, hint }) =>
+  const refused = fileWarnings.map(({ detail, hint }) =>
     error('file', detail.replace(/^target /, ''), hint),
   )
-  const wrong = new Set([...faults, ...closed, ...missing].map(({ name }) => name.split(':')[0]))
+  const wrong = new Set([...faults, ...closed, ...refused].map(({ name }) => name.split(':')[0]))
   const kinds = [...new Set(targets.map(({ kind }) => kind))].filter((kind) => !wrong.has(kind))
   const isLocal = (kind: string) => ['log', 'notify', 'file'].includes(kind)
   const sent = kinds.filter((kind) => !isLocal(kind))
   return [
     ...faults,
     ...closed,
-    ...missing,
+    ...refused,
     ...kinds.filter(isLocal).map((kind) => ok(kind, 'stays on this machine')),
     ...(reached ?? sent.map((kind) => skipped(kind, 'it is asked with --online only'))),
   ]
