@@ -2,6 +2,7 @@ import { duration } from '../shared/duration.ts'
 import type { Context } from './context.ts'
 import { exitUnreachable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
+import { wrapped } from './wrap.ts'
 
 /**
  * Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers,
@@ -28,8 +29,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     return
   }
   const since = Date.now() - Date.parse(daemon.startedAt)
-  terminal.print(
-    `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${duration(since)})`,
-  )
+  const running = `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${duration(since)})`
+  terminal.print(wrapped(running, terminal.columns))
   if (daemon.publicUrl) terminal.print(`public:  ${daemon.publicUrl}`)
 }

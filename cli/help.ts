@@ -4,8 +4,8 @@ import { nearest } from '../shared/nearest.ts'
 import type { Context } from './context.ts'
 import { helpTopics, isHelpTopic, readHelpTopic, troubleEntries } from './help-topics.ts'
 import { renderMarkdown } from './render-markdown.ts'
-import { tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
+import { wrapLine } from './wrap.ts'
 
 /** Lines that are longer are hard to read, however wide the terminal is. */
 const widest = 100
@@ -21,7 +21,7 @@ export const showHelp = async (
 ): Promise<void> => {
   const command = commandAt(program, words)
   if (command) {
-    const more = command === program ? topicLines() : []
+    const more = command === program ? topicLines(program, terminal.columns) : []
     if (terminal.json) {
       const text = [helpOf(command).trimEnd(), ...more].join('\n')
       terminal.printJson({ topic: words.join(' '), text })
@@ -38,12 +38,16 @@ export const showHelp = async (
   else for (const line of linesOf(text, terminal)) terminal.print(line)
 }
 
-const topicLines = (): string[] => [
-  '',
-  'Topics:',
-  ...tableLines(Object.entries(helpTopics)).map((line) => `  ${line}`),
-  '  and every error code, such as signature-invalid',
-]
+/** Laid out as commander does the commands above them. */
+const topicLines = (program: Command, columns = 80): string[] => {
+  const help = Object.assign(program.createHelp(), { helpWidth: columns })
+  const width = Math.max(...Object.keys(helpTopics).map((name) => name.length))
+  const items = Object.entries(helpTopics).map(([name, what]) =>
+    help.formatItem(name, width, what, help),
+  )
+  const codes = wrapLine('  and every error code, such as signature-invalid', columns, '  ')
+  return ['', 'Topics:', ...items, codes]
+}
 
 /** With what is added below, which `helpInformation` leaves out. */
 const helpOf = (command: Command): string => {

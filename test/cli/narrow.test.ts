@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import type { EventDetail } from '../../shared/api.ts'
 import { asciiJson, asciiText, takesUtf8 } from '../../cli/ascii.ts'
 import { eventLines } from '../../cli/event-line.ts'
+import type { Context } from '../../cli/context.ts'
+import { showHelp } from '../../cli/help.ts'
 import { fitted } from '../../cli/help-layout.ts'
 import { createLiveBlock } from '../../cli/live-block.ts'
 import { nextStep } from '../../cli/next-step.ts'
@@ -53,6 +55,23 @@ describe('cli: narrow terminals', () => {
     assert.match(page(40), /^ {2}--no-browser\n {6}print the URL, open no browser$/m)
     assert.match(page(80), /^ {2}--no-browser +print the URL, open no browser$/m)
     assert.match(page(60), /without\none, the command says where to make it\./)
+  })
+
+  it('shows the topics of help as its commands', async () => {
+    const shown = async (columns: number) => {
+      const lines: string[] = []
+      const program = createProgram([], undefined).configureOutput({ writeOut: () => undefined })
+      const print = (line: string) => void lines.push(...line.split('\n'))
+      await showHelp({ terminal: { columns, print } } as unknown as Context, [], program)
+      return lines
+    }
+    const narrow = await shown(40)
+    assert.deepEqual(
+      narrow.filter((line) => line.length > 40),
+      [],
+    )
+    assert.match(narrow.join('\n'), /^ {2}agents\n {6}who answers: /m)
+    assert.match((await shown(80)).join('\n'), /^ {2}agents {11}who answers: /m)
   })
 
   it('goes on with a value below where it began, in its colour, and leaves a pipe its one line', () => {
