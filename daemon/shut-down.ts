@@ -1,3 +1,5 @@
+import { isFinal } from './events/event-record.ts'
+import type { EventStore } from './events/event-store.ts'
 import type { EventStream } from './http/event-stream.ts'
 import type { Predecessor } from './handover/take-over.ts'
 import type { Intake } from './intake.ts'
@@ -19,6 +21,8 @@ export type ShutDownParts = {
   readonly stream: Pick<EventStream, 'close'>
   readonly learners: Pick<Learners, 'close'>
   readonly refusals: Pick<RefusalLog, 'close'>
+  readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
+  readonly isForeground: boolean
   readonly log: Log
   readonly closeLog: OpenLog['close']
 }
@@ -30,10 +34,14 @@ export type ShutDownParts = {
 export const shutDown = async (parts: ShutDownParts): Promise<void> => {
   const { intake, predecessor, live, office, listeners, whereabouts, log } = parts
   log.info('stopping')
+  const { events } = parts.memory
+  const open = events.list({ limit: Infinity }).filter(({ state }) => !isFinal(state))
   const drained = Promise.all([intake.drain(), predecessor?.end(false)])
   parts.learners.close()
   await live.close()
   await drained
+  const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
+  if (parts.isForeground) sayLost(open.filter(({ id }) => isLost(id)).length)
   await office.close()
   parts.stream.close()
   await listeners.close()
@@ -42,4 +50,13 @@ export const shutDown = async (parts: ShutDownParts): Promise<void> => {
   parts.refusals.close()
   log.info('stopped')
   await parts.closeLog()
+}
+
+/** With its memory goes what could be run again; who sits before it does not see the log. */
+const sayLost = (count: number): void => {
+  if (count === 0) return
+  const [what, them] = count === 1 ? ['event', 'it'] : ['events', 'them']
+  process.stderr.write(
+    `doorward: ${count} accepted ${what} failed or got no turn before the end; the log names ${them}: deliver ${them} again from the sender\n`,
+  )
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, rm } from 'node:fs/promises'
 import { isAlive } from '../../shared/process-state.ts'
-import { untilDead } from '../support/restart.ts'
+import { startHeldAgent, untilDead } from '../support/restart.ts'
 import { answers, resultOf, run, start } from './support/cli.ts'
 import { type Running, startedHomes } from './support/started-homes.ts'
 
@@ -20,6 +20,31 @@ describe('cli: daemon start --foreground', () => {
     const { code, stdout, stderr } = await ended
     assert.deepEqual([code, stdout], [0, ''])
     assert.match(stderr, /^doorward \S+ at http:\/\/127\.0\.0\.1:\d+, log in .*daemon\.log\n$/)
+  })
+
+  it('says what it lost at its end', async function () {
+    if (process.platform === 'win32') return this.skip()
+    const agent = await startHeldAgent()
+    const home = await newHome({
+      webhooks: 'webhooks:\n  - { path: /a, agent: held, prompt_template: x }\n',
+      agents: `agents:\n  held: { kind: http, url: "${agent.url}" }\n`,
+      gateway: 'queue: { drain_timeout: 1ms }\noauth: { callback_port: 0 }\n',
+    })
+    const child = start(['daemon', 'start', '--foreground'], { home })
+    const ended = resultOf(child)
+    while (!(await answers(home))) assert.equal(child.exitCode, null)
+    for (const stdin of ['{"n":1}', '{"n":2}'])
+      assert.equal((await run(['webhook', 'send', '/a', '-'], { home, stdin })).code, 0)
+    await agent.next()
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
+    agent.close()
+    assert.equal(code, 0)
+    assert.match(
+      stderr,
+      /^doorward: 2 accepted events failed or got no turn before the end; the log names them: deliver them again from the sender$/m,
+    )
+    return undefined
   })
 
   it('stays in the foreground over a restart, and ends with the daemon that took over', async function () {
