@@ -21,8 +21,8 @@ export const addressForms: Readonly<Record<SentKind, string>> = {
 export const entryName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 
 const slackName = /^[#@](?=[^.-])[\p{L}\p{M}\p{N}._-]{1,80}$/u
-// Channel, private group, direct message, user, of an enterprise too.
-const slackId = /^@?[CDGUW][A-Z0-9]{6,20}$/
+// Channel, private group, direct message, user, of an enterprise too; Slack promises no length.
+const slackId = /^@?[CDGUW][A-Z0-9]{2,20}$/
 const telegramChat = /^(-?[1-9]\d{0,18}|@[A-Za-z][A-Za-z0-9_]{3,31})$/
 const githubIssue =
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100}#[1-9]\d{0,9}$/

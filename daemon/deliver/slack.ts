@@ -46,7 +46,7 @@ export const createSlack = (
 
 /** `@U…` is a user by id, which Slack takes without the sign. */
 const channelOf = (address: string): string =>
-  /^@[UW][A-Z0-9]{6,}$/.test(address) ? address.slice(1) : address
+  /^@[UW][A-Z0-9]{2,}$/.test(address) ? address.slice(1) : address
 
 /** What a person can do about an error of Slack, by its name. */
 const hints: Readonly<Record<string, string>> = {

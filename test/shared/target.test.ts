@@ -3,7 +3,16 @@ import { type SentKind, isAddress, sentKinds } from '../../shared/target-address
 import { parseTarget } from '../../shared/target.ts'
 
 const good: Readonly<Record<SentKind, readonly string[]>> = {
-  slack: ['#general', '#a-b_c.d', '#通知', '@jane.doe', 'C0123ABCD', 'U0123ABCD', '@U0123ABCD'],
+  slack: [
+    '#general',
+    '#a-b_c.d',
+    '#通知',
+    '@jane.doe',
+    'C0123ABCD',
+    'C123',
+    'U0123ABCD',
+    '@U0123ABCD',
+  ],
   telegram: ['1', '-100123', '@my_channel'],
   discord: ['ops', 'a-b.c_1'],
   email: ['jane@example.com', "o'brien+x@mail.example.co", 'root@localhost', 'a@bücher.example'],
