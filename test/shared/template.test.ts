@@ -29,15 +29,6 @@ describe('a dot path', () => {
     for (const text of ['.', '.a', 'a.', 'a..b'])
       refused(() => parseDotPath(text), /has an empty name between its dots$/)
   })
-
-  it('does not lead out of the data', () => {
-    for (const name of ['__proto__', 'prototype', 'constructor'])
-      for (const text of [name, `a.${name}`, `${name}.a`])
-        refused(
-          () => parseDotPath(text),
-          new RegExp(`^the name "${name}" cannot be used in a path$`),
-        )
-  })
 })
 
 describe('a template', () => {
@@ -64,8 +55,8 @@ describe('a template', () => {
         /^{{.*}}: only {{event}} and {{event.<path>}} can be used$/,
       )
     refused(
-      () => partsOf('{{a}} {{event.}} {{b}} {{a}} {{event.constructor}}'),
-      /^{{a}}: only[^;]*; {{event.}}: the path is empty; {{b}}: only[^;]*; {{event.constructor}}: [^;]*$/,
+      () => partsOf('{{a}} {{event.}} {{b}} {{a}} {{event.a..b}}'),
+      /^{{a}}: only[^;]*; {{event.}}: the path is empty; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
     )
   })
 

@@ -107,24 +107,19 @@ describe('a name in a webhook definition', () => {
           '',
           '/a',
           'echo',
-          '"{{event.a}} {{evnt.x}} {{event..y}} {{evnt.x}} {{event.a.__proto__}}"',
+          '"{{event.a}} {{evnt.x}} {{event..y}} {{evnt.x}} {{event.a.__proto__}} {{event.constructor}}"',
         ),
       },
-      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used; {{event..y}}: path ".y" has an empty name between its dots; {{event.a.__proto__}}: the name "__proto__" cannot be used in a path',
+      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used; {{event..y}}: path ".y" has an empty name between its dots',
     ],
-    'conditions that lead out of the data, or nowhere': [
+    'conditions that lead nowhere': [
       {
-        webhooks: webhook(
-          '    filter: { constructor: x, a.prototype.b: x, a.__proto__: x, a..b: x, .a: x, "a.": x, "": x }\n',
-        ),
+        webhooks: webhook('    filter: { a..b: x, .a: x, "a.": x, "": x }\n'),
       },
-      'webhooks.yaml:5:15 webhooks[0].filter.constructor: the name "constructor" cannot be used in a path',
-      'webhooks.yaml:5:31 webhooks[0].filter["a.prototype.b"]: the name "prototype" cannot be used in a path',
-      'webhooks.yaml:5:49 webhooks[0].filter["a.__proto__"]: the name "__proto__" cannot be used in a path',
-      'webhooks.yaml:5:65 webhooks[0].filter["a..b"]: path "a..b" has an empty name between its dots',
-      'webhooks.yaml:5:74 webhooks[0].filter[".a"]: path ".a" has an empty name between its dots',
-      'webhooks.yaml:5:81 webhooks[0].filter["a."]: path "a." has an empty name between its dots',
-      'webhooks.yaml:5:90 webhooks[0].filter[""]: the path is empty',
+      'webhooks.yaml:5:15 webhooks[0].filter["a..b"]: path "a..b" has an empty name between its dots',
+      'webhooks.yaml:5:24 webhooks[0].filter[".a"]: path ".a" has an empty name between its dots',
+      'webhooks.yaml:5:31 webhooks[0].filter["a."]: path "a." has an empty name between its dots',
+      'webhooks.yaml:5:40 webhooks[0].filter[""]: the path is empty',
     ],
   })
 })

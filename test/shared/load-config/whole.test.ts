@@ -27,7 +27,7 @@ describe('a configuration', () => {
       gateway: 'servr: 1\nserver: { host: 0.0.0.0, port: x }\n',
       agents: `${twoAgents}  a: { kind: x, timeout: 3 }\n`,
       webhooks:
-        'webhooks:\n  - { path: /a, agent: eco, prompt_template: "{{evnt}}", enabled: 3 }\n  - { path: /a, agent: nobody, deliver_to: [lg], filter: { constructor: x } }\n  - { path: /health, colour: red }\n',
+        'webhooks:\n  - { path: /a, agent: eco, prompt_template: "{{evnt}}", enabled: 3 }\n  - { path: /a, agent: nobody, deliver_to: [lg], filter: { a..b: x } }\n  - { path: /health, colour: red }\n',
     }
     const lines = linesOf(files)
     assert.deepEqual(lines, [
@@ -42,7 +42,7 @@ describe('a configuration', () => {
       'webhooks.yaml:3:7 webhooks[1].path: path /a is defined twice (first in line 2)',
       'webhooks.yaml:3:17 webhooks[1].agent: unknown agent "nobody" (known: echo, reviewer, a)',
       'webhooks.yaml:3:45 webhooks[1].deliver_to[0]: unknown target "lg" (did you mean "log"?)',
-      'webhooks.yaml:3:60 webhooks[1].filter.constructor: the name "constructor" cannot be used in a path',
+      'webhooks.yaml:3:60 webhooks[1].filter["a..b"]: path "a..b" has an empty name between its dots',
       'webhooks.yaml:4:5 webhooks[2].agent: missing',
       'webhooks.yaml:4:5 webhooks[2].prompt_template: missing',
       'webhooks.yaml:4:7 webhooks[2].path: /health is reserved (use /webhook/health)',
