@@ -1,6 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { isAlive } from '../shared/process-state.ts'
-import { pause } from './interrupt.ts'
+import { untilGone } from './until-gone.ts'
 
 /** How long a process that answers no more may take to be gone, in milliseconds. */
 const patienceMs = 5000
@@ -8,7 +7,6 @@ const patienceMs = 5000
 /** Whether the daemon gave no answer because it was about to end, by another command or a signal. */
 export const hasEnded = async (error: unknown, pid: number): Promise<boolean> => {
   if (!(error instanceof DoorwardError && error.code === 'daemon-unreachable')) return false
-  for (const until = Date.now() + patienceMs; Date.now() < until; await pause(50))
-    if (!isAlive(pid)) return true
-  return false
+  const until = Date.now() + patienceMs
+  return untilGone(pid, { isOver: () => Date.now() >= until })
 }

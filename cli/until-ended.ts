@@ -5,7 +5,7 @@ import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import { isAlive } from '../shared/process-state.ts'
 import type { Context } from './context.ts'
 import { hasEnded } from './has-ended.ts'
-import { pause } from './interrupt.ts'
+import { untilGone } from './until-gone.ts'
 
 /** Whether a daemon that answers is on its way to its end: it may finish what it has accepted for long. */
 export const isEnding = async (client: Client): Promise<boolean> => {
@@ -26,12 +26,11 @@ export const untilEnded = async (
   { pid }: Pick<DaemonFile, 'pid'>,
 ): Promise<void> => {
   keepDebuggerShut()
-  let isSaid = false
-  for (let waitMs = 10; isAlive(pid); waitMs = Math.min(waitMs * 1.5, 250)) {
+  const isReplaced = async () => {
     const holder = await holderOf(home, 'daemon')
-    if (holder !== undefined && holder !== pid) return
-    if (!isSaid) terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
-    isSaid = true
-    await pause(waitMs)
+    return holder !== undefined && holder !== pid
   }
+  if (!isAlive(pid) || (await isReplaced())) return
+  terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
+  await untilGone(pid, { isOver: isReplaced })
 }
