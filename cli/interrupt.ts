@@ -6,17 +6,27 @@ import { keepDebuggerShut } from '../shared/no-debugger.ts'
  * so that a command can clean up. A second one ends the process at once. Who waits holds the API token
  * for long.
  */
-export const interruptSignal = (): AbortSignal => {
+export const interruptSignal = (): AbortSignal => holdInterrupt().signal
+
+/** The same, until it is let go. */
+export const holdInterrupt = (): { readonly signal: AbortSignal; readonly letGo: () => void } => {
   keepDebuggerShut()
   const control = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(name, () => {
-      // The prompt that follows must not stand behind the ^C that the terminal shows.
-      if (process.stderr.isTTY) process.stderr.write('\n')
-      control.abort(new DoorwardError('interrupted', 'interrupted'))
-    })
-  return control.signal
+  const interrupt = () => {
+    // The prompt that follows must not stand behind the ^C that the terminal shows.
+    if (process.stderr.isTTY) process.stderr.write('\n')
+    control.abort(new DoorwardError('interrupted', 'interrupted'))
+  }
+  for (const name of names) process.once(name, interrupt)
+  return {
+    signal: control.signal,
+    letGo: () => {
+      for (const name of names) process.off(name, interrupt)
+    },
+  }
 }
+
+const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Waits so many milliseconds, or throws `interrupted` as soon as the signal is aborted. */
 export const pause = async (ms: number, signal?: AbortSignal): Promise<void> => {

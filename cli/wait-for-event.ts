@@ -1,7 +1,7 @@
 import type { EventRecord } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { plainLine } from '../shared/plain-text.ts'
-import { interruptSignal } from './interrupt.ts'
+import { holdInterrupt } from './interrupt.ts'
 import { printFinished } from './print-finished.ts'
 import { sayTries } from './say-tries.ts'
 import { showWaiting } from './show-waiting.ts'
@@ -17,7 +17,7 @@ export const waitForEvent = async (
   terminal: Terminal,
   send: () => Promise<string>,
 ): Promise<void> => {
-  const signal = interruptSignal()
+  const { signal, letGo } = holdInterrupt()
   let id: string | undefined
   const sendOne = async () => (id = await send())
   const sayTry = sayTries(terminal)
@@ -39,6 +39,7 @@ export const waitForEvent = async (
     throw error
   } finally {
     waiting?.stop()
+    letGo()
   }
 }
 

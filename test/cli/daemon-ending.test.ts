@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { startHeldAgent } from '../support/restart.ts'
 import { answers, resultOf, run, start, untilSaid } from './support/cli.ts'
@@ -43,6 +44,19 @@ describe('cli: a daemon that is ending', () => {
         assert.equal(result.code, 1)
         assert.equal((JSON.parse(result.stderr) as { code: string }).code, 'stopping')
       }
+      agent.answer('late')
+      await stopping
+      agent.close()
+    })
+
+    it('is waited for until Ctrl-C, also by what would have waited for its answer', async () => {
+      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
+      const sending = start(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: '{}' })
+      const ended = once(sending, 'close')
+      await untilSaid(sending, 'stderr', new RegExp(`pid ${pid}\\) is stopping: waiting`))
+      sending.kill('SIGINT')
+      await ended
+      assert.equal(sending.signalCode, 'SIGINT')
       agent.answer('late')
       await stopping
       agent.close()
