@@ -1,17 +1,19 @@
+import type { Status } from '../shared/api.ts'
+import type { Client } from '../shared/client.ts'
 import { duration } from '../shared/duration.ts'
 import type { Context } from './context.ts'
+import { endingWords } from './ending-words.ts'
 import { exitUnreachable } from './exit-code.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { wrapped } from './wrap.ts'
 
 /**
- * Says whether the daemon runs, and where. Throws `daemon-foreign` when another program answers,
- * `daemon-unreachable` when it runs and nothing says where.
+ * Says whether the daemon runs, where, and whether it is about to end. Throws `daemon-foreign` when another
+ * program answers, `daemon-unreachable` when it runs and nothing says where.
  */
 export const showDaemonStatus = async (context: Context): Promise<void> => {
   const { terminal } = context
   const client = await findRunningDaemon(context)
-  client?.close()
   if (!client) {
     process.exitCode = exitUnreachable
     if (terminal.json) terminal.printJson({ running: false })
@@ -24,12 +26,20 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     return
   }
   const { daemon } = client
+  const ending = await endingOf(client).finally(client.close)
   if (terminal.json) {
-    terminal.printJson({ running: true, ...daemon })
+    terminal.printJson({ running: true, ...daemon, ...(ending && { stopping: true }) })
     return
   }
   const since = Date.now() - Date.parse(daemon.startedAt)
   const running = `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${duration(since)})`
   terminal.print(wrapped(running, terminal.columns))
   if (daemon.publicUrl) terminal.print(`public:  ${daemon.publicUrl}`)
+  if (ending) terminal.print(`ending:  ${ending}`)
+}
+
+/** One that has no time to say more has said that it runs. */
+const endingOf = async (client: Client): Promise<string | undefined> => {
+  const status = client.get<Status>('/status', { timeoutMs: 3000 })
+  return status.then(endingWords).catch(() => undefined)
 }

@@ -3,6 +3,7 @@ import { duration } from '../shared/duration.ts'
 import { fileProblemOf } from '../shared/login-problem.ts'
 import { plainLine, plainLines } from '../shared/plain-text.ts'
 import { asTyped } from './as-typed.ts'
+import { endingWords } from './ending-words.ts'
 import { stateCell } from './event-line.ts'
 import { expiryWords, roughly } from './show-expiry.ts'
 import { moment } from './show-time.ts'
@@ -37,6 +38,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
   const { version, url, publicUrl, queue, startedAt } = status
   const since = `up for ${duration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
   const waiting = `${queue.running} running, ${queue.waiting} waiting`
+  const ending = endingWords(status)
   return [
     ...row(
       `${paint('bold', 'doorward')} ${plainLine(version)}`,
@@ -45,6 +47,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
       2,
     ),
     ...(publicUrl === undefined ? [] : row('public', `at ${plainLine(publicUrl)}`, columns, 2)),
+    ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
   ]
 }

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { startHeldAgent } from '../support/restart.ts'
 import { answers, resultOf, run, start, untilSaid } from './support/cli.ts'
 import { startContractServer } from './support/contract-server.ts'
-import { startedHomes } from './support/started-homes.ts'
+import { type Running, startedHomes } from './support/started-homes.ts'
 
 describe('cli: a daemon that is ending', () => {
   const { newHome, startIn, stopAtEnd } = startedHomes()
@@ -32,6 +32,21 @@ describe('cli: a daemon that is ending', () => {
         assert.equal(await answers(home), true)
         agent.close()
       }
+    })
+
+    it('is said to be ending', async () => {
+      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
+      const said = await run(['daemon', 'status'], { home })
+      assert.equal(said.code, 0)
+      assert.match(said.stdout, /^running: .*\nending: {2}when an accepted event is finished\n$/)
+      const { stdout } = await run(['daemon', 'status', '--json'], { home })
+      const status = JSON.parse(stdout) as Running & { stopping?: boolean }
+      assert.deepEqual([status.running, status.pid, status.stopping], [true, pid, true])
+      const screen = await run(['status'], { home })
+      assert.match(screen.stdout, /^ending when an accepted event is finished\nqueue 1 running/m)
+      agent.answer('late')
+      await stopping
+      agent.close()
     })
 
     it('is not waited for with --no-start', async () => {
