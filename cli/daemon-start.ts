@@ -6,7 +6,7 @@ import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 import { reportError } from './report-error.ts'
 import { StartError, startAndConnect } from './start-and-connect.ts'
 import type { Terminal } from './terminal.ts'
-import { isEnding, untilEnded } from './until-ended.ts'
+import { isEnding, untilEnded, untilNoneEnds } from './until-ended.ts'
 
 /**
  * Starts the daemon unless it runs, and prints its url and pid; one that is about to end is waited for. 78 is
@@ -18,7 +18,11 @@ export const startDaemon = async (
   options: { readonly foreground?: boolean },
 ): Promise<void> => {
   const { home, terminal } = context
-  if (options.foreground) return becomeDaemon(home.root)
+  if (options.foreground) {
+    // What is wrong with the home, or with what runs, the daemon says itself.
+    await untilNoneEnds(context).catch(() => undefined)
+    return becomeDaemon(home.root)
+  }
   const running = await findRunningDaemon(context, startPatienceMs)
   if (running) {
     const goesOn = !(await isEnding(running).finally(running.close))

@@ -4,6 +4,7 @@ import { holderOf } from '../shared/instance-lock.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import { isAlive } from '../shared/process-state.ts'
 import type { Context } from './context.ts'
+import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 import { hasEnded } from './has-ended.ts'
 import { untilGone } from './until-gone.ts'
 
@@ -15,6 +16,14 @@ export const isEnding = async (client: Client): Promise<boolean> => {
     if (await hasEnded(error, client.daemon.pid)) return true
     throw error
   }
+}
+
+/** Waits for the daemon of the home, if one is about to end. Throws as `findRunningDaemon` and `isEnding`. */
+export const untilNoneEnds = async (context: Context): Promise<void> => {
+  const { home, userAgent } = context
+  const running = await findRunningDaemon({ home, userAgent }, startPatienceMs)
+  if (running && (await isEnding(running).finally(running.close)))
+    await untilEnded(context, running.daemon)
 }
 
 /**

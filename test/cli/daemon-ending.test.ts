@@ -19,11 +19,7 @@ describe('cli: a daemon that is ending', () => {
       ] as const) {
         const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
         const next = start(args, { home, stdin: '{}' })
-        await untilSaid(
-          next,
-          'stderr',
-          new RegExp(`pid ${pid}\\) is stopping: waiting for its end`),
-        )
+        await untilSaid(next, 'stderr', waitingFor(pid))
         agent.answer('late')
         const { code, stdout, stderr } = await resultOf(next)
         assert.equal(code, 0, stderr)
@@ -32,6 +28,30 @@ describe('cli: a daemon that is ending', () => {
         assert.equal(await answers(home), true)
         agent.close()
       }
+    })
+
+    it('is waited for by one in the foreground', async () => {
+      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
+      const next = start(['daemon', 'start', '--foreground'], { home })
+      await untilSaid(next, 'stderr', waitingFor(pid))
+      const isUp = untilSaid(next, 'stderr', / at http/)
+      agent.answer('late')
+      await Promise.all([stopping, isUp])
+      assert.equal(await answers(home), true)
+      next.kill()
+      await once(next, 'close')
+      agent.close()
+    })
+
+    it('is waited for by a login', async () => {
+      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
+      const login = start(['oauth', 'login', 'unknown', '--client-id', 'x'], { home })
+      await untilSaid(login, 'stderr', waitingFor(pid))
+      const ended = resultOf(login)
+      agent.answer('late')
+      await stopping
+      assert.match((await ended).stderr, /started the daemon .*\n.*no provider unknown/)
+      agent.close()
     })
 
     it('is said to be ending', async () => {
@@ -68,7 +88,7 @@ describe('cli: a daemon that is ending', () => {
       const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
       const sending = start(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: '{}' })
       const ended = once(sending, 'close')
-      await untilSaid(sending, 'stderr', new RegExp(`pid ${pid}\\) is stopping: waiting`))
+      await untilSaid(sending, 'stderr', waitingFor(pid))
       sending.kill('SIGINT')
       await ended
       assert.equal(sending.signalCode, 'SIGINT')
@@ -76,6 +96,8 @@ describe('cli: a daemon that is ending', () => {
       await stopping
       agent.close()
     })
+
+    const waitingFor = (pid: number) => new RegExp(`pid ${pid}\\) is stopping: waiting for its end`)
 
     const stopWhileAnAgentRuns = async () => {
       const agent = await startHeldAgent()

@@ -6,6 +6,7 @@ import type { Login } from '../../shared/api.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
 import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from './support/cli.ts'
+import { statusWith } from '../support/fake-daemon.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 
 const started = {
@@ -28,6 +29,7 @@ const login = ['oauth', 'login', 'github', '--device']
 const deviceServer = (outcome: Login | 'open' = authorized): Promise<ContractServer> =>
   startContractServer(({ method, path }, response) => {
     if (path === '/oauth/start') return [201, started]
+    if (path === '/status') return [200, statusWith()]
     if (path === '/oauth/tokens') return [200, { tokens: [] }]
     if (method === 'DELETE') return [204, undefined]
     if (outcome !== 'open') return [200, outcome]

@@ -13,6 +13,7 @@ import {
   startOnTerminal,
   untilSaid,
 } from './support/cli.ts'
+import { statusWith } from '../support/fake-daemon.ts'
 import { startContractServer } from './support/contract-server.ts'
 import {
   authorized,
@@ -172,6 +173,7 @@ describe('cli: oauth login', () => {
   it('ends at once by a second Ctrl-C, whatever the daemon does', async function () {
     if (!hasTerminal()) return this.skip()
     const server = await startContractServer(({ method, path }) => {
+      if (path === '/status') return [200, statusWith()]
       if (path === '/oauth/tokens') return [200, { tokens: [] }]
       return method === 'POST' ? [201, startedLogin] : undefined
     })

@@ -3,6 +3,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Login, TokenSummary } from '../../shared/api.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { statusWith } from '../support/fake-daemon.ts'
 import { type Call, startContractServer } from './support/contract-server.ts'
 import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from './support/cli.ts'
 import { authorized, pending, startLoginServer, started } from './support/login-server.ts'
@@ -148,6 +149,7 @@ describe('cli: oauth', () => {
     let settle: (() => void) | undefined
     const server = await startContractServer(({ path, body }, response) => {
       if (path === '/oauth/start') return [201, started]
+      if (path === '/status') return [200, statusWith()]
       if (path === '/oauth/tokens') return [200, { tokens: [] }]
       if (path === '/oauth/logins/login_1') return [200, pending]
       if (!path.endsWith('/redirect')) {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Login, StartedLogin, TokenSummary } from '../../../shared/api.ts'
+import { statusWith } from '../../support/fake-daemon.ts'
 import { type Answer, type ContractServer, startContractServer } from './contract-server.ts'
 
 /** What a start answers. */
@@ -48,6 +49,7 @@ export const startLoginServer = async (
   return startContractServer((call, response) => {
     const { method, path } = call
     if (path === '/oauth/start') return [201, { ...started, ...start }]
+    if (path === '/status') return [200, statusWith()]
     if (path === '/oauth/tokens') return [200, { tokens }]
     if (method === 'DELETE') return cancel()
     if (path.endsWith('/redirect'))
