@@ -159,6 +159,7 @@ export const readStatus = (value: unknown): Status | undefined => {
     startedAt: text(fields['startedAt']) ?? '',
     url: text(fields['url']) ?? '',
     publicUrl: text(fields['publicUrl']),
+    stopping: fields['stopping'] === true || undefined,
     queue: {
       waiting: count(queue['waiting']),
       running: count(queue['running']),

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Status } from '../shared/api.ts'
 import { type Client, connect, readDaemonFile } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
@@ -16,30 +17,39 @@ const limitMs = 60_000
 const stepMs = 100
 
 /**
- * Restarts the daemon: it starts its own successor; one of an earlier version ends and is started anew.
- * Where none runs it is started. Throws `config-invalid` or `home-insecure` and leaves the running one
+ * Restarts the daemon: it starts its own successor; one of an earlier version ends and is started anew, and
+ * so is one that is about to end. Where none runs it is started. Throws `config-invalid` or `home-insecure` and leaves the running one
  * alone, or `daemon-unreachable` when none came up.
  */
 export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
   const { pid } = client.daemon
+  if ((await statusOf(client))?.stopping) {
+    client.close()
+    await untilGone(pid)
+    return startAndWait(home, onFailed)
+  }
   const handsOver = await askForSuccessor(client).finally(() => client.close())
   if (handsOver) return untilSuccessor(home, pid)
   await stopAndWait(home, pid)
   await startAndWait(home, onFailed)
 }
 
-/** Starts the daemon. One that runs and is well is left alone; one that cannot be read is restarted. */
+/**
+ * Starts the daemon. One that runs and is well is left alone; one that cannot be read, or is about to end,
+ * is restarted.
+ */
 export const startAgain = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
-  const status = await client
-    .get<unknown>('/status')
-    .catch(() => undefined)
-    .finally(() => client.close())
-  if (!readStatus(status)) await restartDaemon(home, onFailed)
+  const status = await statusOf(client).finally(() => client.close())
+  if (!status || status.stopping) await restartDaemon(home, onFailed)
 }
+
+/** Undefined of one that cannot be read. */
+const statusOf = async (client: Client): Promise<Status | undefined> =>
+  readStatus(await client.get<unknown>('/status').catch(() => undefined))
 
 const findDaemon = async (home: Home): Promise<Client | undefined> => {
   try {
@@ -78,6 +88,10 @@ const stopAndWait = async (home: Home, pid: number): Promise<void> => {
   await loadConfig(home, await readEnvironment(home))
   const client = await findDaemon(home)
   await client?.post('/daemon/shutdown').finally(() => client.close())
+  await untilGone(pid)
+}
+
+const untilGone = async (pid: number): Promise<void> => {
   for (let waitedMs = 0; isAlive(pid); waitedMs += stepMs) {
     if (waitedMs > limitMs)
       throw new DoorwardError(

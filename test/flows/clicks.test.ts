@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home.ts'
 import { type Clicks, createClicks } from '../../tray/clicks.ts'
 import type { Note } from '../../tray/note.ts'
@@ -9,6 +10,7 @@ import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemo
 import { followEvents } from '../support/events.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { send } from '../support/http.ts'
+import { startHeldAgent, stopHome } from '../support/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 describe('clicks', () => {
@@ -61,6 +63,34 @@ describe('clicks', () => {
     assert.equal(notes[0]?.title, 'Doorward · the choice was not kept')
     assert.equal(clicks.own().notifications, true)
   })
+
+  for (const action of ['restart-daemon', 'start-daemon'] as const)
+    it(`wait for a daemon that was stopped and still finishes, and start the next: ${action}`, async () => {
+      const agent = await startHeldAgent()
+      const { url, home, process, client } = await startDaemon({
+        gateway: 'server: { port: 0 }\n',
+        agents: `agents: { held: { kind: http, url: "${agent.url}" } }`,
+        webhooks: 'webhooks: [{ path: /a, agent: held, prompt_template: x }]\n',
+      })
+      const ended = once(process, 'exit')
+      await take(home)
+      const headers = { 'content-type': 'application/json' }
+      await send(`${url}/a`, { headers, body: '{}' })
+      const { answer } = await agent.next()
+      await client.post('/daemon/shutdown')
+      const isStopping = async () => (await client.get<Status>('/status')).stopping
+      while (!(await isStopping())) assert.equal(process.exitCode, null)
+      clicks.click({ do: action })
+      // By then the click has asked too.
+      for (let asked = 0; asked < 30; asked += 1) assert.equal(await isStopping(), true)
+      answer('late')
+      client.close()
+      await untilNothingIsUnderWay()
+      assert.deepEqual(await ended, [0, null])
+      assert.deepEqual(notes, [])
+      await stopHome(home)
+      agent.close()
+    })
 
   describe('on the real daemon', () => {
     let daemon: RunningDaemon
