@@ -3,7 +3,7 @@ import { fileProblemOf } from '../shared/login-problem.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { labelOf, maxLabelLength } from './label.ts'
 import { mendOf } from './mend.ts'
-import { needsLogin, needsOfView } from './needs.ts'
+import { needsLogin, needsOf, needsOfView } from './needs.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 import { nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
 
@@ -94,10 +94,17 @@ export const statusLine = (view: View): string => {
   const enabled = webhooks.filter((webhook) => webhook.enabled).length
   const { notice } = view.own
   return [
-    work.length > 0 ? 'Working' : 'Ready',
+    stateOf(daemon.status, work.length > 0),
     ...(work.length > 0 ? work : [`${enabled} ${enabled === 1 ? 'webhook' : 'webhooks'}`]),
     notice ?? daemon.status.url.replace(/^http:\/\//, ''),
   ].join(' · ')
+}
+
+/** The same as the icon says; one that is about to end does whatever it did before. */
+const stateOf = (status: Status, works: boolean): string => {
+  if (status.stopping) return 'Stopping'
+  if (needsOf(status).some(({ urgent }) => urgent)) return 'Needs you'
+  return works ? 'Working' : 'Ready'
 }
 
 const accounts = ({ own, accountRows }: View, status: Status | undefined): Row[] => {

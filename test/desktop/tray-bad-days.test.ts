@@ -94,7 +94,7 @@ describeOnLinux('the tray on a bad day', () => {
       }),
     )
     start()
-    await untilStatus('Ready')
+    await untilStatus('Needs you')
     const rows = await desktop.untilMenu((menu) =>
       all(menu).some(({ label }) => label.endsWith('xxx…')),
     )

@@ -57,7 +57,7 @@ describe('menu', () => {
         { notifications: false, startAtLogin: false },
       ),
       [
-        'Ready · 0 webhooks · 127.0.0.1:18789',
+        'Needs you · 0 webhooks · 127.0.0.1:18789',
         '! Last run failed: /github, agent-timeout = show-event evt_1',
         '---',
         'Accounts >',
@@ -273,6 +273,15 @@ describe('statusLine', () => {
       connected({}, { notice: 'notifications cannot be shown' }),
       'Ready · 0 webhooks · notifications cannot be shown',
     ],
+    [
+      connected({ problems: [problem('config-invalid', 'x')], queue: queue(1, 0) }),
+      'Needs you · 1 running · 127.0.0.1:18789',
+    ],
+    [
+      connected({ problems: [problem('webhook-unsigned', 'x')] }),
+      'Ready · 0 webhooks · 127.0.0.1:18789',
+    ],
+    [connected({ stopping: true, queue: queue(1, 0) }), 'Stopping · 1 running · 127.0.0.1:18789'],
     [connected({ queue: queue(2, 3) }), 'Working · 2 running · 3 waiting · 127.0.0.1:18789'],
   ]
   for (const [view, text] of cases)
