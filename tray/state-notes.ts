@@ -9,15 +9,15 @@ import { providerTitle, sentenceOf, upperFirst } from './wording.ts'
  * and again only after it was well; a login is told when one was wanting.
  */
 
-/** What was told and is not well yet, by its key, and the providers that wanted a login. */
+/** What was told and is not well yet, with the key of its note, and the providers that wanted a login. */
 export type Told = {
-  readonly needs: ReadonlySet<string>
+  readonly needs: ReadonlyMap<string, string>
   readonly without: ReadonlySet<string>
 }
 
-export const nothingTold: Told = { needs: new Set(), without: new Set() }
+export const nothingTold: Told = { needs: new Map(), without: new Set() }
 
-/** The notes for a status, the keys of those that are no longer so, and what is to be kept in mind for the next one. */
+/** The notes for a status, the keys of those of which nothing is so any more, and what is to be kept in mind for the next one. */
 export const notesOfStatus = (
   status: Status,
   before: Told,
@@ -26,6 +26,16 @@ export const notesOfStatus = (
   const problems = tellingProblems(status)
   const logins = loginNotes(status)
   const isNew = ([key]: readonly [string, unknown]) => !before.needs.has(key)
+  const newProblems = problems.filter(isNew)
+  const needs = new Map([
+    ...logins.map(([key]) => [key, key] as const),
+    ...problems.map(([key]) => [key, before.needs.get(key) ?? noteKey(key, newProblems)] as const),
+  ])
+  // That a login was made takes the place of what was told of it before.
+  const made = status.providers
+    .filter(({ status: state }) => state === 'ok')
+    .map(({ provider }) => loginKey(provider))
+  const stays = new Set([...needs.values(), ...made])
   const without = status.providers
     .filter((provider) => provider.status === 'not-logged-in' || needsLogin(status, provider))
     .map(({ provider }) => provider)
@@ -35,7 +45,7 @@ export const notesOfStatus = (
   )
   return {
     notes: [
-      ...problemNotes(problems.filter(isNew).map(([, problem]) => problem)),
+      ...problemNotes(newProblems.map(([, problem]) => problem)),
       ...logins.filter(isNew).map(([, note]) => note),
       ...arrived.map(({ provider, account }) => ({
         title: titleOf(`${providerTitle(provider)}: logged in`),
@@ -43,14 +53,8 @@ export const notesOfStatus = (
         key: loginKey(provider),
       })),
     ],
-    over:
-      before.needs.has(broken) && problems.every(([key]) => key !== broken)
-        ? [problemKey(broken)]
-        : [],
-    told: {
-      needs: new Set([...problems, ...logins].map(([key]) => key)),
-      without: new Set(without),
-    },
+    over: [...new Set(before.needs.values())].filter((key) => !stays.has(key)),
+    told: { needs, without: new Set(without) },
   }
 }
 
@@ -131,6 +135,10 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
 }
 
 const problemKey = (key: string): string => `problem ${key}`
+
+/** Of the note that a new problem stands in: several that come at a time go by the first. */
+const noteKey = (key: string, together: readonly (readonly [string, StatusProblem])[]): string =>
+  problemKey(key === broken ? broken : (together.find(([other]) => other !== broken)?.[0] ?? key))
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
   const action = mendOf(problem)

@@ -140,6 +140,19 @@ describeOnLinux('notifications beside the real daemon', () => {
     await desktop.untilShown(3)
     assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
+
+  it('tell of a secret that is unset, until it is set', async () => {
+    const signed = `${webhooks}    secret_env: SIGNED_SECRET\n`
+    await writeFile(join(home.config, 'webhooks.yaml'), signed)
+    const [note] = await desktop.untilShown(1)
+    assert.equal(note?.title, 'Doorward · something needs you')
+    assert.match(note?.body ?? '', /SIGNED_SECRET/)
+    await writeFile(join(home.root, '.env'), 'SIGNED_SECRET=it-is-set-now\n', { mode: 0o600 })
+    await desktop.untilMenu((rows) => rows.every(({ label }) => !label.includes('SIGNED_SECRET')))
+    await post('/for-nobody', 'carol')
+    await desktop.untilShown(2)
+    assert.deepEqual(desktop.notifications.closed, [note?.id])
+  })
 })
 
 describeOnLinux('a notification', () => {

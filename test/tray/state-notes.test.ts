@@ -184,4 +184,44 @@ describe('noteOnce', () => {
     assert.deepEqual(gone, ['daemon', 'problem config-invalid'])
     notes.stop()
   })
+
+  it('takes away what several things were told in once the last of them is well', () => {
+    const shown: Note[] = []
+    const gone: string[] = []
+    const notes = noteOnce({
+      show: (note) => shown.push(note),
+      takeAway: (key) => gone.push(key),
+      isOn: () => true,
+    })
+    const unset = (name: string) => ({ code: 'secret-unset', detail: name, hint: 'set it' })
+    const [a, b, c] = [unset('a'), unset('b'), unset('c')]
+    notes.status(statusWith({ problems: [a, b] }))
+    notes.status(statusWith({ problems: [a, b, c] }))
+    notes.status(statusWith({ problems: [b, c] }))
+    assert.deepEqual(gone, [])
+    notes.status(statusWith({ problems: [c] }))
+    notes.status(statusWith({}))
+    assert.deepEqual(
+      gone,
+      shown.map(({ key }) => key),
+    )
+    assert.equal(gone.length, 2)
+    notes.stop()
+  })
+
+  it('takes away that a login is needed once it is not, and leaves what tells that it was made', () => {
+    const gone: string[] = []
+    const notes = noteOnce({
+      show: () => undefined,
+      takeAway: (key) => gone.push(key),
+      isOn: () => true,
+    })
+    notes.status(statusWith({ providers: [github('needs-login')] }))
+    notes.status(statusWith({ providers: [github('ok')] }))
+    assert.deepEqual(gone, [])
+    notes.status(statusWith({ providers: [github('needs-login')] }))
+    notes.status(statusWith({ providers: [github('not-logged-in')] }))
+    assert.deepEqual(gone, ['login github'])
+    notes.stop()
+  })
 })
