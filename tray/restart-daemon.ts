@@ -18,8 +18,8 @@ const stepMs = 100
 
 /**
  * Restarts the daemon: it starts its own successor; one of an earlier version ends and is started anew, and
- * so is one that is about to end. Where none runs it is started. Throws `config-invalid` or `home-insecure` and leaves the running one
- * alone, or `daemon-unreachable` when none came up.
+ * so is one that is about to end. Where none runs it is started. Throws `config-invalid` or `home-insecure`
+ * and leaves the running one alone, or `daemon-unreachable` when none came up.
  */
 export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)

@@ -17,7 +17,10 @@ export type Told = {
 
 export const nothingTold: Told = { needs: new Map(), without: new Set() }
 
-/** The notes for a status, the keys of those of which nothing is so any more, and what is to be kept in mind for the next one. */
+/**
+ * The notes for a status, the keys of those of which nothing is so any more, and what is to be kept in mind for
+ * the next one.
+ */
 export const notesOfStatus = (
   status: Status,
   before: Told,
