@@ -1,9 +1,9 @@
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from './errors.ts'
-import { fixedFolder, isOwnFile, makesFolders, targetFile } from './file-target.ts'
+import { filePathsOf } from './file-paths.ts'
+import { isOwnFile, makesFolders } from './file-target.ts'
 import type { Config } from './load-config.ts'
-import { type Template, isFixed } from './template.ts'
 import type { Warning } from './warning.ts'
 
 /**
@@ -11,19 +11,13 @@ import type { Warning } from './warning.ts'
  * warnings: a folder that is not there and is not made, a link, a way that leads to doorward's own files.
  */
 export const fileTargetWarnings = async (
-  { webhooks }: Config,
+  config: Config,
   homeFolder: string,
 ): Promise<Warning[]> => {
-  const paths = new Map<string, Template>()
-  for (const { enabled, targets } of webhooks)
-    for (const target of enabled ? targets : [])
-      if (target.kind === 'file') paths.set(target.text, target.path)
   const found = await Promise.all(
-    [...paths].map(async ([text, path]) => {
-      const folder = fixedFolder(path, homeFolder)
-      if (!makesFolders(path.source) && !(await isThere(folder))) return [missing(text, folder)]
-      const file = isFixed(path) ? targetFile(path.source, homeFolder) : join(folder, 'x')
-      const why = await refusalOf(file, homeFolder)
+    filePathsOf(config, homeFolder).map(async ({ text, source, folder, file }) => {
+      if (!makesFolders(source) && !(await isThere(folder))) return [missing(text, folder)]
+      const why = await refusalOf(folder, file, homeFolder)
       return why === undefined ? [] : [refused(text, why)]
     }),
   )
@@ -43,10 +37,15 @@ const refused = (text: string, why: string): Warning => ({
 })
 
 /** Why a delivery would not write it, whatever its name says. */
-const refusalOf = async (file: string, homeFolder: string): Promise<string | undefined> => {
-  const real = join(await realFolder(dirname(file)), basename(file))
+const refusalOf = async (
+  folder: string,
+  file: string | undefined,
+  homeFolder: string,
+): Promise<string | undefined> => {
+  const real = join(await realFolder(folder), file === undefined ? '' : basename(file))
   if (isOwnFile(real, await realFolder(homeFolder)))
     return "a link leads from it to doorward's own files"
+  if (file === undefined) return undefined
   const isLink = await lstat(file).then(
     (found) => found.isSymbolicLink(),
     () => false,

@@ -93,12 +93,13 @@ describe('cli: config', () => {
     const entry = (targets: string) =>
       `path: /a, agent: echo, prompt_template: x, deliver_to: ${targets}`
     const home = await temporaryHome({
-      webhooks: `webhooks: [{ ${entry('["file:reviews/a/b.md", "file:reviews/{{event.x}}.md", "file:link.md", "file:notes/a.md", "file:a.md"]')} }]\n`,
+      webhooks: `webhooks: [{ ${entry('["file:reviews/a/b.md", "file:reviews/{{event.x}}.md", "file:link.md", "file:notes/a.md", "file:a.md", "file:elsewhere/{{event.x}}"]')} }]\n`,
     })
     await mkdir(home.tokens, { mode: 0o700 })
     await symlink('tokens', join(home.root, 'reviews'))
     await symlink('.env', join(home.root, 'link.md'))
     await mkdir(join(home.root, 'elsewhere'))
+    await symlink('y', join(home.root, 'elsewhere/x'))
     await symlink('elsewhere', join(home.root, 'notes'))
     const { code, stdout } = await run(['config', 'check', '--json'], { home })
     const { warnings } = JSON.parse(stdout) as { warnings: { code: string; detail: string }[] }

@@ -1,10 +1,9 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { fixedFolder, targetFile } from '../../../shared/file-target.ts'
+import { filePathsOf } from '../../../shared/file-paths.ts'
 import type { Home } from '../../../shared/home.ts'
 import type { Config } from '../../../shared/load-config.ts'
-import { isFixed } from '../../../shared/template.ts'
 
 export type FileTarget = {
   /** As `deliver_to` has it. */
@@ -14,24 +13,13 @@ export type FileTarget = {
 }
 
 /** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
-export const lookAtFileTargets = async (
-  { webhooks }: Config,
-  home: Home,
-): Promise<FileTarget[]> => {
-  const paths = new Map<string, string>()
-  for (const { enabled, targets } of webhooks)
-    for (const target of enabled ? targets : [])
-      if (target.kind === 'file')
-        paths.set(
-          target.text,
-          isFixed(target.path)
-            ? targetFile(target.path.source, home.root)
-            : fixedFolder(target.path, home.root),
-        )
-  return Promise.all(
-    [...paths].map(async ([text, path]) => ({ text, closed: await closedPart(path) })),
+export const lookAtFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
+  Promise.all(
+    filePathsOf(config, home.root).map(async ({ text, folder, file = folder }) => ({
+      text,
+      closed: await closedPart(file),
+    })),
   )
-}
 
 const closedPart = async (path: string): Promise<string | undefined> => {
   for (let part = path; ; part = dirname(part)) {
