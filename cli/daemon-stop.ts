@@ -1,12 +1,12 @@
 import type { EventRecord, Status } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { plainLine } from '../shared/plain-text.ts'
+import { untilGone } from '../shared/until-gone.ts'
 import type { Context } from './context.ts'
 import { openEventStream } from './event-stream.ts'
 import { findRunningDaemon } from './find-daemon.ts'
 import { hasEnded } from './has-ended.ts'
-import { interruptSignal } from './interrupt.ts'
-import { untilGone } from './until-gone.ts'
+import { interruptSignal, pause } from './interrupt.ts'
 
 /**
  * Asks the daemon to end and waits until its process has gone; none running is fine. Throws as
@@ -38,7 +38,7 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
     await client.post('/daemon/shutdown')
     if (queue.running + queue.waiting > 0)
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
-    await untilGone(pid, { signal })
+    await untilGone(pid, { pause: async (ms) => pause(ms, signal) })
   } catch (error) {
     if (!(await hasEnded(error, pid))) throw error
   } finally {

@@ -1,4 +1,5 @@
 import type { Status } from '../shared/api.ts'
+import { whenFinished } from '../shared/when-finished.ts'
 
 /** When a daemon that was stopped ends, in words; undefined of one that goes on. */
 export const endingWords = ({
@@ -7,7 +8,5 @@ export const endingWords = ({
 }: Pick<Status, 'stopping' | 'queue'>): string | undefined => {
   if (!stopping) return undefined
   const unfinished = queue.running + queue.waiting
-  if (unfinished === 0) return 'now'
-  const work = unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`
-  return `when ${work} finished`
+  return unfinished === 0 ? 'now' : whenFinished(unfinished)
 }

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { untilGone } from './until-gone.ts'
+import { untilGone } from '../shared/until-gone.ts'
 
 /** How long a process that answers no more may take to be gone, in milliseconds. */
 const patienceMs = 5000

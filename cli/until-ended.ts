@@ -3,10 +3,10 @@ import type { Client } from '../shared/client.ts'
 import { holderOf } from '../shared/instance-lock.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import { isAlive } from '../shared/process-state.ts'
+import { untilGone } from '../shared/until-gone.ts'
 import type { Context } from './context.ts'
 import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'
 import { hasEnded } from './has-ended.ts'
-import { untilGone } from './until-gone.ts'
 
 /** Whether a daemon that answers is on its way to its end: it may finish what it has accepted for long. */
 export const isEnding = async (client: Client): Promise<boolean> => {

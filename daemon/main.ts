@@ -5,6 +5,7 @@ import { homeAt } from '../shared/home.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { version } from '../shared/version.ts'
+import { whenFinished } from '../shared/when-finished.ts'
 import { channelToOld } from './handover/channel.ts'
 import { makeAllYoung } from './make-all-young.ts'
 import { neverBlock } from './never-block.ts'
@@ -85,7 +86,7 @@ const endStarted = async (
   if (signal === 'SIGINT' && unfinished > 0)
     process.stderr.write(
       // A terminal has just shown ^C.
-      `${process.stderr.isTTY ? '\n' : ''}stopping when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished; Ctrl-C again stops at once\n`,
+      `${process.stderr.isTTY ? '\n' : ''}stopping ${whenFinished(unfinished)}; Ctrl-C again stops at once\n`,
     )
   await daemon.stop().catch(report)
 }

@@ -4,7 +4,7 @@ import { type Client, connect, readDaemonFile } from '../shared/client.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
-import { isAlive } from '../shared/process-state.ts'
+import { untilGone } from '../shared/until-gone.ts'
 import { userAgentOf } from '../shared/user-agent.ts'
 import { readStatus } from './read-status.ts'
 import { startDaemon } from './start-daemon.ts'
@@ -27,7 +27,7 @@ export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<voi
   const { pid } = client.daemon
   if ((await statusOf(client))?.stopping) {
     client.close()
-    await untilGone(pid)
+    await untilEnded(pid)
     return startAndWait(home, onFailed)
   }
   const handsOver = await askForSuccessor(client).finally(() => client.close())
@@ -88,19 +88,18 @@ const stopAndWait = async (home: Home, pid: number): Promise<void> => {
   await loadConfig(home, await readEnvironment(home))
   const client = await findDaemon(home)
   await client?.post('/daemon/shutdown').finally(() => client.close())
-  await untilGone(pid)
+  await untilEnded(pid)
 }
 
-const untilGone = async (pid: number): Promise<void> => {
-  for (let waitedMs = 0; isAlive(pid); waitedMs += stepMs) {
-    if (waitedMs > limitMs)
-      throw new DoorwardError(
-        'daemon-unreachable',
-        `the daemon (pid ${pid}) finishes what it has accepted; it is not started again yet`,
-        { hint: 'choose Start daemon when it has ended' },
-      )
-    await delay(stepMs)
-  }
+const untilEnded = async (pid: number): Promise<void> => {
+  const from = performance.now()
+  const hasGone = await untilGone(pid, { isOver: () => performance.now() - from > limitMs })
+  if (!hasGone)
+    throw new DoorwardError(
+      'daemon-unreachable',
+      `the daemon (pid ${pid}) finishes what it has accepted; it is not started again yet`,
+      { hint: 'choose Start daemon when it has ended' },
+    )
 }
 
 const startAndWait = async (home: Home, onFailed: OnFailed): Promise<void> => {
