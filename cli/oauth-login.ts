@@ -17,13 +17,12 @@ import { hasBrowser, openBrowser } from './open-browser.ts'
 import { canAsk, takePastedUrls } from './paste-redirect.ts'
 import { providerNameOf } from './provider-name.ts'
 import { startLogin, untilSettled } from './oauth-login-wait.ts'
-import { withDaemon } from './reach-daemon.ts'
+import { withNextDaemon } from './reach-daemon.ts'
 import { readSecret } from './read-secret.ts'
 import { isRemoteShell, tunnelCommand } from './remote-shell.ts'
 import { loginCommand, shortScopes } from './show-scopes.ts'
 import { showWaiting } from './show-waiting.ts'
 import type { Terminal } from './terminal.ts'
-import { untilNoneEnds } from './until-ended.ts'
 
 /*
  * A login, as this side sees it: start -> say whose place it takes -> show the URL, and open the browser
@@ -53,9 +52,7 @@ export const login = async (
   const { terminal } = context
   const provider = providerNameOf(typed)
   const request = await requestOf(provider, options, terminal)
-  // One that is about to end would cut off whoever is at the provider's page.
-  if (context.start) await untilNoneEnds(context)
-  await withDaemon(context, async (client) => {
+  await withNextDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
     const signal = interruptSignal()
     const started = await startLogin(client, request, signal, terminal)

@@ -30,6 +30,8 @@ export type Office = {
   readonly takeBack: (unsaved: readonly TokenRecord[]) => Promise<void>
   /** Whether it is this daemon's now; false also while the disk does not tell. */
   readonly isHeld: () => Promise<boolean>
+  /** Refuses new logins, for a stop that waits for agents first. */
+  readonly takeNoLogins: () => void
   /** Ends logins and refreshes; the lock is still held. */
   readonly close: () => Promise<void>
   readonly letGo: () => Promise<void>
@@ -101,6 +103,7 @@ export const createOffice = ({
       await oauth.start()
     },
     isHeld: async () => (await lock?.isHeld().catch(() => false)) ?? false,
+    takeNoLogins: () => oauth.takeNoLogins(),
     close: async () => oauth.close(),
     letGo: async () => lock?.letGo(),
   }

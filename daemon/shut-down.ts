@@ -15,7 +15,7 @@ export type ShutDownParts = {
   readonly intake: Pick<Intake, 'drain'>
   readonly predecessor?: Pick<Predecessor, 'end'> | undefined
   readonly live: Pick<LiveConfig, 'close'>
-  readonly office: Pick<Office, 'close' | 'letGo'>
+  readonly office: Pick<Office, 'takeNoLogins' | 'close' | 'letGo'>
   readonly listeners: Pick<Listeners, 'close'>
   readonly whereabouts: Pick<Whereabouts, 'remove'>
   readonly stream: Pick<EventStream, 'close'>
@@ -38,6 +38,7 @@ export const shutDown = async (parts: ShutDownParts): Promise<void> => {
   const open = events.list({ limit: Infinity }).filter(({ state }) => !isFinal(state))
   const drained = Promise.all([intake.drain(), predecessor?.end(false)])
   parts.learners.close()
+  office.takeNoLogins()
   await live.close()
   await drained
   const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')

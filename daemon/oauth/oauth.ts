@@ -33,6 +33,8 @@ export type OAuth = {
    * on.
    */
   readonly start: () => Promise<void>
+  /** Refuses new logins with `stopping`; those that wait, and tokens, go on. */
+  readonly takeNoLogins: () => void
   /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
   readonly close: (ending?: Ending) => Promise<void>
   /** New tokens that the disk refused, and that nobody else has. */
@@ -100,6 +102,7 @@ export const createOAuth = (
       await revocations.start()
       await broker.start()
     },
+    takeNoLogins: logins.takeNoMore,
     close: async (ending) => {
       closing.abort()
       await Promise.all([

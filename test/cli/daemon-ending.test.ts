@@ -74,6 +74,7 @@ describe('cli: a daemon that is ending', () => {
       for (const args of [
         ['daemon', 'restart'],
         ['webhook', 'send', '/a', '-'],
+        ['oauth', 'login', 'github', '--client-id', 'x'],
       ]) {
         const result = await run([...args, '--no-start', '--json'], { home, stdin: '{}' })
         assert.equal(result.code, 1)

@@ -35,6 +35,8 @@ export type Logins = {
   readonly untilEnd: (loginId: string, timeoutMs: number, signal: AbortSignal) => Promise<void>
   readonly paste: (loginId: string, url: string) => Promise<Login>
   readonly cancel: (loginId: string) => void
+  /** Refuses new ones from now on, for a stop that would cut them off; what waits goes on. */
+  readonly takeNoMore: () => void
   /** Cancels what waits, within seconds; tokens that come late are revoked or kept for that. */
   readonly close: (why: string) => Promise<void>
 }
@@ -57,7 +59,10 @@ export const createLogins = (parts: Parts): Logins => {
   const leases = new Map<string, Lease>()
   const holds = new Map<string, () => void>()
 
+  let takesMore = true
+
   const start: Logins['start'] = async (request) => {
+    if (!takesMore) throw stopping()
     const provider = findProvider(request.provider, gateway)
     const { callback_port: port } = gateway.oauth
     const client = await findClient(home, provider, env, request, port)
@@ -82,9 +87,9 @@ export const createLogins = (parts: Parts): Logins => {
       return started
     }
     const lease = await listener.open(provider.redirectHost, provider.callbackPort ?? port)
-    if (closing.signal.aborted) {
+    if (!takesMore) {
       lease.release()
-      throw new DoorwardError('stopping', 'the daemon is stopping')
+      throw stopping()
     }
     const now = Date.now()
     const attempt: CodeAttempt = {
@@ -234,7 +239,11 @@ export const createLogins = (parts: Parts): Logins => {
     view: (loginId) => pending.view(loginId),
     untilEnd: (loginId, timeoutMs, signal) => pending.untilEnd(loginId, timeoutMs, signal),
     cancel: (loginId) => pending.cancel(loginId),
+    takeNoMore: () => {
+      takesMore = false
+    },
     close: async (why) => {
+      takesMore = false
       closing.abort()
       pending.close(why)
       await Promise.all([unfinished.settled(exchangeLimitMs), devices.close()])
@@ -248,6 +257,11 @@ export const createLogins = (parts: Parts): Logins => {
 /** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
 const exchangeLimitMs = 5000
 const saveLimitMs = 2000
+
+const stopping = () =>
+  new DoorwardError('stopping', 'the daemon is stopping, and takes no new login', {
+    hint: 'doorward daemon start waits for its end and starts the next one: log in then',
+  })
 
 const cancelled: Outcome = {
   status: 'cancelled',
