@@ -64,6 +64,10 @@ describe('cli: a daemon that is ending', () => {
       assert.deepEqual([status.running, status.pid, status.stopping], [true, pid, true])
       const screen = await run(['status'], { home })
       assert.match(screen.stdout, /^ending when an accepted event is finished\nqueue 1 running/m)
+      const examined = await run(['doctor'], { home })
+      const words =
+        /at http\S+ \(pid \d+\), but it was stopped: it\s+takes nothing new and ends when an\s+accepted event is finished\s+→ doorward daemon start/
+      assert.match(examined.stdout, words)
       agent.answer('late')
       await stopping
       agent.close()

@@ -1,4 +1,5 @@
 import { duration } from '../../../shared/duration.ts'
+import { endingWords } from '../../ending-words.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { DaemonFacts, LogFacts } from '../look/daemon.ts'
 
@@ -23,8 +24,16 @@ const life = (
   if (status) {
     const since = duration(now - Date.parse(status.startedAt))
     const answered = Math.round(answeredMs ?? 0)
+    const where = `at ${status.url} (pid ${file?.pid})`
+    const ending = endingWords(status)
     return [
-      ok('running', `at ${status.url} (pid ${file?.pid}), for ${since}`),
+      ending === undefined
+        ? ok('running', `${where}, for ${since}`)
+        : warning(
+            'running',
+            `${where}, but it was stopped: it takes nothing new and ends ${ending}`,
+            'doorward daemon start',
+          ),
       answered > slowMs
         ? warning('health', `it took ${answered} ms to answer`, 'doorward daemon logs')
         : ok('health', `it answered in ${answered} ms`),
