@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { ByteBudget } from '../byte-budget.ts'
+import { workAtEndOfTurn } from '../end-of-turn.ts'
 import type { BodyRoom, BodyRooms } from './body-rooms.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
@@ -44,8 +45,12 @@ export const receive = async (
   }
   try {
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => end(() => tooSlow(bodyTimeoutMs)), bodyTimeoutMs)
       let isOver = false
+      let timer: NodeJS.Timeout | undefined
+      // Most bodies are there with this turn: those need none.
+      workAtEndOfTurn(() => {
+        if (!isOver) timer = setTimeout(() => end(() => tooSlow(bodyTimeoutMs)), bodyTimeoutMs)
+      })
       const end = (why?: () => DoorwardError) => {
         if (isOver) return
         isOver = true
