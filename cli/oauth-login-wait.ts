@@ -48,11 +48,16 @@ export const untilSettled = async (
 /** A daemon that was killed, or another that came after it, knows nothing of this login. */
 const lostLogin = (error: unknown, provider: string): unknown =>
   error instanceof DoorwardError &&
-  (error.code === 'daemon-unreachable' || error.code === 'login-not-found')
-    ? new DoorwardError(error.code, `the daemon ended while the login to ${provider} waited`, {
-        cause: error,
-        hint: `doorward oauth login ${provider}`,
-      })
+  ['daemon-unreachable', 'login-not-found', 'stopping'].includes(error.code)
+    ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
+      new DoorwardError(
+        error.code === 'stopping' ? 'daemon-unreachable' : error.code,
+        `the daemon ended while the login to ${provider} waited`,
+        {
+          cause: error,
+          hint: `doorward oauth login ${provider}`,
+        },
+      )
     : error
 
 /** Too late is too late: a login whose tokens are being written is done, and said to be. */

@@ -11,7 +11,7 @@ import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 import { plainLine } from '../shared/plain-text.ts'
 import { isSafeToOpen } from '../shared/safe-to-open.ts'
 import type { Context } from './context.ts'
-import { interruptSignal } from './interrupt.ts'
+import { holdInterrupt } from './interrupt.ts'
 import { helpToEnterCode } from './oauth-login-device.ts'
 import { hasBrowser, openBrowser } from './open-browser.ts'
 import { canAsk, takePastedUrls } from './paste-redirect.ts'
@@ -54,19 +54,32 @@ export const login = async (
   const request = await requestOf(provider, options, terminal)
   await withNextDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
-    const signal = interruptSignal()
-    const started = await startLogin(client, request, signal, terminal)
-    if (before && !signal.aborted) terminal.say(before)
-    const stopHelping = await helpOn(client, started, options, terminal, signal)
-    const outcome = await untilSettled(client, started, signal).finally(stopHelping)
-    if (outcome === 'cancelled') {
-      terminal.say(`the login to ${provider} is cancelled`)
-      throw new DoorwardError('interrupted', 'interrupted')
+    // Given back at the end: a daemon that refuses it is waited for, and Ctrl-C ends that wait.
+    const { signal, letGo } = holdInterrupt()
+    try {
+      const started = await startLogin(client, request, signal, terminal)
+      if (before && !signal.aborted) terminal.say(before)
+      const stopHelping = await helpOn(client, started, options, terminal, signal)
+      const outcome = await untilSettled(client, started, signal).finally(stopHelping)
+      tellOutcome(outcome, started, terminal)
+    } finally {
+      letGo()
     }
-    if (terminal.json) terminal.printJsonLine(outcome)
-    if (outcome.status !== 'authorized') throw failureOf(outcome)
-    if (!terminal.json) showSuccess(outcome, started.scopes, terminal)
   })
+}
+
+const tellOutcome = (
+  outcome: Login | 'cancelled',
+  { provider, scopes }: Pick<StartedLogin, 'provider' | 'scopes'>,
+  terminal: Terminal,
+): void => {
+  if (outcome === 'cancelled') {
+    terminal.say(`the login to ${plainLine(provider)} is cancelled`)
+    throw new DoorwardError('interrupted', 'interrupted')
+  }
+  if (terminal.json) terminal.printJsonLine(outcome)
+  if (outcome.status !== 'authorized') throw failureOf(outcome)
+  if (!terminal.json) showSuccess(outcome, scopes, terminal)
 }
 
 const helpOn = async (

@@ -91,12 +91,17 @@ describe('cli: a daemon that is ending', () => {
 
     it('is waited for until Ctrl-C, also by what would have waited for its answer', async () => {
       const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
-      const sending = start(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: '{}' })
-      const ended = once(sending, 'close')
-      await untilSaid(sending, 'stderr', waitingFor(pid))
-      sending.kill('SIGINT')
-      await ended
-      assert.equal(sending.signalCode, 'SIGINT')
+      for (const args of [
+        ['webhook', 'send', '/a', '-', '--wait'],
+        ['oauth', 'login', 'github', '--client-id', 'x'],
+      ]) {
+        const waiting = start(args, { home, stdin: '{}' })
+        const ended = once(waiting, 'close')
+        await untilSaid(waiting, 'stderr', waitingFor(pid))
+        waiting.kill('SIGINT')
+        await ended
+        assert.equal(waiting.signalCode, 'SIGINT')
+      }
       agent.answer('late')
       await stopping
       agent.close()

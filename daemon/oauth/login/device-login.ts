@@ -1,5 +1,5 @@
 import type { StartedDeviceLogin } from '../../../shared/api.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
+import type { DoorwardError } from '../../../shared/errors.ts'
 import type { Grant } from '../token/grant.ts'
 import { type DeviceClient, askForGrant, requestDeviceCode } from './device-code.ts'
 import {
@@ -24,6 +24,8 @@ export type DeviceLogins = {
 type Dependencies = {
   readonly pending: PendingLogins
   readonly saveGrant: (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
+  /** Throws `stopping` once no new login is taken. */
+  readonly refuseWhenStopping: () => void
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal
   /** How long a login may wait for its person, in milliseconds. */
@@ -45,6 +47,7 @@ const graceMs = 2000
 export const createDeviceLogins = ({
   pending,
   saveGrant,
+  refuseWhenStopping,
   stopping,
   loginTimeoutMs,
   toldError,
@@ -52,10 +55,6 @@ export const createDeviceLogins = ({
 }: Dependencies): DeviceLogins => {
   const requests = new AbortController()
   const running = new Set<Promise<void>>()
-
-  const refuseWhenStopping = (): void => {
-    if (stopping.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
-  }
 
   const start: DeviceLogins['start'] = async (who, scopes) => {
     refuseWhenStopping()

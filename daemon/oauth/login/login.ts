@@ -61,8 +61,15 @@ export const createLogins = (parts: Parts): Logins => {
 
   let takesMore = true
 
+  const refuseWhenStopping = (): void => {
+    if (takesMore) return
+    throw new DoorwardError('stopping', 'the daemon is stopping, and takes no new login', {
+      hint: 'doorward daemon start waits for its end and starts the next one: log in then',
+    })
+  }
+
   const start: Logins['start'] = async (request) => {
-    if (!takesMore) throw stopping()
+    refuseWhenStopping()
     const provider = findProvider(request.provider, gateway)
     const { callback_port: port } = gateway.oauth
     const client = await findClient(home, provider, env, request, port)
@@ -87,10 +94,8 @@ export const createLogins = (parts: Parts): Logins => {
       return started
     }
     const lease = await listener.open(provider.redirectHost, provider.callbackPort ?? port)
-    if (!takesMore) {
-      lease.release()
-      throw stopping()
-    }
+    if (!takesMore) lease.release()
+    refuseWhenStopping()
     const now = Date.now()
     const attempt: CodeAttempt = {
       kind: 'code',
@@ -221,6 +226,7 @@ export const createLogins = (parts: Parts): Logins => {
   const devices = createDeviceLogins({
     pending,
     saveGrant,
+    refuseWhenStopping,
     stopping: closing.signal,
     loginTimeoutMs: () => gateway.oauth.login_timeout,
     toldError,
@@ -257,11 +263,6 @@ export const createLogins = (parts: Parts): Logins => {
 /** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
 const exchangeLimitMs = 5000
 const saveLimitMs = 2000
-
-const stopping = () =>
-  new DoorwardError('stopping', 'the daemon is stopping, and takes no new login', {
-    hint: 'doorward daemon start waits for its end and starts the next one: log in then',
-  })
 
 const cancelled: Outcome = {
   status: 'cancelled',
