@@ -42,18 +42,21 @@ const hasManyDigits = (utf8: Buffer): boolean => {
 const window = Buffer.allocUnsafeSlow(32 * 1024)
 
 const hasManyDigitsIn = (utf8: Buffer, length: number): boolean => {
-  for (let at = fewestDigits - 1; at < length; at += fewestDigits) {
-    if (!isDigitByte(utf8[at])) continue
-    let first = at
-    while (isDigitByte(utf8[first - 1])) first -= 1
-    let next = at + 1
-    while (next < length && isDigitByte(utf8[next])) next += 1
-    if (next - first >= fewestDigits) return true
-  }
+  for (let at = fewestDigits - 1; at < length; at += fewestDigits)
+    if (isDigitByte(utf8[at]) && digitsAround(utf8, length, at) >= fewestDigits) return true
   return false
 }
 
-const isDigitByte = (byte = 0): boolean => byte >= zero && byte <= nine
+const digitsAround = (utf8: Buffer, length: number, at: number): number => {
+  let first = at
+  while (isDigitByte(utf8[first - 1])) first -= 1
+  let next = at + 1
+  while (next < length && isDigitByte(utf8[next])) next += 1
+  return next - first
+}
+
+/** In one comparison, as nearly all of its time goes into this: what is below zero becomes huge. */
+const isDigitByte = (byte = 0): boolean => (byte - zero) >>> 0 < 10
 
 /** Of a text that is known to be JSON. */
 const quoteIntegers = (json: string): string => {
