@@ -18,7 +18,7 @@ export type ShutDownParts = {
   readonly office: Pick<Office, 'takeNoLogins' | 'close' | 'letGo'>
   readonly listeners: Pick<Listeners, 'close'>
   readonly whereabouts: Pick<Whereabouts, 'remove'>
-  readonly stream: Pick<EventStream, 'close'>
+  readonly stream: Pick<EventStream, 'hint' | 'close'>
   readonly learners: Pick<Learners, 'close'>
   readonly refusals: Pick<RefusalLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
@@ -39,6 +39,7 @@ export const shutDown = async (parts: ShutDownParts): Promise<void> => {
   const drained = Promise.all([intake.drain(), predecessor?.end(false)])
   parts.learners.close()
   office.takeNoLogins()
+  parts.stream.hint()
   await live.close()
   await drained
   const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')

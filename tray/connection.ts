@@ -116,6 +116,8 @@ const listen = async (
       if (event) onEvent(event)
       status.soon()
     },
+    // One that says something is a hint that the status has changed; the heartbeat says nothing.
+    onComment: (text) => text !== '' && status.soon(),
   })
   const read = async (): Promise<never> => {
     const decoder = new TextDecoder()

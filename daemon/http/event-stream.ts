@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type EventBuffer, createEventBuffer, createSession } from 'better-sse'
+import { type EventBuffer, type Session, createEventBuffer, createSession } from 'better-sse'
 import type { EventChange } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 
@@ -10,6 +10,8 @@ export type EventStream = {
   readonly followers: () => number
   /** While it is silent nothing is sent; who comes back with its last id misses nothing. */
   readonly silence: (isSilent: boolean) => void
+  /** Tells who follows that `/status` says something new which is no event: a comment, which others pass over. */
+  readonly hint: () => void
   /** Ends every open stream, so that the server can close. */
   readonly close: () => void
 }
@@ -17,6 +19,7 @@ export type EventStream = {
 const heartbeatMs = 15_000
 /** A comment, by which both sides learn of a connection that is dead. */
 const heartbeat = createEventBuffer().comment().dispatch()
+const hint = createEventBuffer().comment('status').dispatch()
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
@@ -26,7 +29,7 @@ const maxUnreadBytes = 4 * 1024 * 1024
  */
 export const createEventStream = (events: EventStore): EventStream => {
   let isSilent = false
-  const open = new Set<ServerResponse>()
+  const open = new Map<ServerResponse, Session>()
   let last: { readonly change: EventChange; readonly message: EventBuffer } | undefined
   /** The same for all who follow: written once. */
   const messageOf = (change: EventChange): EventBuffer => {
@@ -59,7 +62,7 @@ export const createEventStream = (events: EventStore): EventStream => {
       events.keepChanges()
       const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
-      open.add(response)
+      open.set(response, session)
       const unfollow = events.follow(push)
       const beating = setInterval(() => void session.batch(heartbeat), heartbeatMs)
       response.once('close', () => {
@@ -72,8 +75,11 @@ export const createEventStream = (events: EventStore): EventStream => {
     silence: (now) => {
       isSilent = now
     },
+    hint: () => {
+      for (const session of open.values()) void session.batch(hint)
+    },
     close: () => {
-      for (const response of open) response.end()
+      for (const response of open.keys()) response.end()
     },
   }
 }

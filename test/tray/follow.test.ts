@@ -8,6 +8,8 @@ import type { Home } from '../../shared/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { type Followed, startFollowing } from '../support/followed.ts'
+import { send } from '../support/http.ts'
+import { startHeldAgent } from '../support/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 const absent = 'Daemon not running'
@@ -64,6 +66,27 @@ describe('following a daemon that goes and comes', () => {
     await untilHeard('up')
     await next.stop()
     await untilHeard(absent)
+  })
+
+  it('hears that it is stopped while it still finishes, though no event tells', async () => {
+    const agent = await startHeldAgent()
+    home = await temporaryHome({
+      agents: `agents: { held: { kind: http, url: "${agent.url}" } }`,
+      webhooks: 'webhooks: [{ path: /a, agent: held, prompt_template: x }]\n',
+    })
+    const daemon = await startDaemon({ home })
+    const { statuses, events, until } = followHome()
+    await send(`${daemon.url}/a`, { headers: { 'content-type': 'application/json' }, body: '{}' })
+    const { answer } = await agent.next()
+    await until(() => events.at(-1)?.state === 'running')
+    await until(() => statuses.at(-1)?.queue.running === 1)
+    const before = events.length
+    await daemon.client.post('/daemon/shutdown')
+    await until(() => statuses.at(-1)?.stopping === true)
+    assert.equal(events.length, before)
+    answer('late')
+    await daemon.stop()
+    agent.close()
   })
 
   it('says nothing of one that is away for a moment only', async () => {
