@@ -68,24 +68,33 @@ export const act = async (action: Action, around: Surroundings): Promise<void> =
   }
 }
 
-const logInOrExplain = async (provider: string, { home, ...parts }: Surroundings) => {
-  const { show, signal } = parts
-  const waits = (login: OpenLogin | undefined) => parts.waits(provider, login)
+const logInOrExplain = async (provider: string, around: Surroundings) => {
+  const { home, show, signal, startFailed } = around
+  const waits = (login: OpenLogin | undefined) => around.waits(provider, login)
+  const attempt = () =>
+    withDaemon(home, (client) => logIn(client, provider, { show, waits, signal }))
   try {
-    await withDaemon(home, (client) => logIn(client, provider, { show, waits, signal }))
+    await attempt().catch(async (error: unknown) => {
+      if (!hasCode(error, 'stopping')) throw error
+      // It finishes what it has accepted: the next one takes the login.
+      await startAgain(home, startFailed)
+      await attempt()
+    })
   } catch (error) {
-    if (!(error instanceof DoorwardError && error.code === 'client-unknown')) throw error
+    if (!hasCode(error, 'client-unknown')) throw error
     await openGuide(provider, error.hint, show)
   }
 }
+
+const hasCode = (error: unknown, ...codes: readonly string[]): error is DoorwardError =>
+  error instanceof DoorwardError && codes.includes(error.code)
 
 /** None that runs is stopped already; another program in its place is none of ours to stop. */
 const stopDaemon = async (home: Home): Promise<void> => {
   try {
     await withDaemon(home, (client) => client.post('/daemon/shutdown'))
   } catch (error) {
-    const gone = ['daemon-unreachable', 'daemon-foreign', 'stopping']
-    if (!(error instanceof DoorwardError && gone.includes(error.code))) throw error
+    if (!hasCode(error, 'daemon-unreachable', 'daemon-foreign', 'stopping')) throw error
   }
 }
 

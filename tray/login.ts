@@ -23,7 +23,8 @@ export type LoginParts = {
   readonly signal: AbortSignal
 }
 
-/** Logs in to a provider and shows the outcome. Throws what the daemon refuses: `client-unknown` … */
+/** Logs in to a provider and shows the outcome. Throws what the daemon refuses: `client-unknown`,
+ * `stopping` where it takes none any more … */
 export const logIn = async (
   client: Client,
   provider: string,
@@ -88,8 +89,13 @@ const untilSettled = async (client: Client, path: string, signal: AbortSignal): 
 const lostLogin = (error: unknown, provider: string): unknown =>
   error instanceof DoorwardError &&
   ['daemon-unreachable', 'login-not-found', 'stopping'].includes(error.code)
-    ? new DoorwardError(error.code, `the daemon ended while the login to ${provider} waited`, {
-        cause: error,
-        hint: 'log in again',
-      })
+    ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
+      new DoorwardError(
+        'daemon-unreachable',
+        `the daemon ended while the login to ${provider} waited`,
+        {
+          cause: error,
+          hint: 'log in again',
+        },
+      )
     : error

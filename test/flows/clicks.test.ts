@@ -64,8 +64,13 @@ describe('clicks', () => {
     assert.equal(clicks.own().notifications, true)
   })
 
-  for (const action of ['restart-daemon', 'start-daemon'] as const)
-    it(`wait for a daemon that was stopped and still finishes, and start the next: ${action}`, async () => {
+  for (const [action, title] of [
+    [{ do: 'restart-daemon' }, undefined],
+    [{ do: 'start-daemon' }, undefined],
+    // The next daemon is asked: it has no client of GitHub.
+    [{ do: 'login', provider: 'github' }, 'Doorward · GitHub needs an OAuth client'],
+  ] as const)
+    it(`wait for a daemon that was stopped and still finishes, and start the next: ${action.do}`, async () => {
       const agent = await startHeldAgent()
       const { url, home, process, client } = await startDaemon({
         gateway: 'server: { port: 0 }\n',
@@ -80,14 +85,17 @@ describe('clicks', () => {
       await client.post('/daemon/shutdown')
       const isStopping = async () => (await client.get<Status>('/status')).stopping
       while (!(await isStopping())) assert.equal(process.exitCode, null)
-      clicks.click({ do: action })
+      clicks.click(action)
       // By then the click has asked too.
       for (let asked = 0; asked < 30; asked += 1) assert.equal(await isStopping(), true)
       answer('late')
       client.close()
       await untilNothingIsUnderWay()
       assert.deepEqual(await ended, [0, null])
-      assert.deepEqual(notes, [])
+      assert.deepEqual(
+        notes.map((note) => note.title),
+        title === undefined ? [] : [title],
+      )
       await stopHome(home)
       agent.close()
     })
