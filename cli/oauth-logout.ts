@@ -31,6 +31,7 @@ export const logout = async (
       const { code, message, hint = whereElse(provider, known) } = error
       reportError(new DoorwardError(code, message, { hint }), terminal.json)
       process.exitCode = exitFailed
+      return
     }
   }
   if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)

@@ -121,6 +121,21 @@ describe('cli: oauth login', () => {
     )
   })
 
+  it('says so too when the daemon is stopping, and asks no other one for it', async () => {
+    const server = await startContractServer(({ path }) => {
+      if (path === '/oauth/start') return [201, startedLogin]
+      if (path === '/oauth/tokens') return [200, { tokens: [] }]
+      return [503, { code: 'stopping', detail: 'the daemon is stopping', status: 503 }]
+    })
+    const { code, stderr } = await run(['oauth', 'login', 'github', '--no-browser'], {
+      home: server.home,
+    })
+    await server.close()
+    assert.equal(code, 3)
+    assert.match(stderr, /^doorward: the daemon ended while the login to github waited$/m)
+    assert.equal(server.calls.filter(({ path }) => path === '/oauth/start').length, 1)
+  })
+
   it('says that it is done when Ctrl-C comes too late', async function () {
     if (process.platform === 'win32') return this.skip()
     const tooLate = { code: 'login-not-pending', detail: 'this login is saving' }

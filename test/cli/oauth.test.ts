@@ -305,6 +305,7 @@ describe('cli: oauth', () => {
     })
     assert.equal(unknown.code, 1)
     assert.match(unknown.stderr, /did you mean "github"\?/)
+    assert.doesNotMatch(unknown.stderr, /forgotten/)
   })
 
   it('asks a person who logs out of a provider that there is not which was meant', async () => {
