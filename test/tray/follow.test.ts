@@ -75,7 +75,9 @@ describe('following a daemon that goes and comes', () => {
       webhooks: 'webhooks: [{ path: /a, agent: held, prompt_template: x }]\n',
     })
     const daemon = await startDaemon({ home })
-    const { statuses, events, until } = followHome()
+    const { statuses, events, until, untilHeard } = followHome()
+    // Before that, it hears nothing of events.
+    await untilHeard('up')
     await send(`${daemon.url}/a`, { headers: { 'content-type': 'application/json' }, body: '{}' })
     const { answer } = await agent.next()
     await until(() => events.at(-1)?.state === 'running')
