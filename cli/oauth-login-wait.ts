@@ -1,6 +1,7 @@
 import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { lostLogin } from '../shared/lost-login.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -40,25 +41,10 @@ export const untilSettled = async (
       if (now.status !== 'pending') return now
     }
   } catch (error) {
-    if (!signal.aborted) throw lostLogin(error, provider)
+    if (!signal.aborted) throw lostLogin(error, provider, `doorward oauth login ${provider}`)
     return await cancel(client, path)
   }
 }
-
-/** A daemon that was killed, or another that came after it, knows nothing of this login. */
-const lostLogin = (error: unknown, provider: string): unknown =>
-  error instanceof DoorwardError &&
-  ['daemon-unreachable', 'login-not-found', 'stopping'].includes(error.code)
-    ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
-      new DoorwardError(
-        error.code === 'stopping' ? 'daemon-unreachable' : error.code,
-        `the daemon ended while the login to ${provider} waited`,
-        {
-          cause: error,
-          hint: `doorward oauth login ${provider}`,
-        },
-      )
-    : error
 
 /** Too late is too late: a login whose tokens are being written is done, and said to be. */
 const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {

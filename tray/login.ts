@@ -1,6 +1,6 @@
 import type { Login, StartLogin, StartedDeviceLogin, StartedLogin, Status } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
-import { DoorwardError } from '../shared/errors.ts'
+import { lostLogin } from '../shared/lost-login.ts'
 import { isSafeToOpen } from '../shared/safe-to-open.ts'
 import { loginNoteOf, noBrowserNote, userCodeNote } from './login-note.ts'
 import type { Note } from './note.ts'
@@ -23,8 +23,10 @@ export type LoginParts = {
   readonly signal: AbortSignal
 }
 
-/** Logs in to a provider and shows the outcome. Throws what the daemon refuses: `client-unknown`,
- * `stopping` where it takes none any more … */
+/**
+ * Logs in to a provider and shows the outcome. Throws what the daemon refuses: `client-unknown`, `stopping`
+ * where it takes no new login any more …
+ */
 export const logIn = async (
   client: Client,
   provider: string,
@@ -45,7 +47,7 @@ export const logIn = async (
     }
     show(loginNoteOf(await untilSettled(client, path, signal)))
   } catch (error) {
-    if (!signal.aborted) throw lostLogin(error, provider)
+    if (!signal.aborted) throw lostLogin(error, provider, 'log in again')
   } finally {
     waits(undefined)
   }
@@ -84,18 +86,3 @@ const untilSettled = async (client: Client, path: string, signal: AbortSignal): 
     if (now.status !== 'pending') return now
   }
 }
-
-/** A daemon that has ended, or another that came after it, knows nothing of this login. */
-const lostLogin = (error: unknown, provider: string): unknown =>
-  error instanceof DoorwardError &&
-  ['daemon-unreachable', 'login-not-found', 'stopping'].includes(error.code)
-    ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
-      new DoorwardError(
-        'daemon-unreachable',
-        `the daemon ended while the login to ${provider} waited`,
-        {
-          cause: error,
-          hint: 'log in again',
-        },
-      )
-    : error
