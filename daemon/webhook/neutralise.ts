@@ -10,30 +10,54 @@
  * emoji), and tags, which can spell hidden ASCII. Unicode Technical Reports 36 and 39.
  */
 const invisible =
-  /(?![\t\n]|\ufe0f)[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]/gu
+  /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb](?<![\t\n]|\ufe0f)/gu
 /** A selector of emoji behind anything else shows nothing, and many of them can spell something. */
 const selectors = /(?<!\p{Emoji})\ufe0f/gu
 
+/** Where one of these is, what is above may be. Nearly no text has one. */
+const unusual = /[^\t\n -~]/
+
 /**
  * What chat templates end a turn or change the speaker with: <|im_start|>, <｜User｜>, [INST], <<SYS>>, <s>,
- * <start_of_turn>, <tool_call>, and a line that begins with Human:, Assistant: or System:.
+ * <start_of_turn>, <tool_call>, and a line that begins with Human:, Assistant: or System:. Each with a
+ * character that is in all of it: V8 finds that one fifty times as fast as it finds that there is no token.
  */
-const chatTokens =
-  /<(?=[|\uff5c])|(?<=[|\uff5c])>|\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|BOS|EOS)\])|<(?=<\/?SYS>>)|<(?=\/?(?:s|bos|eos|pad|unk|system|user|assistant|human|instructions?|think|thinking|tool|tools|tool_call|tool_response|tool_result|function_calls?|function_results?|invoke|start_of_turn|end_of_turn|turn|image_soft_token)>)/gi
-const speakers = /^([ \t]*)(human|assistant|system)(?=[ \t]*:)/gim
+const chatTokens = [
+  {
+    has: '<',
+    token:
+      /<(?=[|\uff5c]|<\/?SYS>>|\/?(?:s|bos|eos|pad|unk|system|user|assistant|human|instructions?|think|thinking|tool|tools|tool_call|tool_response|tool_result|function_calls?|function_results?|invoke|start_of_turn|end_of_turn|turn|image_soft_token)>)/gi,
+    broken: '$& ',
+  },
+  { has: '>', token: /[|\uff5c](?=>)/g, broken: '$& ' },
+  {
+    has: '[',
+    token: /\[(?=\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|BOS|EOS)\])/gi,
+    broken: '$& ',
+  },
+  { has: ':', token: /^([ \t]*)(human|assistant|system)(?=[ \t]*:)/gim, broken: '$1[$2]' },
+]
 
 /**
  * Makes a text from outside harmless; see the head of this file. HTML comments are taken out of a text,
  * and shown in JSON, where one could begin in one value and end in another.
  */
 export const neutralise = (text: string, isJson = false): string => {
-  const visible = text
+  const visible = unusual.test(text) ? showAll(text) : text
+  return breakChatTokens(breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible)))
+}
+
+const showAll = (text: string): string =>
+  text
     .replaceAll(/\r\n?|[\u2028\u2029]/g, '\n')
     .replace(invisible, '')
     .replace(selectors, '')
-  return breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible))
-    .replace(chatTokens, (bracket) => (bracket === '>' ? ' >' : `${bracket} `))
-    .replace(speakers, '$1[$2]')
+
+const breakChatTokens = (text: string): string => {
+  let result = text
+  for (const { has, token, broken } of chatTokens)
+    if (result.includes(has)) result = result.replace(token, broken)
+  return result
 }
 
 const showComments = (text: string): string => text.replaceAll('<!--', '<! --')
@@ -73,12 +97,16 @@ const lookAlikes = new Map(
 const marker =
   /[<([{][^a-z0-9]{0,8}(?:[e℮]nd)?[^a-z0-9]{0,8}[e℮]v[e℮]nt(?=[^a-z0-9]{0,8}t[e℮][x×]t)/gu
 
+/** The words of a marker where no other script plays a part. */
+const asciiWords = /event[^a-z0-9]{0,8}text/i
+
 /**
  * Breaks what reads like our markers: upper or lower case, full-width, styled or accented letters,
  * look-alikes from other scripts. The words stay, with a dot between them, so that no marker is left.
  */
 const breakMarkers = (text: string): string => {
   // Nearly no text has one, and to know where it stands takes ten times as long.
+  if (!asciiWords.test(text) && isAscii(text)) return text
   if (foldWhole(text).search(marker) === -1) return text
   const { folded, placeOf } = fold(text)
   let result = ''
@@ -103,8 +131,8 @@ const foldWhole = (text: string): string =>
         .toLowerCase()
         .replace(anyLookAlike, (other) => lookAlikes.get(other) ?? other)
 
-/** Nearly all texts are: nothing to fold but the case. */
-const isAscii = (text: string): boolean => !/[^\u0000-\u007f]/.test(text)
+/** Nearly all texts are: nothing to fold but the case. Whatever is not takes more bytes than units. */
+const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
 
 type Folded = { readonly folded: string; readonly placeOf: (index: number) => number }
 
