@@ -1,13 +1,14 @@
 import type { AccessToken } from '../shared/api.ts'
 import type { Client } from '../shared/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import type { Terminal } from './terminal.ts'
 
 /**
  * A fresh access token of a provider, valid for so many seconds more where that is asked for. Throws
  * what the daemon refuses it with, and a login that is needed never without a hint.
  */
 export const accessTokenOf = async (
-  client: Client,
+  client: Pick<Client, 'get'>,
   provider: string,
   minValiditySeconds?: number,
 ): Promise<AccessToken> => {
@@ -35,3 +36,9 @@ const withLogin = (error: unknown, provider: string): unknown =>
         hint: error.hint ?? `doorward oauth login ${provider}`,
       })
     : error
+
+/** The token alone, or with `--json` the daemon's whole answer. */
+export const showToken = (terminal: Terminal, answer: AccessToken): void => {
+  if (terminal.json) terminal.printJson(answer)
+  else terminal.print(answer.accessToken)
+}

@@ -1,4 +1,5 @@
-import { type Client, connect, readDaemonFile } from '../shared/client.ts'
+import { type Client, connect } from '../shared/client.ts'
+import { readDaemonFile } from '../shared/daemon-file.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'

@@ -22,9 +22,14 @@ const main = async (args: readonly string[]): Promise<void> => {
 }
 
 const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
-  const [context, token] = await Promise.all([import('./context.ts'), import('./oauth-token.ts')])
-  const once = { ...options, isOnce: true }
-  await token.printToken(context.createContext(once, 'oauth token'), [provider], {})
+  const [{ createContext }, { printTokenQuickly }] = await Promise.all([
+    import('./context.ts'),
+    import('./quick-token.ts'),
+  ])
+  const context = createContext({ ...options, isOnce: true }, 'oauth token')
+  if (await printTokenQuickly(context, provider)) return
+  const token = await import('./oauth-token.ts')
+  await token.printToken(context, [provider], {})
 }
 
 void main(process.argv.slice(2))

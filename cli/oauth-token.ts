@@ -1,5 +1,5 @@
 import { duration } from '../shared/duration.ts'
-import { accessTokenOf } from './access-token.ts'
+import { accessTokenOf, showToken } from './access-token.ts'
 import type { Context } from './context.ts'
 import { providerNameOf } from './provider-name.ts'
 import { withNextDaemon } from './reach-daemon.ts'
@@ -29,6 +29,5 @@ export const printToken = async (
   // The daemon gives what the provider gives: some have no token that lives so long.
   if (minValidity !== undefined && left < minValidity * 1000)
     terminal.say(`warning: this token of ${provider} is valid for ${duration(left)} only`)
-  if (terminal.json) terminal.printJson(answer)
-  else terminal.print(answer.accessToken)
+  showToken(terminal, answer)
 }

@@ -55,6 +55,7 @@ const compiled = [
   'doorward-daemon-packages',
   'doorward-daemon-yaml',
   'doorward-daemon-zod',
+  'quick-token',
   'run-program',
 ]
 
@@ -106,16 +107,19 @@ const commandsBundle = (root) => {
 }
 
 /**
- * Which file a module goes into: what every command needs is one, and one what every question to the
- * daemon needs. These two are all that `oauth token` loads besides the program.
+ * Which file a module goes into: what every command needs is one, one what a command that asks the daemon needs,
+ * and one what it takes to ask for more than a token. The first two are all that `oauth token` loads besides the
+ * program.
  */
 const fileFor = (cli) => {
   let wanted
   return (id, context) => {
     wanted ??= (() => {
       const always = reachedFrom([cli('main')], context)
-      const asking = reachedFrom([cli('context'), cli('oauth-token')], context)
+      const asking = reachedFrom([cli('oauth-token')], context)
+      const quick = reachedFrom([cli('context'), cli('quick-token')], context)
       const files = new Map([...asking].map((name) => [name, 'ask-daemon']))
+      for (const name of quick) files.set(name, 'quick-token')
       for (const name of always) files.set(name, name === cli('main') ? null : 'always')
       return files
     })()

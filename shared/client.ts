@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { DaemonFile, ProblemDocument } from './api.ts'
-import { DoorwardError, type ErrorCode, systemCode } from './errors.ts'
-import { type Home, readSecretFile, systemReason } from './home.ts'
+import { answerValue } from './answer-value.ts'
+import type { DaemonFile } from './api.ts'
+import { readDaemonFile } from './daemon-file.ts'
+import { DoorwardError, systemCode } from './errors.ts'
+import { type Home, readSecretFile } from './home.ts'
 import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
 import type { Impostor } from './not-our-daemon.ts'
 import { isAlive } from './process-state.ts'
@@ -76,32 +77,6 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
     close: () => connections.close(),
   }
 }
-
-/** `run/daemon.json`, or undefined when there is none or it cannot be read as one. */
-export const readDaemonFile = async (home: Home): Promise<DaemonFile | undefined> => {
-  try {
-    const value: unknown = JSON.parse(readFileSync(home.daemonJson, 'utf8'))
-    return isDaemonFile(value) ? value : undefined
-  } catch (error) {
-    if (error instanceof SyntaxError || systemCode(error) === 'ENOENT') return undefined
-    throw new DoorwardError(
-      'home-unusable',
-      `cannot read ${home.daemonJson}: ${systemReason(error)}`,
-      {
-        cause: error,
-      },
-    )
-  }
-}
-
-const isDaemonFile = (value: unknown): value is DaemonFile =>
-  typeof value === 'object' &&
-  value !== null &&
-  'pid' in value &&
-  Number.isSafeInteger(value.pid) &&
-  'url' in value &&
-  typeof value.url === 'string' &&
-  /^http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost):\d+$/.test(value.url)
 
 /** Who answers at this address: our daemon, another doorward, another program, one that says nothing, or nobody. */
 export type Occupant = 'ours' | 'nobody' | Impostor
@@ -195,22 +170,5 @@ const prove = async (
 
 const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {
   const text = await readText(response, 64 * 1024 * 1024)
-  const status = response.statusCode ?? 0
-  if (status < 200 || status >= 300) throw problemOf(status, text)
-  if (text === '') return undefined as Answer
-  try {
-    return JSON.parse(text) as Answer
-  } catch {
-    throw new DoorwardError('internal', `the daemon answered ${status} with what is not JSON`)
-  }
-}
-
-const problemOf = (status: number, text: string): DoorwardError => {
-  try {
-    const problem = JSON.parse(text) as ProblemDocument
-    if (typeof problem.code !== 'string' || typeof problem.detail !== 'string') throw new Error()
-    return new DoorwardError(problem.code as ErrorCode, problem.detail, { hint: problem.hint })
-  } catch {
-    return new DoorwardError('internal', `the daemon answered ${status} without saying why`)
-  }
+  return answerValue(response.statusCode ?? 0, text) as Answer
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
-import { readDaemonFile } from '../shared/client.ts'
+import { readDaemonFile } from '../shared/daemon-file.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isPortHeld } from '../shared/port-holder.ts'

@@ -1,4 +1,4 @@
-import { readDaemonFile } from '../shared/client.ts'
+import { readDaemonFile } from '../shared/daemon-file.ts'
 import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'
 

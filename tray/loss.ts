@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readDaemonFile } from '../shared/client.ts'
+import { readDaemonFile } from '../shared/daemon-file.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'
 import { isAlive } from '../shared/process-state.ts'

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../shared/api.ts'
-import { type Client, connect, readDaemonFile } from '../shared/client.ts'
+import { type Client, connect } from '../shared/client.ts'
+import { readDaemonFile } from '../shared/daemon-file.ts'
 import { readEnvironment } from '../shared/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home.ts'

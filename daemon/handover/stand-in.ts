@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { readDaemonFile } from '../../shared/client.ts'
+import { readDaemonFile } from '../../shared/daemon-file.ts'
 import type { Home } from '../../shared/home.ts'
 import { holderOf } from '../../shared/instance-lock.ts'
 import { isAlive } from '../../shared/process-state.ts'

@@ -24,13 +24,13 @@ describe('cli: a light start', () => {
     assert.deepEqual(await loadedBy('always'), ['node:fs', 'url'])
   })
 
-  it('loads little more for a token, without the libraries of other commands', async () => {
-    assert.deepEqual((await loadedBy('ask-daemon')).toSorted(), [
+  it('loads little more for a token: no HTTP, and no library of other commands', async () => {
+    assert.deepEqual((await loadedBy('quick-token')).toSorted(), [
       './always.cjs',
       './rolldown-runtime.cjs',
       'node:crypto',
       'node:fs',
-      'node:http',
+      'node:net',
       'node:os',
       'node:path',
       'node:tty',

@@ -83,8 +83,8 @@ describe('flow: the program of the daemon', () => {
     // What is built for coverage is not.
     const isForCoverage = existsSync(join(bin, 'doorward.cjs.map'))
     const parts = [
-      'ask-daemon',
       ...['', '-mail', '-packages', '-yaml', '-zod'].map((name) => `doorward-daemon${name}`),
+      'quick-token',
     ]
     assert.deepEqual(told, isForCoverage ? [''] : parts.map((name) => `${name} taken`))
   })

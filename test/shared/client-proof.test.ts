@@ -5,64 +5,15 @@ import {
   type ServerResponse,
   createServer as createHttpServer,
 } from 'node:http'
-import { type Socket, createServer } from 'node:net'
-import { setInterval } from 'node:timers'
+import { createServer } from 'node:net'
 import { connect, whoAnswers } from '../../shared/client.ts'
 import { challengeHeader, proofHeader } from '../../shared/identity.ts'
 import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../support/stand-ins.ts'
+import { answersWith, health, silent, standsIn, strangers } from '../support/strangers.ts'
 
 describe('a client at a port that another program holds', () => {
   const listening = listensUntilTheEnd()
-  const http = (status: string, headers: string, body: string) => (socket: Socket) =>
-    socket.end(`HTTP/1.1 ${status}\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`)
-  const health = JSON.stringify({ status: 'ok', name: 'doorward', version: '0' })
-
-  const strangers: Record<string, (socket: Socket) => void> = {
-    'hangs up': (socket) => socket.destroy(),
-    'answers garbage': (socket) => socket.end('+OK hello\r\n'),
-    'answers nothing': () => undefined,
-    'answers a byte now and then': (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n')
-      const timer = setInterval(() => socket.write(' '), 200)
-      socket.once('close', () => clearInterval(timer))
-    },
-    'answers a page': http('200 OK', 'content-type: text/html\r\n', '<h1>name: doorward</h1>'),
-    'answers JSON': http('200 OK', '', '{"name":"another"}'),
-    'answers null': http('200 OK', '', 'null'),
-    'answers 401': http('401 Unauthorized', 'www-authenticate: Bearer\r\n', ''),
-    'answers 101': (socket) =>
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
-    'answers 100 for ever': (socket) => {
-      const timer = setInterval(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), 200)
-      socket.once('close', () => clearInterval(timer))
-    },
-    redirects: http('302 Found', 'location: http://127.0.0.1:1/health\r\n', ''),
-    'answers a proof that is none': http('200 OK', `${proofHeader}: ${'0'.repeat(64)}\r\n`, 'x'),
-    'answers without end': (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
-      const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
-      const more = () => {
-        while (!socket.destroyed && socket.write(chunk));
-      }
-      socket.on('drain', more)
-      more()
-    },
-    'breaks off': (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nxx'),
-  }
-
-  const silent = new Set(['answers nothing', 'answers a byte now and then', 'answers 100 for ever'])
-
-  const standIn = async (answer: (socket: Socket) => void) => {
-    const heard: string[] = []
-    const server = createServer((socket) => {
-      socket.once('data', (chunk: Buffer) => {
-        heard.push(chunk.toString('latin1'))
-        answer(socket)
-        socket.on('data', (more: Buffer) => heard.push(more.toString('latin1')))
-      })
-    })
-    return { url: await listening(server), heard }
-  }
+  const standIn = standsIn(listening)
 
   it('says that another program is there, and never sends it the token', async () => {
     await Promise.all(
@@ -83,7 +34,7 @@ describe('a client at a port that another program holds', () => {
   })
 
   it('knows another doorward, even one that repeats the challenge, and sends it no token', async () => {
-    const { url, heard } = await standIn(http('200 OK', '', health))
+    const { url, heard } = await standIn(answersWith('200 OK', '', health))
     assert.equal(await whoAnswers(url, apiToken), 'other-doorward')
     await refused(connect(await homeWith(url)), 'daemon-foreign')
     assert.equal(heard.join('').includes(apiToken), false)
@@ -153,7 +104,7 @@ describe('a client at a port that another program holds', () => {
   })
 
   it('sends another challenge each time', async () => {
-    const { url, heard } = await standIn(http('200 OK', '', health))
+    const { url, heard } = await standIn(answersWith('200 OK', '', health))
     await whoAnswers(url, apiToken)
     await whoAnswers(url, apiToken)
     const challenges = heard.map((text) => /doorward-challenge: ([0-9a-f]{64})\r/.exec(text)?.[1])

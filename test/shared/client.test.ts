@@ -8,7 +8,8 @@ import {
   createServer as createHttpServer,
 } from 'node:http'
 import { createServer } from 'node:net'
-import { type Client, connect, readDaemonFile, whoAnswers } from '../../shared/client.ts'
+import { type Client, connect, whoAnswers } from '../../shared/client.ts'
+import { readDaemonFile } from '../../shared/daemon-file.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../support/stand-ins.ts'
 import { temporaryHome } from '../support/temporary.ts'

@@ -11,11 +11,11 @@ import { temporaryHome } from './temporary.ts'
 /** The token of the homes of `homeWith`. */
 export const apiToken = 'the-token-of-this-home-0123456789abcdef'
 
-/** A home whose `daemon.json` names this address, and this process. */
-export const homeWith = async (url: string, pid = 1): Promise<Home> => {
+/** A home whose `daemon.json` names this address, this process, and this version. */
+export const homeWith = async (url: string, pid = 1, version = '1'): Promise<Home> => {
   const home = await temporaryHome()
   await mkdir(home.run, { mode: 0o700 })
-  await writeFile(home.daemonJson, JSON.stringify({ pid, url, version: '1', startedAt: '' }))
+  await writeFile(home.daemonJson, JSON.stringify({ pid, url, version, startedAt: '' }))
   await writeFile(home.apiToken, `${apiToken}\n`, { mode: 0o600 })
   return home
 }

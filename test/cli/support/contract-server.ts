@@ -39,7 +39,7 @@ const apiToken = 'a'.repeat(64)
 export const startContractServer = async (answer: Answer): Promise<ContractServer> => {
   const home = await temporaryHome()
   const calls: Call[] = []
-  const answered = new EventEmitter()
+  const came = new EventEmitter()
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
@@ -59,10 +59,14 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
     }
     calls.push(call)
     const given = answer(call, response)
-    answered.emit('call')
+    came.emit('call')
     if (!given) return
-    response.writeHead(given[0], { 'content-type': 'application/json' })
-    response.end(given[1] === undefined ? '' : JSON.stringify(given[1]))
+    const answered = given[1] === undefined ? '' : JSON.stringify(given[1])
+    response.writeHead(given[0], {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(answered),
+    })
+    response.end(answered)
   }
   const server = createServer((request, response) => void handle(request, response))
   server.listen(0, '127.0.0.1')
@@ -80,7 +84,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
         const look = () => {
           const found = calls.find(fits)
           if (found) resolve(found)
-          else answered.once('call', look)
+          else came.once('call', look)
         }
         look()
       }),
