@@ -22,6 +22,7 @@ export const logout = async (
     const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
     if (terminal.json) terminal.printJson(answer)
     else printOutcome(answer, terminal)
+    if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
     const known = await knownProviders(context)
@@ -31,10 +32,8 @@ export const logout = async (
       const { code, message, hint = whereElse(provider, known) } = error
       reportError(new DoorwardError(code, message, { hint }), terminal.json)
       process.exitCode = exitFailed
-      return
     }
   }
-  if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
 }
 
 const knownProviders = async (context: Context): Promise<string[]> => {
@@ -50,7 +49,7 @@ const whereElse = (provider: string, known: readonly string[]): string => {
   return meant ?? 'doorward oauth list'
 }
 
-/** Whoever wants nothing left of a login has that, also where it had ended before. */
+/** Whoever wants nothing left of a login has that, also where it had ended before. The daemon says if there was a client. */
 const printForgotten = (provider: string, detail: string, terminal: Terminal): void => {
   if (terminal.json)
     terminal.printJson({ provider, removed: false, revokedAtProvider: false, detail })

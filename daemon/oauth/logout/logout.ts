@@ -124,8 +124,11 @@ export const createLogOut = (
         return answer
       } catch (error) {
         const isLoggedOut = error instanceof DoorwardError && error.code === 'not-logged-in'
-        if (isLoggedOut && forget) await forgetClient(home, provider)
-        throw error
+        if (!isLoggedOut || !forget || !(await forgetClient(home, provider))) throw error
+        throw new DoorwardError(error.code, `${error.message}; its OAuth client is forgotten`, {
+          cause: error,
+          hint: error.hint,
+        })
       }
     })
 }

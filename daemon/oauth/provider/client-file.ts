@@ -30,16 +30,18 @@ export const rememberClient = async (home: Home, provider: string, client: Clien
   }
 }
 
-/** Forgets the remembered client, and what a killed daemon left of one half written; there may be none. */
-export const forgetClient = async (home: Home, provider: string): Promise<void> => {
+/** Forgets the remembered client, and what a killed daemon left of one half written. True when there was any. */
+export const forgetClient = async (home: Home, provider: string): Promise<boolean> => {
   try {
     const names = (await readdir(home.clients)).filter((name) =>
       `${name}.`.startsWith(`${provider}.json.`),
     )
     for (const name of names) await unlink(join(home.clients, name))
     await syncFolder(home.clients)
+    return names.length > 0
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
+    if (systemCode(error) === 'ENOENT') return false
+    throw error
   }
 }
 

@@ -3,6 +3,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
+import { rememberClient } from '../../../../daemon/oauth/provider/client-file.ts'
 import { giveUpDate } from '../../../../daemon/oauth/logout/pending-revocation.ts'
 import { writeToken } from '../../../../daemon/oauth/token/token-file.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
@@ -87,6 +88,22 @@ describe('logout', () => {
     const sent = provider.requests.map(({ body }) => new URLSearchParams(body).get('token'))
     assert.deepEqual(sent, ['refresh-secret-1', 'access-secret-1'])
     assert.deepEqual(await app.oauth.problems(), [])
+  })
+
+  it('says that it forgets a client where nobody is logged in, also of a provider that is known no more', async () => {
+    await startWith((response) => sendJson(response, 200, {}))
+    await logOut()
+    for (const name of ['mine', 'gone']) {
+      await rememberClient(home, name, { clientId: 'me' })
+      const forget = async () => {
+        const { status, body } = await app.send('DELETE', `/oauth/tokens/${name}?forget=true`)
+        assert.deepEqual([status, body.code], [404, 'not-logged-in'])
+        return body.detail
+      }
+      assert.match(await forget(), /^you are not logged in to \w+; its OAuth client is forgotten$/)
+      assert.match(await forget(), /^you are not logged in to \w+$/)
+    }
+    assert.deepEqual(await filesIn(home.clients), [])
   })
 
   const unreachable: [string, (response: ServerResponse) => void, RegExp][] = [

@@ -83,8 +83,8 @@ describe('token file', () => {
     await rememberClient(home, 'github', { clientId: 'a', clientSecret: 'b' })
     await rememberClient(home, 'github2', { clientId: 'a' })
     await writeFile(join(home.clients, 'github.json.0123456789ab.tmp'), '{}', { mode: 0o600 })
-    await forgetClient(home, 'github')
-    await forgetClient(home, 'github')
+    assert.equal(await forgetClient(home, 'github'), true)
+    assert.equal(await forgetClient(home, 'github'), false)
     assert.deepEqual(await readdir(home.clients), ['github2.json'])
   })
 
