@@ -1,4 +1,5 @@
 import type { HomeLock } from '../shared/instance-lock.ts'
+
 import { endLeftovers } from './agents/leftovers.ts'
 import { createApps } from './apps.ts'
 import { createEnding } from './ending.ts'
@@ -7,6 +8,7 @@ import { prove } from './handover/prove.ts'
 import type { Predecessor } from './handover/take-over.ts'
 import { watchForHomeGone } from './home-gone.ts'
 import type { Place } from './http/listeners.ts'
+import { isReplaced } from './is-replaced.ts'
 import { readConfig } from './configuration/live-config.ts'
 import { noteStart } from './note-start.ts'
 import type { TokenRecord } from './oauth/token/token-record.ts'
@@ -70,7 +72,8 @@ export const createDaemon = ({
 
   const handOver = createHandOver({
     ...parts,
-    check: async () => readConfig(home, processEnv),
+    // What another version takes only that one knows: it says itself what is wrong.
+    check: async () => (await isReplaced()) || readConfig(home, processEnv),
     serveAgain: async () => {
       listeners.answer(apps())
       await whereabouts.tellAgain()

@@ -129,6 +129,24 @@ describe('flow: the program of the daemon', () => {
     assert.deepEqual(await ended, [0, null])
   })
 
+  it('leaves a configuration that it does not take to another version that was put there', async () => {
+    const { folder, home, child, ended } = await startInstalled()
+    const client = await connect(home)
+    await writeFile(join(home.config, 'agents.yaml'), 'agents: 5\n')
+    await assert.rejects(restart(client), { code: 'config-invalid' })
+    const file = join(folder, 'package.json')
+    const installed = JSON.parse(await readFile(file, 'utf8')) as object
+    await writeFile(file, JSON.stringify({ ...installed, version: '9.9.9' }))
+    await writeFile(join(folder, daemonProgram), endsInOffice)
+    await assert.rejects(restart(client), {
+      code: 'restart-failed',
+      message: /the old one goes on: it ended with 3$/,
+    })
+    client.close()
+    child.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null])
+  })
+
   it('still tells of events when it cannot write where it is found after a restart that failed', async () => {
     const { folder, home, child, ended } = await startInstalled()
     await writeFile(join(folder, daemonProgram), endsInService)
