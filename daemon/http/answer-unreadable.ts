@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { headerValues } from './header-values.ts'
 import { answerJson } from './plain-answer.ts'
 import { problemMediaType, problemOf } from './problem.ts'
 
@@ -38,10 +39,11 @@ export const refusesMalformed = (request: IncomingMessage, response: ServerRespo
   return true
 }
 
-const faultOf = ({ headers, httpVersion }: IncomingMessage): string | undefined => {
-  if (headers.host === undefined && httpVersion !== '1.0') return 'the request names no host'
-  const coding = headers['transfer-encoding']
-  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
+const faultOf = (request: IncomingMessage): string | undefined => {
+  if (headerValues(request, 'host').length === 0 && request.httpVersion !== '1.0')
+    return 'the request names no host'
+  const codings = headerValues(request, 'transfer-encoding')
+  if (codings.length === 0 || codings.join(', ').toLowerCase() === 'chunked') return undefined
   return 'the body has a transfer coding other than chunked'
 }
 

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 import { DoorwardError } from '../../shared/errors.ts'
+import { headerValues } from './header-values.ts'
 
 /** Says whether a request may go on; see `createGuard`. Throws why not. */
 export type Guard = (request: IncomingMessage) => void
@@ -20,30 +21,18 @@ export const createGuard = (apiToken: string, port: () => number): Guard => {
     refuseForeign(request, portNow())
     if (isFromWebPage(request.headers['origin'], request.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
-    if (!hasToken(valuesOf(request, 'authorization'), token))
+    if (!hasToken(headerValues(request, 'authorization'), token))
       throw new DoorwardError('unauthorized', 'the bearer token is missing or wrong', {
         hint: 'it is in run/api.token of the home folder',
       })
   }
 }
 
-/** Every value of a header apart, by its name in lower case. Only this one is looked for. */
-const valuesOf = ({ rawHeaders }: IncomingMessage, name: string): string[] => {
-  const values: string[] = []
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const value = rawHeaders[index + 1]
-    const given = rawHeaders[index]
-    if (given?.length === name.length && given.toLowerCase() === name && value !== undefined)
-      values.push(value)
-  }
-  return values
-}
-
 /** Throws for what does not come straight from this machine to a name of it: the first three checks. */
 export const refuseForeign = (request: IncomingMessage, port: number): void => {
   if (!isLoopbackPeer(request.socket.remoteAddress))
     throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
-  if (!isOurHost(valuesOf(request, 'host'), port))
+  if (!isOurHost(headerValues(request, 'host'), port))
     throw new DoorwardError('host-forbidden', 'the Host header names no address of this daemon', {
       hint: 'only webhooks answer under another name, as behind a tunnel',
     })

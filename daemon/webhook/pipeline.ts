@@ -16,7 +16,7 @@ import { fenceIdFor } from './fence-id.ts'
 import { firstMismatch } from './filter.ts'
 import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
 import type { Learners } from './learners.ts'
-import { parse } from './parse.ts'
+import { type BodyHeaders, parse } from './parse.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { SignatureHeaders } from './read-signature.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
@@ -24,7 +24,7 @@ import { type ReceivedBody, receive } from './receive.ts'
 import type { RefusalLog } from './refusal-log.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 import type { RunEvent } from './run-event.ts'
-import { headersNamed } from './scheme-headers.ts'
+import { bodyHeadersOf, headersNamed } from './scheme-headers.ts'
 import { type VerifiedBody, verify } from './verify.ts'
 
 /*
@@ -63,6 +63,7 @@ type Incoming = {
   readonly request: IncomingMessage
   readonly webhook: ReadyWebhook
   readonly given: SignatureHeaders
+  readonly written: BodyHeaders
   readonly receivedAt: Date
   stage: Stage
   size: number
@@ -80,20 +81,23 @@ export const acceptDelivery = async (
   { maxBodyBytes, runEvent }: Setup,
   parts: PipelineParts,
 ): Promise<Accepted> => {
+  const given = headersNamed(request.rawHeaders, webhook.headerNames)
+  const declared = Number(given['content-length']?.[0])
   const incoming: Incoming = {
     request,
     webhook,
-    given: headersNamed(request.rawHeaders, webhook.headerNames),
+    given,
+    written: bodyHeadersOf(given),
     receivedAt: new Date(),
     stage: 'receive',
     // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
-    size: Math.min(Number(request.headers['content-length'] ?? 0) || 0, Number.MAX_SAFE_INTEGER),
+    size: Math.min(declared || 0, Number.MAX_SAFE_INTEGER),
     deliveryId: undefined,
     signed: undefined,
   }
   try {
     const { budget, rooms, loopGuard } = parts
-    const body = await receive(request, { maxBodyBytes, budget, rooms })
+    const body = await receive(request, { declared, maxBodyBytes, budget, rooms })
     try {
       // Before anything is looked at: a sender that is not verified waits like any other.
       const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined
@@ -114,7 +118,7 @@ const take = (
   runEvent: RunEvent,
   parts: PipelineParts,
 ): Accepted => {
-  const { webhook, given, receivedAt, request } = incoming
+  const { webhook, given, written, receivedAt } = incoming
   const { scheme } = webhook
   const now = receivedAt.getTime()
   incoming.size = body.bytes.length
@@ -122,7 +126,7 @@ const take = (
   const verified = verifyOrExamine(body.bytes, incoming, parts.examine)
   const isSigned = webhook.verifier !== 'none'
   incoming.stage = 'parse'
-  const payload = parse(verified, request.headers, scheme.name === 'slack')
+  const payload = parse(verified, written, scheme.name === 'slack')
   incoming.stage = 'verify'
   if (isSigned) checkBodyTimestamp(payload, scheme, now)
   incoming.signed = isSigned
@@ -189,10 +193,10 @@ const pass = (
 }
 
 const answered = (
-  { webhook, request }: Incoming,
+  { webhook, written }: Incoming,
   id: string,
   status: Status,
-  text = wantsEmptyAnswer(webhook.scheme, request.headers['content-type']) ? '' : undefined,
+  text = wantsEmptyAnswer(webhook.scheme, written['content-type']) ? '' : undefined,
 ): Accepted => (text === undefined ? { id, status } : { id, status, text })
 
 const noteRefusal = (

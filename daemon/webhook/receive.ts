@@ -8,6 +8,8 @@ import type { BodyRoom, BodyRooms } from './body-rooms.ts'
 const defaultBodyTimeoutMs = 15_000
 
 export type ReceiveLimits = {
+  /** How many bytes the sender says there are; NaN when it does not. */
+  readonly declared: number
   readonly maxBodyBytes: number
   readonly budget: ByteBudget
   readonly rooms: BodyRooms
@@ -28,9 +30,8 @@ export type ReceivedBody = {
  */
 export const receive = async (
   request: IncomingMessage,
-  { maxBodyBytes, budget, rooms, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
+  { declared, maxBodyBytes, budget, rooms, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
 ): Promise<ReceivedBody> => {
-  const declared = Number(request.headers['content-length'])
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
 
   let whole: Buffer | undefined

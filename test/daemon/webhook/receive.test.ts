@@ -40,9 +40,10 @@ describe('receive', () => {
   })
 
   const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const declared = Number(request.headers['content-length'])
     try {
       outcomes.push({
-        body: await receive(request, { maxBodyBytes, budget, rooms, bodyTimeoutMs }),
+        body: await receive(request, { declared, maxBodyBytes, budget, rooms, bodyTimeoutMs }),
       })
       response.end('taken')
     } catch (error) {

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { headerNamesOf, headersNamed } from '../../../daemon/webhook/scheme-headers.ts'
+import {
+  bodyHeadersOf,
+  headerNamesOf,
+  headersNamed,
+} from '../../../daemon/webhook/scheme-headers.ts'
 import { schemeNames, schemeOf } from '../../../shared/signature-schemes.ts'
 
 describe('the headers that a scheme looks at', () => {
@@ -24,6 +28,12 @@ describe('the headers that a scheme looks at', () => {
       const names = ['x-signature', 'x-id', 'x-missing', '__proto__', 'origin']
       const found = headersNamed(received.rawHeaders, names)
       const all = names.map((name) => [found[name], received.headersDistinct[name]])
+      const type = ['content-type', 'content-encoding']
+      const written = bodyHeadersOf(headersNamed(received.rawHeaders, type))
+      assert.deepEqual(
+        Object.entries(written),
+        type.map((name) => [name, received.headers[name]]),
+      )
       response.end(JSON.stringify(all))
     })
     server.listen(0, '127.0.0.1')
@@ -40,6 +50,14 @@ describe('the headers that a scheme looks at', () => {
       'no',
       'Host',
       'h',
+      'Content-Type',
+      'text/one',
+      'content-type',
+      'text/two',
+      'Content-Encoding',
+      'gzip',
+      'content-encoding',
+      'identity',
     ]
     const asked = request({ host: '127.0.0.1', port, headers: [...headers, '__proto__', 'p'] })
     asked.end()
