@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Socket, connect } from 'node:net'
+import { type Socket, connect, isIP } from 'node:net'
 import { answerValue } from '../shared/answer-value.ts'
 import type { Client } from '../shared/client.ts'
 import { readDaemonFile } from '../shared/daemon-file.ts'
@@ -24,7 +24,7 @@ export type QuickDaemon = Pick<Client, 'get' | 'close'>
 
 type Answer = { readonly status: number; readonly head: string; readonly text: string }
 type Ask = (path: string, header: string, limit: Limit) => Promise<Answer>
-/** How long an answer may take, and what it is when it takes longer. */
+/** How long a whole answer may take, and what it is when it takes longer. */
 type Limit = { readonly ms: number; readonly late: () => Error }
 
 /** Where a daemon is that needs no look at names; `run/daemon.json` has no path behind it. */
@@ -36,13 +36,15 @@ const mostBytes = 256 * 1024
 export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickDaemon> => {
   const daemon = await readDaemonFile(home)
   const [, host = '', name = '', port] = place.exec(daemon?.url ?? '') ?? []
+  const address = name.replace(/[[\]]/g, '')
+  const isWritten = isIP(address) !== 0 && String(Number(port)) === port
   // Of another version something has to be said.
-  if (!daemon || host === '' || daemon.version !== version || !isAlive(daemon.pid))
+  if (!daemon || !isWritten || daemon.version !== version || !isAlive(daemon.pid))
     throw new NotQuick()
   const apiToken = (await readSecretFile(home.apiToken))?.trim() ?? ''
   if (!/^[\x21-\x7e]+$/.test(apiToken)) throw new NotQuick()
 
-  const socket = connect(Number(port), name.replace(/[[\]]/g, ''))
+  const socket = connect(Number(port), address)
   const ask = askOver(socket, [`Host: ${host}`, `User-Agent: ${userAgent}`])
   try {
     const challenge = randomBytes(32).toString('hex')
@@ -66,8 +68,8 @@ export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickD
   }
 }
 
-/** A daemon that is well needs a few milliseconds. */
-const soon: Limit = { ms: 1000, late: () => new NotQuick() }
+/** A daemon that is well needs a few milliseconds; the usual client waits on for one that is not. */
+const soon: Limit = { ms: 300, late: () => new NotQuick() }
 
 const silent = (url: string): DoorwardError =>
   new DoorwardError('daemon-unreachable', `the daemon at ${url} does not answer`, {
@@ -107,15 +109,20 @@ const askOver = (socket: Socket, usualHeaders: readonly string[]): Ask => {
     })
 }
 
+const begin = 'HTTP/1.1 '
+
 /** The one answer that these bytes are; undefined while it is not whole. Throws for what our daemon does not say. */
 const answerIn = (bytes: Buffer): Answer | undefined => {
   if (bytes.length > mostBytes) throw new NotQuick()
   const end = bytes.indexOf('\r\n\r\n')
+  const head = bytes.toString('latin1', 0, end === -1 ? bytes.length : end)
+  // Whoever speaks something else may wait for a word of ours.
+  if (!head.startsWith(begin.slice(0, head.length)) || /(?<!\r)\n/.test(head)) throw new NotQuick()
   if (end === -1) return undefined
-  const head = bytes.toString('latin1', 0, end)
   const [, status] = /^HTTP\/1\.1 ([2-5]\d\d) /.exec(head) ?? []
-  const [, length] = /^content-length: (\d+)$/im.exec(head) ?? []
-  if (status === undefined || length === undefined) throw new NotQuick()
+  const [sized, ...more] = head.matchAll(/^(?:content-length: (\d+)|transfer-encoding:.*)$/gim)
+  const length = sized?.[1]
+  if (status === undefined || length === undefined || more.length > 0) throw new NotQuick()
   const body = bytes.subarray(end + 4)
   if (body.length > Number(length)) throw new NotQuick()
   if (body.length < Number(length)) return undefined

@@ -89,6 +89,14 @@ describe('cli: the quick way to a token', () => {
     'is followed by more': (response, text) => {
       response.socket?.end(`HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n${text}`)
     },
+    'has two lengths': (response, text) => {
+      const lengths = `content-length: ${text.length}\r\ncontent-length: ${text.length}\r\n`
+      response.socket?.end(`HTTP/1.1 200 OK\r\n${lengths}\r\n${text}`)
+    },
+    'is of a length and chunked': (response, text) => {
+      const both = `content-length: ${text.length}\r\ntransfer-encoding: chunked\r\n`
+      response.socket?.end(`HTTP/1.1 200 OK\r\n${both}\r\n${text}`)
+    },
     'is garbage': (response) => response.socket?.end('hello\r\n\r\n'),
     'breaks off': (response) => {
       response.socket?.end('HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{')
@@ -116,6 +124,17 @@ describe('cli: the quick way to a token', () => {
     const { stdout, stderr } = await run(['oauth', 'token', 'github', '--no-start'], { home })
     assert.equal(stdout, 'the-one\n')
     assert.match(stderr, /the running daemon is version 0\.0\.1/)
+  })
+
+  it('leaves an address to it that is not written as a daemon writes its own', async () => {
+    const daemon = await daemonThat(sayWhole)
+    const { port } = new URL(daemon.url)
+    for (const url of [`http://127.0.0.1:0${port}`, `http://127.000.0.1:${port}`]) {
+      const home = await homeWith(url, process.pid, version)
+      await assert.rejects(connectQuickly({ home, userAgent }), NotQuick)
+      const { stdout } = await run(['oauth', 'token', 'github', '--no-start'], { home })
+      assert.equal(stdout, 'the-one\n')
+    }
   })
 
   it('says of a daemon that stays silent that it does not answer', async () => {

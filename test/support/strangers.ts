@@ -15,6 +15,9 @@ export const answersWith =
 export const strangers: Readonly<Record<string, (socket: Socket) => void>> = {
   'hangs up': (socket) => socket.destroy(),
   'answers garbage': (socket) => socket.end('+OK hello\r\n'),
+  'speaks first, and something else': (socket) => void socket.write('SSH-2.0-x\r\n'),
+  'ends its lines otherwise': (socket) =>
+    void socket.write('HTTP/1.1 200 OK\ncontent-length: 2\n\n{}'),
   'answers nothing': () => undefined,
   'answers a byte now and then': (socket) => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n')
