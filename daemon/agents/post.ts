@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
+import { isCertificateFault } from '../../shared/certificate-fault.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import { createByteCollector } from '../byte-collector.ts'
@@ -131,7 +132,7 @@ const reasonOf = (error: unknown): string => {
     HPE_INVALID_CONSTANT: 'it does not speak HTTP',
     EPROTO: 'it does not speak TLS',
   }
-  if (code !== undefined && /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))
+  if (code !== undefined && isCertificateFault(code))
     return `its certificate is not trusted (${code})`
   return (code && words[code]) ?? code ?? 'it broke the connection off'
 }

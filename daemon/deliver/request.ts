@@ -1,5 +1,6 @@
 import { type IncomingMessage, type RequestOptions, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { isCertificateFault } from '../../shared/certificate-fault.ts'
 import { systemCode } from '../../shared/errors.ts'
 import { version } from '../../shared/version.ts'
 import { createByteCollector } from '../byte-collector.ts'
@@ -122,10 +123,6 @@ const jsonIn = (text: string): Record<string, unknown> => {
   }
 }
 
-/** A certificate that cannot be trusted will not be better in a minute. */
-const isCertificateCode = (code: string): boolean =>
-  /CERT|SIGNED|SIGNATURE|ERR_TLS|UNABLE_TO/.test(code)
-
 const failureOf = (
   target: string,
   error: unknown,
@@ -142,7 +139,7 @@ const failureOf = (
         : `broke off the connection${shown}`
     return new DeliveryFailed('unknown', `${target} ${how}`)
   }
-  if (isCertificateCode(code))
+  if (isCertificateFault(code))
     return new DeliveryFailed('refused', `the certificate of ${target} cannot be trusted${shown}`)
   return new DeliveryFailed(
     'later',

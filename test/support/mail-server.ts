@@ -16,6 +16,7 @@ export type MailAnswer = 'take' | 'hang' | 'reset' | number | { readonly takeAft
 export const startMailServer = async (options: SMTPServerOptions = {}) => {
   const mails: ReceivedMail[] = []
   const answers: MailAnswer[] = []
+  let wake = (): void => undefined
   const sockets = new Set<{
     readonly destroy: () => unknown
     readonly resetAndDestroy?: () => unknown
@@ -50,6 +51,7 @@ export const startMailServer = async (options: SMTPServerOptions = {}) => {
         else if (answer !== 'hang') done(withCode(new Error('not now'), answer))
       })
     },
+    onClose: () => setImmediate(() => wake()),
     ...options,
   })
   server.on('error', () => undefined)
@@ -62,8 +64,16 @@ export const startMailServer = async (options: SMTPServerOptions = {}) => {
     port: (server.server.address() as AddressInfo).port,
     mails,
     next: (...more: MailAnswer[]) => answers.push(...more),
+    /** Nobody is connected any more. */
+    left: async () => {
+      while (server.connections.size > 0)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+    },
     close: () => {
-      for (const socket of sockets) socket.destroy()
+      // Not the sockets: one that is destroyed beneath its TLS ends the process (Node 20).
+      for (const connection of server.connections) connection.close()
       server.close()
     },
   }

@@ -1,6 +1,6 @@
 import { smtpOptions } from '../../../shared/smtp-options.ts'
 import type { SmtpServer } from '../../../shared/target-secrets.ts'
-import { reasonOf } from './ask.ts'
+import { reasonOf, reasonOfCode } from './ask.ts'
 
 const limitMs = 6000
 
@@ -19,11 +19,13 @@ export const askSmtp = async (server: SmtpServer): Promise<string | undefined> =
     await transport.verify()
     return undefined
   } catch (error) {
-    const { code, responseCode } = (error ?? {}) as { code?: unknown; responseCode?: unknown }
+    const { code, originalCode, responseCode } = (error ?? {}) as Readonly<Record<string, unknown>>
     if (code === 'EAUTH') return 'it refuses the login'
     if (code === 'ETLS') return 'no TLS with it that can be trusted'
     if (typeof responseCode === 'number') return `it answers ${responseCode}`
-    return code === 'ETIMEDOUT' || code === 'ECONNECTION' ? 'it cannot be reached' : reasonOf(error)
+    if (code === 'ETIMEDOUT' || code === 'ECONNECTION') return 'it cannot be reached'
+    // What the system said; nodemailer has a word of its own for all of that.
+    return typeof originalCode === 'string' ? reasonOfCode(originalCode) : reasonOf(error)
   } finally {
     transport.close()
   }

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { isCertificateFault } from '../../../shared/certificate-fault.ts'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { systemCode } from '../../../shared/errors.ts'
 import { version } from '../../../shared/version.ts'
@@ -99,10 +100,11 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** Why a connection failed, in words; of a foreign error no more than its code. */
-export const reasonOf = (error: unknown): string => {
-  const code = systemCode(error) ?? ''
-  if (/CERT|SIGNED|SIGNATURE|ERR_TLS|UNABLE_TO/.test(code))
-    return `its certificate cannot be trusted (${code})`
+export const reasonOf = (error: unknown): string => reasonOfCode(systemCode(error) ?? '')
+
+/** The same by the code of an error. */
+export const reasonOfCode = (code: string): string => {
+  if (isCertificateFault(code)) return `its certificate cannot be trusted (${code})`
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
   return reasons[code] ?? `it cannot be reached${shown}`
 }

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { isCertificateFault } from '../../../shared/certificate-fault.ts'
 import { smtpOptions } from '../../../shared/smtp-options.ts'
 import type { SmtpServer } from '../../../shared/target-secrets.ts'
 import { DeliveryFailed } from '../delivery-failed.ts'
@@ -86,27 +87,37 @@ const noLogin = () =>
     hint: 'leave user and password out of the URL, or name another port',
   })
 
-type SmtpError = { readonly code: string; readonly responseCode: number | undefined }
+type SmtpError = {
+  readonly code: string
+  /** What the system said, where nodemailer has a word of its own for all of that. */
+  readonly systemCode: string
+  readonly responseCode: number | undefined
+}
 
 /** The server's own words are not shown: they can hold the address. */
 const readError = (error: unknown): SmtpError => {
-  const { code, responseCode } = (typeof error === 'object' && error !== null ? error : {}) as {
-    readonly code?: unknown
-    readonly responseCode?: unknown
-  }
+  const { code, originalCode, responseCode } = (
+    typeof error === 'object' && error !== null ? error : {}
+  ) as Readonly<Record<string, unknown>>
   return {
-    code: typeof code === 'string' && /^[A-Z0-9_]{1,50}$/.test(code) ? code : '',
+    code: codeOf(code),
+    systemCode: codeOf(originalCode),
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   }
 }
 
+const codeOf = (code: unknown): string =>
+  typeof code === 'string' && /^[A-Z0-9_]{1,50}$/.test(code) ? code : ''
+
 const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (error instanceof DeliveryFailed) return error
-  const { code, responseCode } = readError(error)
-  if (responseCode !== undefined && responseCode >= 400) {
+  const { code, systemCode, responseCode } = readError(error)
+  if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
+    return new DeliveryFailed('later', `the mail server asks to try later (${responseCode})`)
+  // Before its answer: who has no STARTTLS says that with a 5xx.
+  if (code === 'ETLS' || isCertificateFault(systemCode)) return untrusted(systemCode)
+  if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
-    if (responseCode < 500)
-      return new DeliveryFailed('later', `the mail server asks to try later (${responseCode})`)
     return isLogin
       ? new DeliveryFailed('refused', `the mail server refused the login (${responseCode})`, {
           hint: 'check user and password in the URL; many servers want an app password',
@@ -126,11 +137,21 @@ const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
     return new DeliveryFailed('refused', `the mail server and doorward do not agree (${code})`, {
       hint: 'check the URL of the mail server',
     })
-  if (code === 'ETLS')
-    return new DeliveryFailed('refused', 'no TLS that can be trusted with the mail server', {
-      hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS; check the name of the server',
-    })
-  return new DeliveryFailed('later', `the mail server cannot be reached${code && ` (${code})`}`, {
+  const shown = systemCode || code
+  return new DeliveryFailed('later', `the mail server cannot be reached${shown && ` (${shown})`}`, {
     hint: 'check the URL of the mail server and the network',
   })
 }
+
+const untrusted = (code: string) =>
+  code === ''
+    ? new DeliveryFailed('refused', 'the mail server has no TLS', {
+        hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
+      })
+    : new DeliveryFailed(
+        'refused',
+        `the certificate of the mail server cannot be trusted (${code})`,
+        {
+          hint: 'check the name of the server in the URL: the certificate must be for it, and in date',
+        },
+      )

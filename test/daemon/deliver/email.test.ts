@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict'
+import type { SMTPServerOptions } from 'smtp-server'
+import { askSmtp } from '../../../cli/doctor/online/ask-smtp.ts'
+import { DeliveryFailed } from '../../../daemon/deliver/delivery-failed.ts'
+import { sendBySmtp } from '../../../daemon/deliver/mail/smtp.ts'
 import { answered, deliverWith, ready } from '../../support/deliver.ts'
 import { startMailServer } from '../../support/mail-server.ts'
 import { type TargetServer, json, reset, startTargetServer } from '../../support/target-server.ts'
@@ -181,6 +185,47 @@ describe('delivery by mail over SMTP', () => {
     assert.deepEqual([result?.state, result?.attempts], ['failed', 3])
     assert.match(result?.detail ?? '', /cannot be reached/)
   })
+
+  const elsewhere: [string, boolean, SMTPServerOptions, RegExp][] = [
+    [
+      'by TLS',
+      true,
+      { secure: true },
+      /^the certificate of the mail server cannot be trusted \([A-Z_]+\)$/,
+    ],
+    [
+      'by STARTTLS',
+      false,
+      { disabledCommands: [] },
+      /^the certificate of the mail server cannot be/,
+    ],
+    ['without TLS', false, {}, /^the mail server has no TLS$/],
+  ]
+  for (const [how, isTls, options, said] of elsewhere)
+    it(`sends nothing to a server elsewhere that cannot be trusted, ${how}, and does not try again`, async () => {
+      server.close()
+      server = await startMailServer(options)
+      const mail = {
+        envelope: { from: 'me@example.com', to: ['jane@example.com'] },
+        messageId: '<1@example.com>',
+        bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+      }
+      const { signal } = new AbortController()
+      const attempt = { signal, timeoutMs: 2000, takeMailMs: 2000, mayHaveArrived: false }
+      // On loopback, where any certificate is taken, but for this word.
+      const place = { host: '127.0.0.1', port: server.port, isTls, isLoopback: false }
+      const login = { user: 'me', password: 'a pass@word' }
+      await assert.rejects(sendBySmtp(mail, { ...place, login }, attempt), (error: unknown) => {
+        assert.ok(error instanceof DeliveryFailed)
+        assert.equal(error.fate, 'refused')
+        assert.match(error.message, said)
+        return true
+      })
+      await server.left()
+      assert.match((await askSmtp({ ...place, login })) ?? '', /certificate cannot be|no TLS/)
+      await server.left()
+      assert.deepEqual(server.mails, [])
+    })
 
   it('uses STARTTLS where a server on this machine has it', async () => {
     server.close()
