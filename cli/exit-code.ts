@@ -68,7 +68,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'provider-unavailable': exitFailed,
   'not-logged-in': exitLoginNeeded,
   'needs-login': exitLoginNeeded,
-  'token-file-damaged': exitFailed,
+  'token-file-damaged': exitLoginNeeded,
   'token-file-insecure': exitFailed,
   'tray-library-missing': exitFailed,
   'tray-no-display': exitFailed,

@@ -23,7 +23,7 @@ export const endCause = (
   { now, providerTime, sentBefore }: End,
 ): string => {
   if (sentBefore !== undefined)
-    return `the answer to the renewal at ${sentBefore} never arrived, and ${title} counts its refresh token as used`
+    return `no token came of the renewal at ${sentBefore}, and ${title} counts its refresh token as used`
   if (record.refreshExpiresAt !== undefined && Date.parse(record.refreshExpiresAt) <= now)
     return `the refresh token was good until ${record.refreshExpiresAt.slice(0, 10)}`
   const age = now - Date.parse(record.loggedInAt ?? record.obtainedAt)

@@ -181,7 +181,7 @@ describe('a refresh that fails', () => {
     await ask()
     answer = (response) => sendJson(response, 400, { error: 'invalid_grant' })
     await app.untilEvent(({ what }) => what === 'needs-login')
-    assert.match((await stored()).ended?.cause ?? '', /never arrived/)
+    assert.match((await stored()).ended?.cause ?? '', /no token came of the renewal/)
   })
 
   it('is none by an id token that a wrong clock makes look old: the new tokens are kept', async () => {
