@@ -14,6 +14,9 @@ describe('cli: oauth token', () => {
       dead: {
         refused: [409, { code: 'needs-login', detail: 'dead was revoked', hint: 'look there' }],
       },
+      damaged: {
+        refused: [500, { code: 'token-file-damaged', detail: 'the token file could not be read' }],
+      },
       away: {
         refused: [
           502,
@@ -79,6 +82,7 @@ describe('cli: oauth token', () => {
     const missing = await token('slack')
     assert.deepEqual([missing.code, missing.stdout], [4, ''])
     assert.match(missing.stderr, /not logged in to slack\nhint: doorward oauth login slack\n$/)
+    assert.equal((await token('damaged')).code, 4)
     const dead = await token('dead', '--json')
     assert.equal(dead.code, 4)
     assert.deepEqual(JSON.parse(dead.stderr), {
