@@ -5,7 +5,7 @@ import type { Client } from '../shared/client.ts'
 import { readDaemonFile } from '../shared/daemon-file.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { readSecretFile } from '../shared/home.ts'
-import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from '../shared/identity.ts'
+import { challengeHeader, isProof, placeOf, proofHeader } from '../shared/identity.ts'
 import { isAlive } from '../shared/process-state.ts'
 import { version } from '../shared/version.ts'
 import type { Asker } from './context.ts'
@@ -51,8 +51,7 @@ export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickD
     const { status, head } = await ask('/health', `${challengeHeader}: ${challenge}`, soon)
     const [, proof = ''] = new RegExp(`^${proofHeader}: ([0-9a-f]+)$`, 'im').exec(head) ?? []
     const there = placeOf(socket.remoteAddress, socket.remotePort)
-    if (status !== 200 || !isSameText(proof, proofOf(apiToken, challenge, there)))
-      throw new NotQuick()
+    if (status !== 200 || !isProof(proof, apiToken, challenge, there)) throw new NotQuick()
   } catch (error) {
     socket.destroy()
     throw error

@@ -6,7 +6,7 @@ import type { DaemonFile } from './api.ts'
 import { readDaemonFile } from './daemon-file.ts'
 import { DoorwardError, systemCode } from './errors.ts'
 import { type Home, readSecretFile } from './home.ts'
-import { challengeHeader, isSameText, placeOf, proofHeader, proofOf } from './identity.ts'
+import { challengeHeader, isProof, placeOf, proofHeader } from './identity.ts'
 import type { Impostor } from './not-our-daemon.ts'
 import { isAlive } from './process-state.ts'
 import { openConnections } from './proven-connections.ts'
@@ -117,11 +117,7 @@ const challenge = async (
     const place = placeOf(connection.remoteAddress, connection.remotePort)
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
-    if (
-      apiToken &&
-      typeof proof === 'string' &&
-      isSameText(proof, proofOf(apiToken, question, place))
-    )
+    if (apiToken && typeof proof === 'string' && isProof(proof, apiToken, question, place))
       return { occupant: 'ours', connection }
     return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {

@@ -14,6 +14,14 @@ export const proofHeader = 'doorward-proof'
 export const proofOf = (apiToken: string, challenge: string, place: string): string =>
   createHmac('sha256', apiToken).update(`doorward-health:${place}:${challenge}`).digest('hex')
 
+/** Whether this is what a daemon with this API token answers. */
+export const isProof = (
+  given: string,
+  apiToken: string,
+  challenge: string,
+  place: string,
+): boolean => isSameText(given, proofOf(apiToken, challenge, place))
+
 /** The daemon's end of a connection, written the same on both sides. */
 export const placeOf = (address: string | undefined, port: number | undefined): string =>
   `${address?.replace(/^::ffff:(?=\d+\.)/, '')} ${port}`

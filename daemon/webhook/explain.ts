@@ -15,6 +15,7 @@ import { handshakeOf } from './handshake.ts'
 import { markedPrompt } from './marked-prompt.ts'
 import { type Payload, parse } from './parse.ts'
 import type { ReadyWebhook } from './ready-webhook.ts'
+import { bodyHeadersOf } from './scheme-headers.ts'
 import { valueAt } from '../value-at.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
@@ -39,11 +40,8 @@ export const explain = async (
 ): Promise<Explanation> => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
-  const written = {
-    'content-type': headers['content-type']?.[0] ?? 'application/json',
-    'content-encoding': headers['content-encoding']?.[0],
-  }
-  const payload = parse(checked.body, written, scheme.name === 'slack')
+  const { 'content-type': type = 'application/json', ...others } = bodyHeadersOf(headers)
+  const payload = parse(checked.body, { 'content-type': type, ...others }, scheme.name === 'slack')
   const filter = webhook.filter.map((condition) => ({
     path: condition.text,
     expected: [...condition.expected],

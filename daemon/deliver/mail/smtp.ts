@@ -145,7 +145,7 @@ const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
 
 const untrusted = (code: string) =>
   code === ''
-    ? new DeliveryFailed('refused', 'the mail server has no TLS', {
+    ? new DeliveryFailed('refused', 'no TLS can be had with the mail server', {
         hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
       })
     : new DeliveryFailed(
