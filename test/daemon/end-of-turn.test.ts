@@ -6,6 +6,12 @@ import { createEndOfTurn } from '../../daemon/end-of-turn.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
+/** With nothing else, as a program's start does. */
+const passTime = (ms: number): void => {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
 describe('the end of a turn', () => {
   // However slow the machine is.
   const { answerAtEndOfTurn, workAtEndOfTurn, hasAnswers } = createEndOfTurn(Infinity)
@@ -36,16 +42,33 @@ describe('the end of a turn', () => {
   })
 
   it('is not waited for any longer in a turn that takes in very much', async () => {
-    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(1)
+    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(250)
     const done: string[] = []
+    workAtEndOfTurn(() => done.push('turn'))
+    await turn()
     workAtEndOfTurn(() => done.push('work'))
     answerAtEndOfTurn(() => done.push('first'))
-    const end = performance.now() + 1
-    while (performance.now() < end);
+    assert.deepEqual(done, ['turn'])
+    passTime(250)
     answerAtEndOfTurn(() => done.push('second'))
-    assert.deepEqual(done, ['first', 'second'])
+    assert.deepEqual(done, ['turn', 'first', 'second'])
     await turn()
-    assert.deepEqual(done, ['first', 'second', 'work'])
+    assert.deepEqual(done, ['turn', 'first', 'second', 'work'])
+  })
+
+  it('is not waited for by those who have waited for what took long', async () => {
+    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(250)
+    const done: string[] = []
+    workAtEndOfTurn(() => void Promise.resolve().then(() => passTime(251)))
+    await turn()
+    answerAtEndOfTurn(() => done.push('late'))
+    answerAtEndOfTurn(() => done.push('late too'))
+    assert.deepEqual(done, ['late', 'late too'])
+    await turn()
+    answerAtEndOfTurn(() => done.push('in time'))
+    assert.deepEqual(done, ['late', 'late too'])
+    await turn()
+    assert.deepEqual(done, ['late', 'late too', 'in time'])
   })
 
   it('comes once requests that came together are all taken in', async () => {
