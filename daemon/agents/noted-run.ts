@@ -1,3 +1,4 @@
+import { workAtEndOfTurn } from '../end-of-turn.ts'
 import type { NoteRun } from './leftovers.ts'
 import { oneInATurn } from './one-in-a-turn.ts'
 import { markVariable } from './program-marked.ts'
@@ -21,8 +22,9 @@ const neverStarted: Ended = {
 }
 
 /**
- * Runs programs with a note of each for as long as it runs, and starts no two in one turn of the loop; none
- * that is to stop by the time its turn comes.
+ * Runs programs with a note of each for as long as it runs. Each of note, start and number is written or done in a
+ * turn of the loop of its own, at its end: a start stops the daemon for milliseconds, and whoever has sent
+ * something meanwhile is answered first. None is started that is to stop by the time its turn comes.
  */
 export const noteAndRun = (noteRun: NoteRun): RunProcess => {
   const turn = oneInATurn()
@@ -31,9 +33,13 @@ export const noteAndRun = (noteRun: NoteRun): RunProcess => {
     if (options.signal.aborted) return neverStarted
     const note = noteRun(folder)
     const env = { ...options.env, [markVariable]: note.mark }
+    let isOver = false
+    const onStart = (pid: number) => workAtEndOfTurn(() => isOver || note.started(pid))
     try {
-      return await runProcess({ ...options, env, onStart: note.started })
+      await turn()
+      return options.signal.aborted ? neverStarted : await runProcess({ ...options, env, onStart })
     } finally {
+      isOver = true
       await note.forget()
     }
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type RunOptions, noteAndRun } from '../../../daemon/agents/noted-run.ts'
+import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
 import { countTurns } from '../../support/count-turns.ts'
 
 const options = (argv: readonly string[], signal: AbortSignal): RunOptions => ({
@@ -30,6 +31,23 @@ describe('programs that are to start together', () => {
     assert.equal(startedIn.length, 8)
     assert.deepEqual(startedIn, [...new Set(startedIn)])
     assert.deepEqual(new Set(ended.map(({ stdout }) => String(stdout))), new Set(['the prompt']))
+  })
+
+  it('start after the answers to whoever came since their note', async () => {
+    const order: string[] = []
+    const running = () => process.getActiveResourcesInfo().includes('ProcessWrap')
+    const run = noteAndRun(() => {
+      order.push('note')
+      const answer = () => order.push(running() ? 'answer after the start' : 'answer')
+      setImmediate(() => answerAtEndOfTurn(answer))
+      return {
+        mark: 'mark',
+        started: () => void order.push(running() ? 'number' : 'number before the start'),
+        forget: async () => void order.push('forgotten'),
+      }
+    })
+    await run(options(['cat'], new AbortController().signal))
+    assert.deepEqual(order, ['note', 'answer', 'number', 'forgotten'])
   })
 
   it('do not start any more when they are to stop before their turn comes', async () => {
