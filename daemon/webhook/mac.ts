@@ -12,7 +12,8 @@ const room = Buffer.allocUnsafeSlow(64 * 1024)
 /**
  * Prepares HMAC with a key: H(key xor opad, H(key xor ipad, message)) (RFC 2104 section 2). Node's `createHmac`
  * makes an object of OpenSSL for each message that its garbage collector has to see to, which costs a small
- * delivery more than the two hashes.
+ * delivery more than the two hashes; so does a hash that is given as bytes, where a text in Latin-1 is half the
+ * price.
  */
 export const prepareMac = (algorithm: 'sha256' | 'sha1', key: Buffer): Mac => {
   const block = Buffer.alloc(blockBytes)
@@ -29,10 +30,11 @@ export const prepareMac = (algorithm: 'sha256' | 'sha1', key: Buffer): Mac => {
     innerPad.copy(room)
     if (head !== '') room.write(head, blockBytes, 'latin1')
     bytes.copy(room, start)
-    const inner = hash(algorithm, room.subarray(0, end), 'buffer')
+    const inner = hash(algorithm, room.subarray(0, end), 'binary')
     outerPad.copy(room)
-    inner.copy(room, blockBytes)
-    return hash(algorithm, room.subarray(0, blockBytes + inner.length), 'buffer')
+    room.write(inner, blockBytes, 'latin1')
+    const outer = hash(algorithm, room.subarray(0, blockBytes + inner.length), 'binary')
+    return Buffer.from(outer, 'latin1')
   }
 }
 
