@@ -1,6 +1,6 @@
 import { type IncomingMessage, type RequestOptions, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isCertificateFault } from '../../shared/certificate-fault.ts'
+import { isCertificateFault, isWithoutTls } from '../../shared/certificate-fault.ts'
 import { systemCode } from '../../shared/errors.ts'
 import { version } from '../../shared/version.ts'
 import { createByteCollector } from '../byte-collector.ts'
@@ -141,6 +141,10 @@ const failureOf = (
   }
   if (isCertificateFault(code))
     return new DeliveryFailed('refused', `the certificate of ${target} cannot be trusted${shown}`)
+  if (isWithoutTls(code))
+    return new DeliveryFailed('refused', `${target} does not speak TLS${shown}`, {
+      hint: 'check its address: https:// is for a port that does',
+    })
   return new DeliveryFailed(
     'later',
     `${target} cannot be reached${timedOut ? ' in time' : shown}`,

@@ -1,6 +1,6 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isCertificateFault } from '../../../shared/certificate-fault.ts'
+import { isCertificateFault, isWithoutTls } from '../../../shared/certificate-fault.ts'
 import { isLoopbackUrl } from '../../../shared/config.ts'
 import { systemCode } from '../../../shared/errors.ts'
 import { version } from '../../../shared/version.ts'
@@ -105,6 +105,7 @@ export const reasonOf = (error: unknown): string => reasonOfCode(systemCode(erro
 /** The same by the code of an error. */
 export const reasonOfCode = (code: string): string => {
   if (isCertificateFault(code)) return `its certificate cannot be trusted (${code})`
+  if (isWithoutTls(code)) return `it does not speak TLS (${code})`
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
   return reasons[code] ?? `it cannot be reached${shown}`
 }

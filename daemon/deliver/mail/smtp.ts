@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { isCertificateFault } from '../../../shared/certificate-fault.ts'
+import { isCertificateFault, isWithoutTls } from '../../../shared/certificate-fault.ts'
 import { smtpOptions } from '../../../shared/smtp-options.ts'
 import type { SmtpServer } from '../../../shared/target-secrets.ts'
 import { DeliveryFailed } from '../delivery-failed.ts'
@@ -115,7 +115,8 @@ const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
     return new DeliveryFailed('later', `the mail server asks to try later (${responseCode})`)
   // Before its answer: who has no STARTTLS says that with a 5xx.
-  if (code === 'ETLS' || isCertificateFault(systemCode)) return untrusted(systemCode)
+  if (isCertificateFault(systemCode)) return untrusted(systemCode)
+  if (code === 'ETLS' || isWithoutTls(systemCode)) return noTls()
   if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
     return isLogin
@@ -143,15 +144,12 @@ const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   })
 }
 
+const noTls = () =>
+  new DeliveryFailed('refused', 'no TLS can be had with the mail server', {
+    hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
+  })
+
 const untrusted = (code: string) =>
-  code === ''
-    ? new DeliveryFailed('refused', 'no TLS can be had with the mail server', {
-        hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
-      })
-    : new DeliveryFailed(
-        'refused',
-        `the certificate of the mail server cannot be trusted (${code})`,
-        {
-          hint: 'check the name of the server in the URL: the certificate must be for it, and in date',
-        },
-      )
+  new DeliveryFailed('refused', `the certificate of the mail server cannot be trusted (${code})`, {
+    hint: 'check the name of the server in the URL: the certificate must be for it, and in date',
+  })

@@ -227,6 +227,15 @@ describe('delivery by mail over SMTP', () => {
       assert.deepEqual(server.mails, [])
     })
 
+  it('fails at once where smtps:// names a server that has no TLS', async () => {
+    const result = await run('x', `smtps://127.0.0.1:${server.port}`)
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+    assert.match(result?.detail ?? '', /^no TLS can be had with the mail server \(smtps:/)
+    assert.deepEqual(server.mails, [])
+    const place = { host: '127.0.0.1', port: server.port, isTls: true, isLoopback: true }
+    assert.match((await askSmtp(place)) ?? '', /^it does not speak TLS/)
+  })
+
   it('uses STARTTLS where a server on this machine has it', async () => {
     server.close()
     server = await startMailServer({ disabledCommands: [] })

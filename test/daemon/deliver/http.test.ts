@@ -64,6 +64,18 @@ describe('delivery to a receiver of signed requests', () => {
     new Webhook(secret).verify(server.requests[3]?.text ?? '', headersOf(3))
   })
 
+  it('fails at once where https:// names a port that has no TLS', async () => {
+    const url = `https://127.0.0.1:${new URL(server.origin).port}/`
+    const http = { archive: { url, secret_env: 'HOOK_SECRET' } }
+    const [result] = await deliverWith({ http }, { env: { HOOK_SECRET: secret } }).deliver(
+      ready(['http:archive']),
+      answered(),
+    )
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+    assert.match(result?.detail ?? '', /^http:archive does not speak TLS \(EPROTO\) \(check/)
+    assert.deepEqual(server.requests, [])
+  })
+
   for (const [status, words] of [
     [410, /wants no more/],
     [401, /same secret/],
