@@ -21,7 +21,7 @@ export const startDaemon = async (
   if (options.foreground) {
     // What is wrong with the home, or with what runs, the daemon says itself.
     await untilNoneEnds(context).catch(() => undefined)
-    return becomeDaemon(home.root)
+    return becomeDaemon(home.root, terminal.json)
   }
   const running = await findRunningDaemon(context, startPatienceMs)
   if (running) {
@@ -44,8 +44,9 @@ export const startDaemon = async (
  * The daemon in this very process, so that signals and exit codes need no forwarding and a service
  * manager watches the right pid. Loaded by its address: `cli` and `daemon` share no module by import.
  */
-const becomeDaemon = async (root: string): Promise<void> => {
+const becomeDaemon = async (root: string, json: boolean): Promise<void> => {
   process.argv = [process.execPath, daemonMain, '--home', root, '--foreground']
+  if (json) process.argv.push('--json')
   process.title = 'doorward daemon'
   await import(pathToFileURL(daemonMain).href)
 }

@@ -1,8 +1,11 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
+import { readDaemonFile } from '../shared/daemon-file.ts'
+import { errorDocument } from '../shared/error-document.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { homeAt } from '../shared/home.ts'
 import { keepDebuggerShut } from '../shared/no-debugger.ts'
+import { plainJson } from '../shared/plain-text.ts'
 import type { StartMessage } from '../shared/spawn-daemon.ts'
 import { version } from '../shared/version.ts'
 import { whenFinished } from '../shared/when-finished.ts'
@@ -21,11 +24,14 @@ const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 /** The channel of one that is to take over is for that alone. */
 const isSuccessor = (): boolean => process.argv.includes('--take-over')
 
+const wantsJson = (): boolean => process.argv.includes('--json')
+
 const run = async (): Promise<void> => {
   const { values } = parseArgs({
     options: {
       home: { type: 'string' },
       foreground: { type: 'boolean' },
+      json: { type: 'boolean' },
       'take-over': { type: 'boolean' },
     },
     strict: true,
@@ -45,6 +51,8 @@ const run = async (): Promise<void> => {
   const daemon = await starting
   if (channel) return
   if (process.send) tellParent({ url: daemon.url })
+  else if (values.foreground && wantsJson())
+    writeJson(process.stdout, { running: true, ...(await readDaemonFile(home)) })
   // Somebody sits before it, or reads what a service manager keeps.
   else if (values.foreground)
     process.stderr.write(`doorward ${version} at ${daemon.url}, log in ${home.log}\n`)
@@ -91,12 +99,19 @@ const endStarted = async (
   await daemon.stop().catch(report)
 }
 
+const writeJson = (output: NodeJS.WritableStream, value: unknown): void =>
+  void output.write(`${plainJson(JSON.stringify(value, null, 2))}\n`)
+
 const report = (error: unknown): void => {
   const known = error instanceof DoorwardError ? error : undefined
+  process.exitCode = known && unusable.has(known.code) ? 78 : 1
+  if (wantsJson()) {
+    writeJson(process.stderr, errorDocument(error))
+    return
+  }
   const message = known?.message ?? (error instanceof Error ? error.message : 'cannot start')
   process.stderr.write(`doorward: ${message}\n`)
   if (known?.hint) process.stderr.write(`hint: ${known.hint}\n`)
-  process.exitCode = known && unusable.has(known.code) ? 78 : 1
 }
 
 keepDebuggerShut()

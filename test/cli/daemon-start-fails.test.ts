@@ -62,8 +62,13 @@ describe('cli: a daemon that cannot start', () => {
     assert.deepEqual([taken.exitCode, needed.exitCode], [1, 3])
 
     const variables = { DOORWARD_LOG_LEVEL: 'loud' }
-    const wrong = await errorOf(['daemon', 'start'], { home, env: variables })
-    assert.deepEqual([wrong.exitCode, wrong.code], [1, 'config-invalid'])
+    for (const [args, exitCode] of [
+      [['daemon', 'start'], 1],
+      [['daemon', 'start', '--foreground'], 78],
+    ] as const) {
+      const wrong = await errorOf([...args], { home, env: variables })
+      assert.deepEqual([wrong.exitCode, wrong.code], [exitCode, 'config-invalid'])
+    }
 
     await writeFile(home.env, 'A=b\n')
     await chmod(home.env, 0o644)
