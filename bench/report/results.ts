@@ -16,15 +16,14 @@ export const results = ({
 }): string => {
   const judged = rows.filter(({ holds }) => holds !== undefined)
   const missed = judged.filter(({ holds }) => holds === false)
+  const list = missed.map(({ row, measure, goal }) => `- ${row}, ${measure}: ${goal}`).join('\n')
   return `# Measured
 
 Written by \`npm run bench\` on ${date.toISOString().slice(0, 10)}; README.md beside it says how to read it.
 
 ${machine.map((line) => `- ${line}`).join('\n')}
 
-${judged.length - missed.length} of ${judged.length} goals hold.${missed.length > 0 ? ' Missed:' : ''}
-
-${missed.map(({ row, measure, goal }) => `- ${row}, ${measure}: ${goal}`).join('\n')}
+${judged.length - missed.length} of ${judged.length} goals hold.${missed.length === 0 ? '' : ` Missed:\n\n${list}`}
 
 ${asMarkdown(goalsTable(rows))}
 
