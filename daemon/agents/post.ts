@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
-import { isCertificateFault } from '../../shared/certificate-fault.ts'
+import { isCertificateFault, isWithoutTls } from '../../shared/certificate-fault.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/plain-text.ts'
 import { createByteCollector } from '../byte-collector.ts'
@@ -130,9 +130,9 @@ const reasonOf = (error: unknown): string => {
     ENETUNREACH: 'it cannot be reached',
     ERR_INVALID_CHAR: 'a header has a character that no header can have',
     HPE_INVALID_CONSTANT: 'it does not speak HTTP',
-    EPROTO: 'it does not speak TLS',
   }
   if (code !== undefined && isCertificateFault(code))
     return `its certificate is not trusted (${code})`
+  if (code !== undefined && isWithoutTls(code)) return 'it does not speak TLS'
   return (code && words[code]) ?? code ?? 'it broke the connection off'
 }
