@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { promisify } from 'node:util'
 
 /** The user "nobody" and its group, which own nothing; the numbers are Debian's and macOS allows any. */
 const nobody = 65_534
@@ -80,5 +82,25 @@ export const squatAsOther = async (host: string, port: number): Promise<Squatter
       await closed
       return heard.replace(/^port \d+\n/, '')
     },
+  }
+}
+
+/**
+ * A squatter at a port that nobody has at the other address. A port that is free at one address may be in use
+ * at another, if only by a connection that went out from it or waits out its end (TIME_WAIT); so it is taken
+ * there first, and let go when the squatter listens.
+ */
+export const squatBeside = async (free: string, taken: string): Promise<Squatter> => {
+  for (let tries = 1; ; tries += 1) {
+    const holder = createServer().listen({ host: free, port: 0, ipv6Only: true })
+    await once(holder, 'listening')
+    const { port } = holder.address() as AddressInfo
+    try {
+      return await squatAsOther(taken, port)
+    } catch (error) {
+      if (tries === 20) throw error
+    } finally {
+      await promisify(holder.close.bind(holder))()
+    }
   }
 }

@@ -13,7 +13,7 @@ import {
   untilFinished,
 } from '../../support/daemon.ts'
 import { send } from '../../support/http.ts'
-import { hasOtherUser, runAsOther, squatAsOther } from '../../support/other-user.ts'
+import { hasOtherUser, runAsOther, squatAsOther, squatBeside } from '../../support/other-user.ts'
 import { filesIn, temporaryHome } from '../../support/temporary.ts'
 
 /** Tries to read and to write each path, and says how the system answered. */
@@ -208,7 +208,7 @@ describe('another user of this machine', () => {
       ['localhost', '::1'],
       ['localhost', '127.0.0.1'],
     ] as const) {
-      const squatter = await squatAsOther(other, 0)
+      const squatter = await squatBeside(other === '::1' ? '127.0.0.1' : '::1', other)
       const home = await temporaryHome({
         gateway: `server: { host: "${host}" }\noauth: { callback_port: 0 }\n`,
         webhooks: 'webhooks:\n  - { path: /hook, agent: echo, prompt_template: "{{event}}" }\n',
