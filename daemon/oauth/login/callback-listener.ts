@@ -65,6 +65,18 @@ export const createCallbackListener = (
   }
 
   const openAll = async (redirectHost: RedirectHost, wanted: number): Promise<Lease> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await openPort(redirectHost, wanted)
+      } catch (error) {
+        // Of any free port, the system knows that it is free on IPv4; on IPv6 another program may have it.
+        const another = wanted === 0 && tries < maxTries && isPortInUse(error)
+        if (!another) throw error
+      }
+    }
+  }
+
+  const openPort = async (redirectHost: RedirectHost, wanted: number): Promise<Lease> => {
     const holder = {}
     try {
       const port = await openAddress('127.0.0.1', wanted, holder)
@@ -105,6 +117,12 @@ export const createCallbackListener = (
     },
   }
 }
+
+/** How often any free port is asked for, until one is free on IPv4 and IPv6. */
+const maxTries = 20
+
+const isPortInUse = (error: unknown): boolean =>
+  error instanceof DoorwardError && error.code === 'callback-port-in-use'
 
 const createCallbackServer = (
   answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
