@@ -15,8 +15,8 @@ export type Job = {
   /** What it holds in memory while it waits. */
   readonly bytes: number
   /**
-   * Never rejects. The signal says that the daemon cannot wait any longer; `agentIsDone` that what is left
-   * needs no agent, so that the next job may have it.
+   * Never rejects. The signal says that the daemon cannot wait any longer; `agentIsDone`, called once at most,
+   * that what is left needs no agent, so that the next job may have it.
    */
   readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
   /**
@@ -101,6 +101,8 @@ export const createQueue = ({
   let waiting = 0
   let running = 0
   let withoutAgent = 0
+  /** Jobs that need their agent no more and keep it until there is a place without one, the oldest first. */
+  const keepingAgent: (() => void)[] = []
   let draining = false
   let pumpScheduled = false
   let isStarting = false
@@ -172,17 +174,25 @@ export const createQueue = ({
     }
     let isCounted = false
     let timer: NodeJS.Timeout | undefined
-    const countNoMore = () => {
-      if (isCounted) withoutAgent -= 1
-      isCounted = false
-      freeAgent()
-    }
-    const agentIsDone = () => {
-      timer ??= setTimeout(countNoMore, withoutAgentMs)
-      if (isCounted || withoutAgent >= maxWithoutAgent) return
+    const goOnWithoutAgent = () => {
       withoutAgent += 1
       isCounted = true
       freeAgent()
+    }
+    const countNoMore = () => {
+      if (keepingAgent.includes(goOnWithoutAgent))
+        keepingAgent.splice(keepingAgent.indexOf(goOnWithoutAgent), 1)
+      if (isCounted) {
+        isCounted = false
+        withoutAgent -= 1
+        keepingAgent.shift()?.()
+      }
+      freeAgent()
+    }
+    const agentIsDone = () => {
+      timer = setTimeout(countNoMore, withoutAgentMs)
+      if (withoutAgent < maxWithoutAgent) goOnWithoutAgent()
+      else keepingAgent.push(goOnWithoutAgent)
     }
     const ended = () => {
       if (timer) clearTimeout(timer)
