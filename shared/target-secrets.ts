@@ -65,3 +65,7 @@ export const signingKeyOf = (text: string): Buffer | undefined => {
   const key = Buffer.from(encoded, 'base64')
   return key.length >= 16 && key.length <= 128 ? key : undefined
 }
+
+/** What a header can hold (RFC 9110 section 5.5), without the spaces around it. */
+export const headerValueOf = (text: string): string | undefined =>
+  /^[\t\x20-\x7e]*$/.test(text.trim()) ? text.trim() : undefined

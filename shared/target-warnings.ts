@@ -1,14 +1,16 @@
+import { variablesIn } from './agent-variables.ts'
 import { isLoopbackUrl } from './config.ts'
 import type { Warning } from './warning.ts'
 import { secretsOf } from './environment.ts'
 import type { Config } from './load-config.ts'
-import { discordUrlOf, signingKeyOf, smtpServerOf } from './target-secrets.ts'
+import { discordUrlOf, headerValueOf, signingKeyOf, smtpServerOf } from './target-secrets.ts'
 import { type Template, isFixed } from './template.ts'
 
 /** What keeps the targets of enabled webhooks from being delivered to, as far as that shows without trying. */
 export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const needed = new Map<string, Needed>()
-  for (const variable of variablesOf(config)) needed.set(variable.name, variable)
+  for (const variable of variablesOf(config))
+    needed.set(`${variable.target} ${variable.name}`, variable)
   return [
     ...[...needed.values()].flatMap((variable) => variableWarning(variable, env)),
     ...plainHttp(config),
@@ -57,8 +59,8 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
             ),
           )
         case 'http':
-          return chosen(target.address, targets.http).flatMap(([name, entry]) =>
-            named(
+          return chosen(target.address, targets.http).flatMap(([name, entry]) => [
+            ...named(
               entry.secret_env,
               {
                 what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
@@ -66,7 +68,17 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
               },
               `:${name}`,
             ),
-          )
+            ...variablesIn(entry.headers ?? {}).flatMap((variable) =>
+              named(
+                variable,
+                {
+                  what: 'the value of a header: one line of ASCII',
+                  isGood: (text) => headerValueOf(text) !== undefined,
+                },
+                `:${name}`,
+              ),
+            ),
+          ])
       }
     })
 

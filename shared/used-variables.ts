@@ -1,4 +1,4 @@
-import { agentVariables } from './agent-variables.ts'
+import { agentVariables, variablesIn } from './agent-variables.ts'
 import type { Config } from './load-config.ts'
 
 /** Every variable that a configuration names, for whatever: none of them is another one misspelt. */
@@ -11,6 +11,7 @@ export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] =
     ...[slack, telegram, github].map((target) => target.token_env),
     ...Object.values(discord).map((target) => target.url_env),
     ...Object.values(http).map((target) => target.secret_env),
+    ...Object.values(http).flatMap((target) => variablesIn(target.headers ?? {})),
     email.smtp_url_env,
   ].filter((name) => name !== undefined)
 }

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../shared/config.ts'
 import { secretsOf } from '../../shared/environment.ts'
-import { signingKeyOf } from '../../shared/target-secrets.ts'
+import { headerValueOf, signingKeyOf } from '../../shared/target-secrets.ts'
 import { DeliveryFailed } from './delivery-failed.ts'
 import { failureOfAnswer } from './failure-of-answer.ts'
 import { requestTarget } from './request.ts'
@@ -90,7 +90,8 @@ const headersOf = (
       if (!value.startsWith('env:')) return [name, value]
       const variable = value.slice('env:'.length)
       const [text] = secretsOf([variable], env)
-      if (text !== undefined && /^[\t\x20-\x7e]*$/.test(text.trim())) return [name, text.trim()]
+      const good = text === undefined ? undefined : headerValueOf(text)
+      if (good !== undefined) return [name, good]
       throw new DeliveryFailed(
         'refused',
         `${variable}, the value of the header ${name}, is unset or no header value`,

@@ -233,4 +233,32 @@ describe('what the variables of targets hold', () => {
     for (const text of ['', 'whsec_', 'whsec_abc!', 'a b', 'whsec_AAAA', 'x'.repeat(400)])
       assert.equal(signingKeyOf(text), undefined, text)
   })
+
+  it('is warned about for each target that names the variable, in a header too', () => {
+    const entry = (headers: string) => `{ url: "https://a.example", secret_env: SHARED${headers} }`
+    const targets = `  discord: { ops: { url_env: SHARED } }
+  http:
+    a: ${entry(', headers: { authorization: "env:AUTH", accept: text/plain }')}
+    b: ${entry('')}
+`
+    const deliverTo = '["discord:ops", "http:a", "http:b"]'
+    const config = load(deliverTo, targets)
+    const warned = (env: Record<string, string>) =>
+      warningsOf(config, { S: 'x', ...env }).map(({ detail }) => detail.split(';', 1)[0])
+    assert.deepEqual(warned({}), [
+      'target discord:ops: SHARED is unset or empty',
+      'target http:a: SHARED is unset or empty',
+      'target http:a: AUTH is unset or empty',
+      'target http:b: SHARED is unset or empty',
+    ])
+    const key = `whsec_${Buffer.alloc(24).toString('base64')}`
+    assert.deepEqual(warned({ SHARED: key, AUTH: 'two\nlines' }), [
+      'target discord:ops: SHARED does not hold the https URL of a webhook, as Discord shows it',
+      'target http:a: AUTH does not hold the value of a header: one line of ASCII',
+    ])
+    assert.deepEqual(
+      warned({ SHARED: 'https://discord.com/api/webhooks/1/x', AUTH: 'x' }).length,
+      2,
+    )
+  })
 })
