@@ -4,6 +4,8 @@
  */
 export type ByteBudget = {
   readonly used: () => number
+  /** Whether so many bytes could be taken if nothing else were there. */
+  readonly couldTake: (bytes: number) => boolean
   /** Takes bytes out of the budget; false, and nothing taken, when there is not enough left. */
   readonly take: (bytes: number) => boolean
   readonly giveBack: (bytes: number) => void
@@ -16,6 +18,7 @@ export const createByteBudget = (initialMaxBytes: number): ByteBudget => {
   let used = 0
   return {
     used: () => used,
+    couldTake: (bytes) => bytes <= maxBytes,
     take: (bytes) => {
       if (used + bytes > maxBytes) return false
       used += bytes

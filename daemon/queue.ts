@@ -54,7 +54,10 @@ const nothing: Elsewhere = {
 }
 
 export type Queue = {
-  /** Throws `queue-full` (count or bytes) or `stopping`; otherwise the job runs or is dropped. */
+  /**
+   * Throws `queue-full` (count or bytes), `body-too-large` where there could never be room for it, or
+   * `stopping`; otherwise the job runs or is dropped.
+   */
   readonly add: (job: Job) => void
   /** With what another process does. */
   readonly counts: () => { readonly waiting: number; readonly running: number }
@@ -235,6 +238,10 @@ export const createQueue = ({
       if (waiting >= maxEvents)
         throw new DoorwardError('queue-full', 'no room for this delivery now', {
           localDetail: `queue.max_events (${maxEvents}) events were waiting`,
+        })
+      if (!budget.couldTake(job.bytes))
+        throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
+          localDetail: `the prompt has ${job.bytes} bytes, and queue.max_bytes is less`,
         })
       if (!budget.take(job.bytes))
         throw new DoorwardError('queue-full', 'no room for this delivery now', {

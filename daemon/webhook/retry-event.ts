@@ -13,7 +13,7 @@ import type { AcceptedEvent } from './accepted-event.ts'
  * did not get it. The prompt and the targets are those of the event; the agent of that name, and what
  * the targets need, are as configured now, since that is what a person has mended. Not when the sender's
  * own repeat of it is waiting, running or done: it would run twice. Throws
- * `event-not-found`, `event-not-retryable`, `queue-full` or `stopping`.
+ * `event-not-found`, `event-not-retryable`, `queue-full`, `body-too-large` or `stopping`.
  */
 export const retryEvent = (
   id: string,

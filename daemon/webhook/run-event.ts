@@ -20,11 +20,11 @@ import { waitingAgain, waitingFor } from './target-results.ts'
  */
 
 export type RunEvent = {
-  /** Puts an event into the queue and returns its id. Throws `queue-full` or `stopping`. */
+  /** Puts an event into the queue and returns its id. Throws `queue-full`, `body-too-large` or `stopping`. */
   readonly accept: (event: AcceptedEvent) => string
   /**
    * Puts an event that has failed into the queue again. With the answer it got only what was not
-   * delivered is, else its agent runs. Throws `queue-full` or `stopping`.
+   * delivered is, else its agent runs. Throws `queue-full`, `body-too-large` or `stopping`.
    */
   readonly again: (id: string, event: AcceptedEvent, answer?: string) => void
 }

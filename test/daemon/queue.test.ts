@@ -179,6 +179,16 @@ describe('the queue', () => {
     assert.throws(() => queue.add(job('4')), { code: 'queue-full' })
   })
 
+  it('refuses for good what could never have room, however empty it is', () => {
+    const { queue, budget, job } = setUp({ maxBytes: 25 })
+    assert.throws(() => queue.add(job('1', { bytes: 26 })), {
+      code: 'body-too-large',
+      localDetail: 'the prompt has 26 bytes, and queue.max_bytes is less',
+    })
+    assert.equal(budget.used(), 0)
+    queue.add(job('2', { bytes: 25 }))
+  })
+
   it('refuses by bytes, and gives them back when a job starts', async () => {
     const { queue, budget, job } = setUp({ maxBytes: 25 })
     queue.add(job('1'))
