@@ -7,17 +7,21 @@ import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 /** What the daemon answers to a webhook that it takes. */
 export type PostedWebhook = { readonly id: string; readonly status: string }
 
-/** Posts a webhook as it stands, without the local API's token. Throws what it is refused with. */
+/**
+ * Posts a webhook as it stands, without the local API's token. Throws what it is refused with;
+ * `hintIfUnknown` is what to do where there is no webhook.
+ */
 export const postWebhook = async (
   url: URL,
   headers: Readonly<Record<string, string>>,
   body: Buffer,
+  hintIfUnknown = 'doorward webhook list shows what is served; a broken configuration is said by: doorward status',
 ): Promise<PostedWebhook> => {
   const response = await send(url, { ...headers, 'content-length': String(body.length) }, body)
   const text = (await buffer(response)).toString('utf8')
   const status = response.statusCode ?? 0
   if (status >= 200 && status < 300) return postedOf(response, text)
-  throw refusal(status, text)
+  throw refusal(status, text, status === 404 ? hintIfUnknown : hints.get(status))
 }
 
 /** Where the body is for somebody else, as for Slack, id and status are in a header. */
@@ -46,17 +50,17 @@ const send = async (
     request.end(body)
   })
 
+const inEvents = 'the reason is in: doorward events --limit 1'
+
 const hints = new Map([
   [400, 'it was sent as it is: mend the payload, then send it again'],
-  [401, 'the reason is in: doorward events --limit 1'],
-  [
-    404,
-    'doorward webhook list shows what is served; a broken configuration is said by: doorward status',
-  ],
+  [401, inEvents],
+  [413, inEvents],
   [429, 'rate_limit of the webhook in webhooks.yaml says how many are taken'],
+  [503, 'doorward status shows what runs and waits'],
 ])
 
-const refusal = (status: number, text: string): DoorwardError => {
+const refusal = (status: number, text: string, hint = 'doorward daemon logs'): DoorwardError => {
   let problem: Partial<ProblemDocument> = {}
   try {
     problem = JSON.parse(text) as Partial<ProblemDocument>
@@ -66,6 +70,6 @@ const refusal = (status: number, text: string): DoorwardError => {
   return new DoorwardError(
     (problem.code ?? 'internal') as ErrorCode,
     `the webhook was refused with ${status}: ${problem.detail ?? 'no reason given'}`,
-    { hint: problem.hint ?? hints.get(status) ?? 'doorward daemon logs' },
+    { hint: problem.hint ?? hint },
   )
 }

@@ -49,19 +49,23 @@ export const sendWebhook = async (
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
     // Here, as a daemon may have been waited for longer than a signature is good.
     const { body, headers } = sign(Date.now())
+    const post = () => postWebhook(url, headers, body, webhook.enabled ? undefined : switchedOff)
     if (!options.wait) {
-      const posted = await postWebhook(url, headers, body)
+      const posted = await post()
       printPosted(posted, terminal)
       if (posted.status !== 'accepted') await sayWhy(client, posted.id, terminal)
       return
     }
     await waitForEvent(client, terminal, async () => {
-      const posted = await postWebhook(url, headers, body)
+      const posted = await post()
       terminal.say(`${posted.id} ${posted.status}`)
       return posted.id
     })
   })
 }
+
+const switchedOff =
+  'enabled: false in webhooks.yaml switches this webhook off: doorward config edit webhooks'
 
 const listSamples = async (terminal: Terminal): Promise<void> => {
   const samples = await sampleNames()

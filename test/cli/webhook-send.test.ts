@@ -51,6 +51,7 @@ describe('cli: webhook send', () => {
     daemon = await startDaemon({
       webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}
   - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
+  - { path: /webhook/off, agent: echo, prompt_template: x, enabled: false }
   - { path: /webhook/mute, agent: echo, prompt_template: "{{event.text}}" }\n`,
       variables,
     })
@@ -174,6 +175,15 @@ describe('cli: webhook send', () => {
     assert.equal(code, 1)
     const { stdout } = await run(['events', '--limit', '1', '--json'], { home: daemon.home })
     assert.match(stdout, /the secret of the webhook \/webhook\/sentry fits/)
+  })
+
+  it('says of a webhook that is switched off that it is', async () => {
+    const { code, stderr } = await run(['webhook', 'send', '/webhook/off', '-'], {
+      home: daemon.home,
+      stdin: '{}',
+    })
+    assert.equal(code, 1)
+    assert.match(stderr, /404: there is no webhook at this path\nhint: enabled: false in webhooks/)
   })
 
   it('warns in config check of secrets that do not fit their scheme, without showing them', async () => {
