@@ -195,7 +195,8 @@ describe('the configuration of a running daemon', () => {
 
   it('applies limits and the public address at once, and says what waits for a restart', async () => {
     assert.equal((await post('/a', JSON.stringify('x'.repeat(1500)))).status, 413)
-    await writeFile(
+    // Whole at once: an empty gateway.yaml, which is what is there between the two steps of a write, is valid.
+    await replace(
       file('gateway'),
       'server: { body_limit: 2kb, port: 1, public_port: 2, public_url: "https://hooks.example" }\nqueue: { max_bytes: 1kb }\n',
     )
@@ -226,7 +227,7 @@ describe('the configuration of a running daemon', () => {
   })
 
   it('has the providers of gateway.yaml as they are now', async () => {
-    await writeFile(
+    await replace(
       file('gateway'),
       'providers: { example: { issuer: "https://login.example.com" } }\n',
     )
