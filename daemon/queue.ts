@@ -183,8 +183,8 @@ export const createQueue = ({
       freeAgent()
     }
     const countNoMore = () => {
-      if (keepingAgent.includes(goOnWithoutAgent))
-        keepingAgent.splice(keepingAgent.indexOf(goOnWithoutAgent), 1)
+      const place = keepingAgent.indexOf(goOnWithoutAgent)
+      if (place >= 0) keepingAgent.splice(place, 1)
       if (isCounted) {
         isCounted = false
         withoutAgent -= 1
