@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Home, prepareHome } from '../shared/home.ts'
+import { type Home, prepareHome } from '../shared/home/home.ts'
 import { providerEntry, storedToken } from './stored-token.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { AccessToken } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Terminal } from './terminal.ts'
 

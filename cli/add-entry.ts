@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { DoorwardError } from '../shared/errors.ts'
-import { readYaml } from '../shared/yaml-file.ts'
+import { readYaml } from '../shared/config/yaml.ts'
 
 /** An entry of a list or a map of a configuration file, as text and as the value it is to have. */
 export type Entry = {

@@ -1,6 +1,5 @@
-import type { DotPath } from '../shared/dot-path.ts'
-import { parseTemplate } from '../shared/template.ts'
-import type { Webhook } from '../shared/webhook-definition.ts'
+import { type DotPath, parseTemplate } from '../shared/templates.ts'
+import type { Webhook } from '../shared/config/webhook.ts'
 
 type Node = { [name: string]: unknown }
 

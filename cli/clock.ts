@@ -1,4 +1,4 @@
-import { twoDigits } from '../shared/two-digits.ts'
+import { twoDigits } from '../shared/text.ts'
 
 /** Time that has passed, in milliseconds, as a stopwatch shows it: `0:12`, `1:02:03`. */
 export const clock = (ms: number): string => {

@@ -1,8 +1,8 @@
 import type { Argument, Command, Option } from 'commander'
-import type { Client } from '../shared/client.ts'
-import { homeAt } from '../shared/home.ts'
-import { plainLine } from '../shared/plain-text.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import type { Client } from '../shared/client/client.ts'
+import { homeAt } from '../shared/home/home.ts'
+import { plainLine } from '../shared/text.ts'
+import { userAgentOf } from '../shared/version.ts'
 import { type Place, placeOf } from './completion-place.ts'
 import { type Candidate, type Directive, type Sources, valuesOf } from './completion-values.ts'
 

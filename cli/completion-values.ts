@@ -1,8 +1,8 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
-import type { Home } from '../shared/home.ts'
+import type { Client } from '../shared/client/client.ts'
+import type { Home } from '../shared/home/home.ts'
 import { eventStates, isFinished } from './event-line.ts'
 import { fromNow } from './show-time.ts'
 
@@ -25,7 +25,7 @@ const named = (values: readonly string[]): Candidate[] => values.map((value) => 
 
 /** The names of a map, or the paths of a list, under the only key of a configuration file. */
 const configured = async (home: Home, name: string, key: string): Promise<string[]> => {
-  const { readYaml } = await import('../shared/yaml-file.ts')
+  const { readYaml } = await import('../shared/config/yaml.ts')
   const file = join(home.config, `${name}.yaml`)
   const { value } = readYaml(file, await readFile(file, 'utf8'))
   const entries = (value as Record<string, unknown> | null)?.[key]

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { DoorwardError } from '../shared/errors.ts'
-import { type Home, prepareHome } from '../shared/home.ts'
-import { lockHome } from '../shared/instance-lock.ts'
+import { type Home, prepareHome } from '../shared/home/home.ts'
+import { lockHome } from '../shared/home/lock.ts'
 
 const tries = 200
 const pauseMs = 50

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import type { ConfigName } from '../shared/config.ts'
+import type { ConfigName } from '../shared/config/schema.ts'
 
 const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
 

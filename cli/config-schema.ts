@@ -1,4 +1,4 @@
-import { jsonSchemaOf } from '../shared/config.ts'
+import { jsonSchemaOf } from '../shared/config/schema.ts'
 import { configNameOf } from './config-name.ts'
 import type { Context } from './context.ts'
 

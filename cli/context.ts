@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { type Home, homeAt } from '../shared/home.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import { type Home, homeAt } from '../shared/home/home.ts'
+import { userAgentOf } from '../shared/version.ts'
 import { type Terminal, openTerminal } from './terminal.ts'
 
 /** The options that every command takes, as the argument parser gives them. */

@@ -1,15 +1,16 @@
-import { warningsOf } from '../shared/config-warnings.ts'
-import { readEnvironment } from '../shared/environment.ts'
-import { prepareHome } from '../shared/home.ts'
-import { loadConfig } from '../shared/load-config.ts'
-import { daemonAtLogin, installedService, serviceOf, trayAtLogin } from '../shared/login-items.ts'
-import type { Service } from '../shared/login-items/service.ts'
+import { warningsOf } from '../shared/config/warnings.ts'
+import { readEnvironment } from '../shared/config/environment.ts'
+import { prepareHome } from '../shared/home/home.ts'
+import { loadConfig } from '../shared/config/load.ts'
 import {
-  type Surroundings,
-  ownSurroundings,
-  passingPlace,
-} from '../shared/login-items/surroundings.ts'
-import { plainLine } from '../shared/plain-text.ts'
+  daemonAtLogin,
+  installedService,
+  type Service,
+  serviceOf,
+  trayAtLogin,
+} from '../shared/service/service.ts'
+import { type Surroundings, ownSurroundings, passingPlace } from '../shared/service/platform.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { stopRunning } from './daemon-stop.ts'
 import { findRunningDaemon } from './find-daemon.ts'

@@ -1,5 +1,5 @@
 import type { Reloaded } from '../shared/api.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { findDaemon, findRunningDaemon } from './find-daemon.ts'
 import type { Terminal } from './terminal.ts'

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url'
-import { daemonMain } from '../shared/spawn-daemon.ts'
+import { daemonMain } from '../shared/client/spawn.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
 import { findRunningDaemon, startPatienceMs } from './find-daemon.ts'

@@ -1,6 +1,6 @@
 import type { Status } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
-import { duration } from '../shared/duration.ts'
+import type { Client } from '../shared/client/client.ts'
+import { duration } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { endingWords } from './ending-words.ts'
 import { exitUnreachable } from './exit-code.ts'

@@ -1,5 +1,5 @@
-import { daemonAtLogin, serviceOf, trayAtLogin } from '../shared/login-items.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { daemonAtLogin, serviceOf, trayAtLogin } from '../shared/service/service.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { stopRunning } from './daemon-stop.ts'
 

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { findUserHome } from '../shared/user-home.ts'
+import { findUserHome } from '../shared/home/home.ts'
 import { version } from '../shared/version.ts'
 import { asTyped } from './as-typed.ts'
 import type { Context } from './context.ts'

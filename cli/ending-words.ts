@@ -1,5 +1,5 @@
 import type { Status } from '../shared/api.ts'
-import { whenFinished } from '../shared/when-finished.ts'
+import { whenFinished } from '../shared/privacy.ts'
 
 /** When a daemon that was stopped ends, in words; undefined of one that goes on. */
 export const endingWords = ({

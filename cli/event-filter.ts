@@ -1,6 +1,6 @@
 import type { EventRecord, EventState } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
+import { nearest } from '../shared/text.ts'
 import { eventStates } from './event-line.ts'
 
 /** Which events are shown: of this webhook, in this state. */

@@ -1,6 +1,5 @@
 import type { EventRecord, EventState } from '../shared/api.ts'
-import { duration } from '../shared/duration.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { duration, plainLine } from '../shared/text.ts'
 import { moment } from './show-time.ts'
 import { type Cell, narrowed, tableLines } from './table.ts'
 import type { Style } from './terminal.ts'

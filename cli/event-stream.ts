@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
 import type { EventRecord } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 
 /** One message of `/events/stream`. */
 export type StreamMessage = { readonly id: string | undefined; readonly record: EventRecord }

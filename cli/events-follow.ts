@@ -1,5 +1,5 @@
 import type { EventRecord, WebhookSummary } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Context } from './context.ts'
 import type { EventFilter } from './event-filter.ts'

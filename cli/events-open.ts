@@ -1,5 +1,5 @@
 import type { EventLink } from '../shared/api.ts'
-import { isSafeToOpen } from '../shared/safe-to-open.ts'
+import { isSafeToOpen } from '../shared/net.ts'
 import type { Context } from './context.ts'
 import { hasBrowser, openBrowser } from './open-browser.ts'
 import { withDaemon } from './reach-daemon.ts'

@@ -1,5 +1,5 @@
 import type { EventRecord } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { waitForEvent } from './wait-for-event.ts'

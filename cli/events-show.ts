@@ -1,7 +1,6 @@
 import type { EventDetail, TargetResult } from '../shared/api.ts'
 import { targetWord } from '../shared/event-stages.ts'
-import { localTime } from '../shared/local-time.ts'
-import { plainLines } from '../shared/plain-text.ts'
+import { localTime, plainLines } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { emptyAnswer, stateCell } from './event-line.ts'
 import { nextStep } from './next-step.ts'

@@ -1,8 +1,8 @@
-import { type Client, connect } from '../shared/client.ts'
-import { readDaemonFile } from '../shared/daemon-file.ts'
+import { type Client, connect } from '../shared/client/client.ts'
+import { readDaemonFile } from '../shared/client/discovery.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { isAlive } from '../shared/process-state.ts'
+import type { Home } from '../shared/home/home.ts'
+import { isAlive } from '../shared/home/lock.ts'
 import type { Asker } from './context.ts'
 import { noticeVersion } from './version-notice.ts'
 

@@ -1,4 +1,4 @@
-import type { Config } from '../shared/load-config.ts'
+import type { Config } from '../shared/config/load.ts'
 
 /** This path of a webhook, or the first one with a number behind it that no webhook has. */
 export const freePath = (path: string, { webhooks }: Config): string => {

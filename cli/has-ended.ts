@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { untilGone } from '../shared/until-gone.ts'
+import { untilGone } from '../shared/client/discovery.ts'
 
 /** How long a process that answers no more may take to be gone, in milliseconds. */
 const patienceMs = 5000

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
+import { nearest } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { helpTopics, isHelpTopic, readHelpTopic, troubleEntries } from './help-topics.ts'
 import { renderMarkdown } from './render-markdown.ts'

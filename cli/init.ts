@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { addWebhookSecret, makeHome, sampleSecretName } from '../shared/first-home.ts'
+import { addWebhookSecret, makeHome, sampleSecretName } from '../shared/config/init-home.ts'
 import type { Context } from './context.ts'
 
 /** Writes what is missing in the home, and nothing else; a second run changes nothing. */

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { keepDebuggerShut } from '../shared/no-debugger.ts'
+import { keepDebuggerShut } from '../shared/runtime.ts'
 
 /**
  * From now on Ctrl-C (and the end of the terminal) aborts this signal instead of ending the process,

@@ -1,6 +1,6 @@
 import type { WebhookSummary } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import type { Client } from '../shared/client/client.ts'
+import { plainLine } from '../shared/text.ts'
 import { nearestWebhook } from './nearest-webhook.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { widthOf } from '../shared/width-of.ts'
+import { widthOf } from '../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Lines at the end of a terminal that are drawn again and again, with lines above them that stay. */

@@ -1,4 +1,4 @@
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Style } from './terminal.ts'
 
 const levels: Readonly<Record<number, readonly [string, Style]>> = {

@@ -1,4 +1,4 @@
-import { nearest, nearestName } from '../shared/nearest.ts'
+import { nearest, nearestName } from '../shared/text.ts'
 
 /** `did you mean "/webhook/github"?` for `github` or `/gihub` too. */
 export const nearestWebhook = (given: string, paths: readonly string[]): string | undefined => {

@@ -1,6 +1,6 @@
-import { agentClis, cliKinds, isCliKind } from '../shared/agent-clis.ts'
+import { agentClis, cliKinds, isCliKind } from '../shared/config/agent-clis.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
+import { nearest } from '../shared/text.ts'
 import type { NewAgent } from './agent-entry.ts'
 
 export type AgentAddOptions = {

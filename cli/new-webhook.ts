@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
+import { nearest } from '../shared/text.ts'
 import type { NewWebhook } from './webhook-entry.ts'
 import { type WebhookPreset, webhookPresets } from './webhook-presets.ts'
 

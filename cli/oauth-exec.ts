@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { DoorwardError } from '../shared/errors.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import { userAgentOf } from '../shared/version.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import type { TokenOptions } from './oauth-token.ts'

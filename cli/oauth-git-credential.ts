@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AccessToken } from '../shared/api.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { type Home, systemReason } from '../shared/home.ts'
+import { type Home, systemReason } from '../shared/home/home.ts'
 import { accessTokenOf } from './access-token.ts'
 import type { Context } from './context.ts'
 import { type GitQuestion, gitHosts, providerAt, readQuestion } from './git-hosts.ts'
@@ -68,7 +68,7 @@ const gatewayValue = async (home: Home): Promise<unknown> => {
   // git calls twice for each push: the reader of YAML is loaded for a file that needs it only. A line that
   // begins with # names no host; elsewhere a # may be part of a value, and a backslash of a name.
   if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|\\)/m.test(text)) return undefined
-  const { readYaml } = await import('../shared/yaml-file.ts')
+  const { readYaml } = await import('../shared/config/yaml.ts')
   const { value, problems } = readYaml(path, text)
   if (problems.length === 0) return value
   throw new DoorwardError('config-invalid', `${path} cannot be read, so no host is known`, {

@@ -1,6 +1,6 @@
 import type { Status, TokenSummary } from '../shared/api.ts'
-import { problemOfLogin } from '../shared/login-problem.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { problemOfLogin } from '../shared/client/discovery.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { loginCommand, shortScopes } from './show-scopes.ts'

@@ -1,6 +1,6 @@
 import type { StartedDeviceLogin } from '../shared/api.ts'
-import { plainLine } from '../shared/plain-text.ts'
-import { isSafeToOpen } from '../shared/safe-to-open.ts'
+import { plainLine } from '../shared/text.ts'
+import { isSafeToOpen } from '../shared/net.ts'
 import { hasBrowser, openBrowser } from './open-browser.ts'
 import { isRemoteShell } from './remote-shell.ts'
 import { type Waiting, showWaiting } from './show-waiting.ts'

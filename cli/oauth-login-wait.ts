@@ -1,7 +1,7 @@
 import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { lostLogin } from '../shared/lost-login.ts'
+import { lostLogin } from '../shared/client/discovery.ts'
 import type { Terminal } from './terminal.ts'
 
 /**

@@ -6,10 +6,10 @@ import type {
   StartedLogin,
   TokenSummary,
 } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
-import { plainLine } from '../shared/plain-text.ts'
-import { isSafeToOpen } from '../shared/safe-to-open.ts'
+import { plainLine } from '../shared/text.ts'
+import { isSafeToOpen } from '../shared/net.ts'
 import type { Context } from './context.ts'
 import { holdInterrupt } from './interrupt.ts'
 import { helpToEnterCode } from './oauth-login-device.ts'

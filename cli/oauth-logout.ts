@@ -1,7 +1,6 @@
 import type { Logout, Status } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { nearest, plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { exitFailed } from './exit-code.ts'
 import { providerNameOf } from './provider-name.ts'

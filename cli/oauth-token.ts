@@ -1,4 +1,4 @@
-import { duration } from '../shared/duration.ts'
+import { duration } from '../shared/text.ts'
 import { accessTokenOf, showToken } from './access-token.ts'
 import type { Context } from './context.ts'
 import { providerNameOf } from './provider-name.ts'

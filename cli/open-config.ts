@@ -1,14 +1,13 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ConfigName } from '../shared/config.ts'
-import { readEnvironment } from '../shared/environment.ts'
+import type { ConfigName } from '../shared/config/schema.ts'
+import { readEnvironment } from '../shared/config/environment.ts'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { makeHome } from '../shared/first-home.ts'
-import { type Home, systemReason } from '../shared/home.ts'
-import { type Config, ConfigError, checkConfig } from '../shared/load-config.ts'
-import { writeWhole } from '../shared/write-whole.ts'
-import { readYamlBytes } from '../shared/yaml-bytes.ts'
-import { type YamlFile, readYaml } from '../shared/yaml-file.ts'
+import { makeHome } from '../shared/config/init-home.ts'
+import { type Home, systemReason } from '../shared/home/home.ts'
+import { type Config, ConfigError, checkConfig } from '../shared/config/load.ts'
+import { writeWhole } from '../shared/home/files.ts'
+import { readYaml, readYamlBytes, type YamlFile } from '../shared/config/yaml.ts'
 
 /** The configuration of a home as it is now, to be added to. */
 export type OpenConfig = {

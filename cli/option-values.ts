@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import { millisecondsOf } from '../shared/units.ts'
+import { millisecondsOf } from '../shared/text.ts'
 
 /*
  * What the argument parser makes of the value of an option. Each throws what it is to be instead.

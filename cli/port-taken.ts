@@ -1,7 +1,7 @@
-import { readEnvironment } from '../shared/environment.ts'
-import type { Home } from '../shared/home.ts'
-import { loadConfig } from '../shared/load-config.ts'
-import { portHeldHint, portHolder } from '../shared/port-holder.ts'
+import { readEnvironment } from '../shared/config/environment.ts'
+import type { Home } from '../shared/home/home.ts'
+import { loadConfig } from '../shared/config/load.ts'
+import { portHeldHint, portHolder } from '../shared/client/discovery.ts'
 
 /**
  * What to do about another program that has the port on which the daemon of this home would listen;

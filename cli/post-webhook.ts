@@ -1,6 +1,5 @@
-import { request as httpRequest } from 'node:http'
+import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import type { IncomingMessage } from 'node:http'
 import { type ProblemDocument, eventHeader } from '../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
 

@@ -1,4 +1,4 @@
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import { type Cell, tableLines } from './table.ts'
 import type { Terminal } from './terminal.ts'
 import { wrapLine } from './wrap.ts'

@@ -1,6 +1,6 @@
 import type { EventDetail } from '../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../shared/errors.ts'
-import { plainLine, plainLines } from '../shared/plain-text.ts'
+import { plainLine, plainLines } from '../shared/text.ts'
 import { emptyAnswer } from './event-line.ts'
 import { exitFailed } from './exit-code.ts'
 import type { Terminal } from './terminal.ts'

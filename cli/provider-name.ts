@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { providerNameForm } from '../shared/name-forms.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { providerNameForm } from '../shared/config/values.ts'
+import { plainLine } from '../shared/text.ts'
 
 /**
  * Checks what was typed as the name of a provider before it becomes a part of a path or of a variable's

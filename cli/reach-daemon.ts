@@ -1,4 +1,4 @@
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Context } from './context.ts'
 import { findDaemon, findRunningDaemon, startPatienceMs } from './find-daemon.ts'

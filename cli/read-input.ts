@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { DoorwardError } from '../shared/errors.ts'
-import { systemReason } from '../shared/home.ts'
+import { systemReason } from '../shared/home/home.ts'
 
 /** The bytes of a file, or with `-` of standard input. Throws `usage` for one that cannot be read. */
 export const readInput = async (file: string): Promise<Buffer> => {

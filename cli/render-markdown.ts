@@ -1,6 +1,6 @@
 import { type Token, type Tokens, lexer } from 'marked'
 import type { Style } from './terminal.ts'
-import { widthOf } from '../shared/width-of.ts'
+import { widthOf } from '../shared/text.ts'
 
 /*
  * Markdown as a terminal shows it: wrapped to its width, headings bold, code indented and as it is, tables

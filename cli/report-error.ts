@@ -1,5 +1,5 @@
-import { errorDocument } from '../shared/error-document.ts'
-import { plainJson, plainLines } from '../shared/plain-text.ts'
+import { errorDocument } from '../shared/errors.ts'
+import { plainJson, plainLines } from '../shared/text.ts'
 import { asTyped } from './as-typed.ts'
 import { writeError } from './terminal.ts'
 

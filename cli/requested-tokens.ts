@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import { providerNameOf } from './provider-name.ts'
 
 /** A token that a program wants, and the environment variable that it looks in. */

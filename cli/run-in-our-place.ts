@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { systemReason } from '../shared/home.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { systemReason } from '../shared/home/home.ts'
+import { plainLine } from '../shared/text.ts'
 import { isForeground } from './foreground.ts'
 
 /*

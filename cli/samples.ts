@@ -1,6 +1,6 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { DoorwardError } from '../shared/errors.ts'
-import { nearest } from '../shared/nearest.ts'
+import { nearest } from '../shared/text.ts'
 import { packageFolder } from '../shared/version.ts'
 
 export const sampleSenders = ['github', 'slack', 'stripe'] as const

@@ -1,5 +1,5 @@
 import type { EventRecord } from '../shared/api.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Says on standard error each time that a target of an event is to be tried again, and why. */

@@ -1,5 +1,5 @@
 import type { TokenSummary } from '../shared/api.ts'
-import { twoDigits } from '../shared/two-digits.ts'
+import { twoDigits } from '../shared/text.ts'
 
 type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'loginExpiresAt'>
 

@@ -1,5 +1,4 @@
-import { duration } from '../shared/duration.ts'
-import { twoDigits } from '../shared/two-digits.ts'
+import { duration, twoDigits } from '../shared/text.ts'
 
 /** A moment in local time: `12:04:05` on the same day as `now`, else `11-20 12:04`. */
 export const moment = (iso: string, now: Date): string => {

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { keyBytes } from '../shared/secret-key.ts'
-import { type SignatureScheme, signedHead } from '../shared/signature-schemes.ts'
+import { keyBytes, type SignatureScheme, signedHead } from '../shared/signature-schemes.ts'
 
 export type SigningTime = {
   /** The id that goes into the signature, where the scheme signs one. */

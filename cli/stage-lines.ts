@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { EventDetail } from '../shared/api.ts'
-import { duration } from '../shared/duration.ts'
+import { duration } from '../shared/text.ts'
 import { type Bar, barsOf, stagesOf } from '../shared/event-stages.ts'
 import type { Terminal } from './terminal.ts'
 

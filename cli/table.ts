@@ -1,5 +1,4 @@
-import { plainLine } from '../shared/plain-text.ts'
-import { widthOf } from '../shared/width-of.ts'
+import { plainLine, widthOf } from '../shared/text.ts'
 
 /** One cell; `paint` is applied after the text was measured and padded. */
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string }

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty'
 import { styleText } from 'node:util'
 import { asTyped } from './as-typed.ts'
-import { plainButColours, plainJson, plainLines } from '../shared/plain-text.ts'
+import { plainButColours, plainJson, plainLines } from '../shared/text.ts'
 import { asciiJson, asciiText, takesUtf8 } from './ascii.ts'
 import { endQuietlyWhenClosed } from './end-quietly.ts'
 import { printAtOnce } from './print-at-once.ts'

@@ -1,5 +1,5 @@
 import type { EventDetail, EventRecord } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { isFinished } from './event-line.ts'
 import { openEventStream } from './event-stream.ts'

@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { holderOf } from '../shared/instance-lock.ts'
+import type { Home } from '../shared/home/home.ts'
+import { holderOf } from '../shared/home/lock.ts'
 import { pause } from './interrupt.ts'
 
 const lookMs = 50

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import type { Client } from '../shared/client/client.ts'
+import { plainLine } from '../shared/text.ts'
 import { holdInterrupt } from './interrupt.ts'
 import { printFinished } from './print-finished.ts'
 import { sayTries } from './say-tries.ts'

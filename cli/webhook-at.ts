@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import type { Webhook } from '../shared/webhook-definition.ts'
+import type { Webhook } from '../shared/config/webhook.ts'
 import { nearestWebhook } from './nearest-webhook.ts'
 
 /** The definition at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */

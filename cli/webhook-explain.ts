@@ -1,6 +1,6 @@
 import type { Explain, Explanation } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { plainLines } from '../shared/plain-text.ts'
+import { plainLines } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { type Field, printFields, printSection } from './print-fields.ts'
 import { withDaemon } from './reach-daemon.ts'

@@ -1,6 +1,6 @@
 import type { Lesson } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { interruptSignal } from './interrupt.ts'
 import { knownWebhook } from './known-webhook.ts'

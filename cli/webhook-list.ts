@@ -1,10 +1,9 @@
 import type { WebhookSummary } from '../shared/api.ts'
-import { plainLine } from '../shared/plain-text.ts'
+import { plainLine, widthOf } from '../shared/text.ts'
 import type { Context } from './context.ts'
 import { withDaemon } from './reach-daemon.ts'
 import { moment } from './show-time.ts'
 import { type Cell, cut, narrowed, tableLines } from './table.ts'
-import { widthOf } from '../shared/width-of.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the webhook definitions with their URLs, and whether their secrets are set. */

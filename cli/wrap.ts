@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { widthOf } from '../shared/width-of.ts'
+import { widthOf } from '../shared/text.ts'
 
 /** Programs that our texts name to be run, as the beginning of a command. */
 const programs = /^(?:npx|doorward|chmod|sudo|npm|ssh|git|systemctl|loginctl|launchctl)$/

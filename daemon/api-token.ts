@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type Home, readSecretFile } from '../shared/home.ts'
-import { writeWhole } from '../shared/write-whole.ts'
+import { type Home, readSecretFile } from '../shared/home/home.ts'
+import { writeWhole } from '../shared/home/files.ts'
 
 /**
  * The bearer token of local clients, made at the first start. Throws `home-insecure` when others can

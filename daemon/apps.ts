@@ -1,4 +1,4 @@
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import { createApp, createPublicApp } from './app.ts'
 import type { LoopGuard } from './deliver/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'

@@ -1,4 +1,4 @@
-import type { HomeLock } from '../shared/instance-lock.ts'
+import type { HomeLock } from '../shared/home/lock.ts'
 import { endLeftovers } from './agents/leftovers.ts'
 import { createApps } from './apps.ts'
 import { createEnding } from './ending.ts'

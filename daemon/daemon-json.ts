@@ -1,8 +1,8 @@
 import { access, unlink } from 'node:fs/promises'
 import { systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import { version } from '../shared/version.ts'
-import { writeWhole } from '../shared/write-whole.ts'
+import { writeWhole } from '../shared/home/files.ts'
 
 /** `run/daemon.json`: where clients find the daemon while it runs. */
 export type DaemonJson = {

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 
-const lookMs = 30_000
+const homeCheckMs = 30_000
 
 /**
  * Looks every half minute whether the home still has our lock, and calls `gone` when it has not twice in a
@@ -24,5 +24,5 @@ export const watchForHomeGone = ({ run }: Home, gone: () => void): void => {
     }
     wasMissing = isMissing
   }
-  const timer = setInterval(() => void look(), lookMs).unref()
+  const timer = setInterval(() => void look(), homeCheckMs).unref()
 }

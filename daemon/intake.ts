@@ -1,4 +1,4 @@
-import type { Gateway } from '../shared/config.ts'
+import type { Gateway } from '../shared/config/schema.ts'
 import { type ByteBudget, createByteBudget } from './byte-budget.ts'
 import { type Unfinished, createUnfinished } from './handover/unfinished.ts'
 import { type Queue, createQueue } from './queue.ts'

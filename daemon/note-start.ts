@@ -1,5 +1,5 @@
-import { warningsOf } from '../shared/config-warnings.ts'
-import type { Config } from '../shared/load-config.ts'
+import { warningsOf } from '../shared/config/warnings.ts'
+import type { Config } from '../shared/config/load.ts'
 import { version } from '../shared/version.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'

@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { type HomeLock, holdHome } from '../shared/instance-lock.ts'
+import type { Home } from '../shared/home/home.ts'
+import { type HomeLock, holdHome } from '../shared/home/lock.ts'
 import { endLeftovers } from './agents/leftovers.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'

@@ -1,4 +1,4 @@
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import { noteRuns } from './agents/leftovers.ts'
 import { noteAndRun } from './agents/noted-run.ts'
 import { type LoopGuard, createLoopGuard } from './deliver/loop-guard.ts'

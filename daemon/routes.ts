@@ -1,7 +1,6 @@
 import type { Router } from '@koa/router'
-import type { EventRecord, Restarted } from '../shared/api.ts'
+import { type EventRecord, eventStates, type Restarted } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { eventStates } from '../shared/event-states.ts'
 import { eventNotFound } from './webhook/retry-event.ts'
 import { exactRouter } from './http/exact-router.ts'
 import type { EventStream } from './http/event-stream.ts'

@@ -1,5 +1,5 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
-import { missingPrograms } from '../shared/detect-agents.ts'
+import { missingPrograms } from '../shared/config/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'

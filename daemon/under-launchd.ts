@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { ftruncateSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { homeAt } from '../shared/home.ts'
+import { homeAt } from '../shared/home/home.ts'
 
 /*
  * The daemon as launchd starts it. launchd starts a job again for ever, every ten seconds; so it is here

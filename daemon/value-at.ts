@@ -1,4 +1,4 @@
-import type { DotPath } from '../shared/dot-path.ts'
+import type { DotPath } from '../shared/templates.ts'
 
 const arrayIndex = /^(0|[1-9]\d{0,9})$/
 

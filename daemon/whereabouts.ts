@@ -1,5 +1,5 @@
 import { nameOf } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import { createDaemonJson } from './daemon-json.ts'
 import type { Listeners } from './http/listeners.ts'
 import type { Log } from './log/log.ts'

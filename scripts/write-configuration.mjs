@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
-import { jsonSchemaOf } from '../dist/shared/config.js'
+import { jsonSchemaOf } from '../dist/shared/config/schema.js'
 
 const introduction = `# Configuration
 

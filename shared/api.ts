@@ -1,6 +1,34 @@
 import { z } from 'zod'
-import { eventStates, stages } from './event-states.ts'
-import { scopeForm } from './name-forms.ts'
+import { scopeForm } from './config/values.ts'
+
+/*
+ * Apart from the schemas of the API: the tray does without zod.
+ */
+
+/** How far an event has come (contract section 3). */
+export const eventStates = [
+  'accepted',
+  'queued',
+  'running',
+  'delivering',
+  'done',
+  'filtered',
+  'duplicate',
+  'rejected',
+  'failed',
+  'dropped',
+] as const
+/** The stages of a delivery, in their order. */
+export const stages = [
+  'receive',
+  'verify',
+  'parse',
+  'filter',
+  'expand',
+  'queue',
+  'agent',
+  'deliver',
+] as const
 
 /*
  * The documents of the daemon's HTTP API, as it sends and takes them: times ISO 8601 UTC, durations
@@ -81,7 +109,7 @@ export type EventDetail = z.infer<typeof eventDetailSchema>
 export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
 export type EventLink = z.infer<typeof eventLinkSchema>
 
-export const webhookSummarySchema = z.strictObject({
+const webhookSummarySchema = z.strictObject({
   path: z.string(),
   url: z.string(),
   agent: z.string(),
@@ -287,7 +315,7 @@ export const logoutSchema = z.strictObject({
 })
 export type Logout = z.infer<typeof logoutSchema>
 
-export const providerSummarySchema = z.strictObject({
+const providerSummarySchema = z.strictObject({
   provider: z.string(),
   clientKnown: z.boolean(),
   status: z.enum(['ok', 'expired', 'needs-login', 'not-logged-in']),
@@ -307,7 +335,7 @@ export type StatusProblem = z.infer<typeof statusProblemSchema>
 const timingSchema = z.strictObject({ count: z.int(), p50Ms: z.number(), p99Ms: z.number() })
 
 /** How long things took since the daemon started: half of them, and 99 in 100, at most this. */
-export const timingsSchema = z.strictObject({
+const timingsSchema = z.strictObject({
   /** From the head of a delivery to the answer. */
   answer: timingSchema,
   /** Waiting for an agent. */
@@ -340,7 +368,7 @@ export const statusSchema = z.strictObject({
 export type Status = z.infer<typeof statusSchema>
 
 /** `run/daemon.json`, there while the daemon runs. */
-export const daemonFileSchema = z.object({
+const daemonFileSchema = z.object({
   pid: z.int(),
   url: z.string(),
   publicUrl: z.string().optional(),

@@ -82,7 +82,7 @@ export type ErrorCode =
   // a fault of ours
   | 'internal'
 
-export type ErrorDetails = {
+type ErrorDetails = {
   /** What to do about it: a command to run or a setting to change. */
   readonly hint?: string | undefined
   readonly cause?: unknown
@@ -126,4 +126,44 @@ export const nameOf = (error: unknown): string => {
   if (error instanceof DoorwardError) return `${error.code}: ${error.message}`
   if (error instanceof Error) return [error.name, systemCode(error)].filter(Boolean).join(' ')
   return typeof error
+}
+
+/** The document that `--json` prints on standard error, with the field names of the API. */
+type ErrorDocument = {
+  readonly code: string
+  readonly detail: string
+  readonly hint?: string
+  readonly problems?: readonly unknown[]
+}
+
+/** Any thrown value as a document; a foreign error shows its class and code, never its message. */
+export const errorDocument = (error: unknown): ErrorDocument => {
+  if (!(error instanceof DoorwardError))
+    return {
+      code: 'internal',
+      detail: `something went wrong (${nameOf(error)})`,
+      hint: 'run it again with DOORWARD_DEBUG=1 to see where',
+    }
+  return {
+    code: error.code,
+    detail: error.message,
+    ...(error.hint === undefined ? {} : { hint: error.hint }),
+    ...('problems' in error && Array.isArray(error.problems) ? { problems: error.problems } : {}),
+  }
+}
+
+/** What keeps a text that is no path of a webhook from being one, the first thing of several. */
+export const pathFault = (text: string): string => {
+  if (!text.startsWith('/')) return 'it does not start with /'
+  const [foreign] = /[^A-Za-z0-9._~!$&'()*+,;=:@/-]/u.exec(text) ?? []
+  if (foreign !== undefined)
+    return `it has ${shown(foreign)} in it, and may have letters from a to z, digits and any of - . _ ~ ! $ & ' ( ) * + , ; = : @`
+  return text.includes('/.') ? 'a part of it starts with a dot' : 'a part of it is empty'
+}
+
+/** Of a character that nobody would see, or that changes the one before it, its number. */
+const shown = (character: string): string => {
+  if (character === ' ') return 'a space'
+  const number = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
+  return /[\p{C}\p{M}\p{Z}]/u.test(character) ? `the character U+${number}` : `"${character}"`
 }

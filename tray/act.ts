@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import type { Action, ConfigFile } from './action.ts'
 import { copyDiagnostics } from './copy-diagnostics.ts'
 import { type OpenLogin, logIn } from './login.ts'

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { readText } from '../shared/send-request.ts'
+import { readText } from '../shared/client/transport.ts'
 import { readStatus } from './read-status.ts'
 
 export type StatusAsker = {
@@ -20,8 +20,8 @@ export type StatusHearer = {
 }
 
 const pauseMs = 250
-const lateMs = 3000
-const limitMs = 10_000
+const statusLateMs = 3000
+const statusLimitMs = 10_000
 const maxBytes = 4 * 1024 * 1024
 
 /**
@@ -45,7 +45,7 @@ export const askStatus = (
     while (wanted && !signal.aborted) {
       wanted = false
       const askedAt = performance.now()
-      const late = setTimeout(onLate, lateMs)
+      const late = setTimeout(onLate, statusLateMs)
       try {
         onStatus(await ask(client, signal))
       } finally {
@@ -74,7 +74,7 @@ const ask = async (client: Client, signal: AbortSignal): Promise<Status> => {
   const control = new AbortController()
   const stop = () => control.abort()
   signal.addEventListener('abort', stop)
-  const limit = setTimeout(stop, limitMs)
+  const limit = setTimeout(stop, statusLimitMs)
   try {
     const answer = await client.open('/status', { signal: control.signal })
     const status = readStatus(json(await textOf(answer)))

@@ -1,5 +1,5 @@
-import type { Home } from '../shared/home.ts'
-import { trayAtLogin } from '../shared/login-items.ts'
+import type { Home } from '../shared/home/home.ts'
+import { trayAtLogin } from '../shared/service/service.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { failureNoteOf } from './failure-note.ts'
 import { type OpenLogin, openLogin } from './login.ts'

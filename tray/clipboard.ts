@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 
 type Copier = readonly [program: string, ...args: string[]]
 
-const limitMs = 5000
+const clipboardLimitMs = 5000
 
 /** The programs that put their standard input on the clipboard, the most fitting first. */
 export const copiersOf = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Copier[] => {
@@ -30,7 +30,7 @@ const copyWith = async ([program, ...args]: Copier, text: string): Promise<boole
     // On X11 a child of it stays and keeps the text: only its own end is waited for, and no pipe.
     const child = spawn(program, args, {
       stdio: ['pipe', 'ignore', 'ignore'],
-      timeout: limitMs,
+      timeout: clipboardLimitMs,
       windowsHide: true,
     })
     child.once('error', () => resolve(false))

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Home } from '../shared/home.ts'
-import { writeWhole } from '../shared/write-whole.ts'
+import type { Home } from '../shared/home/home.ts'
+import { writeWhole } from '../shared/home/files.ts'
 import { copyText } from './clipboard.ts'
 import { collectDiagnostics } from './diagnostics.ts'
 import { type Note, bodyOf, titleOf } from './note.ts'

@@ -1,4 +1,4 @@
-import { plainLines } from '../shared/plain-text.ts'
+import { plainLines } from '../shared/text.ts'
 
 /** The most characters a row shows (contract section 10). */
 export const maxLabelLength = 80

@@ -1,5 +1,5 @@
 import type { Logout } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
+import type { Client } from '../shared/client/client.ts'
 import { type Note, bodyOf, loginKey, titleOf } from './note.ts'
 import { providerTitle } from './wording.ts'
 

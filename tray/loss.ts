@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
-import { readDaemonFile } from '../shared/daemon-file.ts'
+import { readDaemonFile } from '../shared/client/discovery.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { isAlive } from '../shared/process-state.ts'
+import type { Home } from '../shared/home/home.ts'
+import { isAlive } from '../shared/home/lock.ts'
 import { upperFirst } from './wording.ts'
 
 /** Why there is no daemon to show. */

@@ -1,12 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { errorDocument } from '../shared/error-document.ts'
-import { DoorwardError } from '../shared/errors.ts'
-import { homeAt, prepareHome } from '../shared/home.ts'
-import { lockHome } from '../shared/instance-lock.ts'
-import { keepDebuggerShut } from '../shared/no-debugger.ts'
-import { plainJson } from '../shared/plain-text.ts'
+import { DoorwardError, errorDocument } from '../shared/errors.ts'
+import { homeAt, prepareHome } from '../shared/home/home.ts'
+import { lockHome } from '../shared/home/lock.ts'
+import { keepDebuggerShut } from '../shared/runtime.ts'
+import { plainJson } from '../shared/text.ts'
 import { runTray } from './tray.ts'
 
 /** How long a panel may take to come at the start of a session (contract section 10). */

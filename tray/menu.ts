@@ -1,5 +1,5 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
-import { fileProblemOf } from '../shared/login-problem.ts'
+import { fileProblemOf } from '../shared/client/discovery.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { labelOf, maxLabelLength } from './label.ts'
 import { mendOf } from './mend.ts'

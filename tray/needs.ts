@@ -1,5 +1,5 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
-import { fileProblemOf } from '../shared/login-problem.ts'
+import { fileProblemOf } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import { isAdvice } from './advice.ts'
 import { brokenFile, mendOf, providerToLogIn } from './mend.ts'

@@ -1,13 +1,14 @@
-import type {
-  EventRecord,
-  ProviderSummary,
-  Status,
-  StatusProblem,
-  TargetResult,
-  TokenSummary,
-  WebhookSummary,
+import {
+  type EventRecord,
+  eventStates,
+  type ProviderSummary,
+  stages,
+  type Status,
+  type StatusProblem,
+  type TargetResult,
+  type TokenSummary,
+  type WebhookSummary,
 } from '../shared/api.ts'
-import { eventStates, stages } from '../shared/event-states.ts'
 import {
   count,
   fieldsOf,

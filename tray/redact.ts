@@ -1,5 +1,5 @@
 import type { Status } from '../shared/api.ts'
-import { type PrivateText, replacePrivate } from '../shared/replace-private.ts'
+import { type PrivateText, replacePrivate } from '../shared/privacy.ts'
 
 /** What stands for each text that is nobody else's business. */
 export type Words = readonly PrivateText[]

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../shared/api.ts'
-import { type Client, connect } from '../shared/client.ts'
-import { readDaemonFile } from '../shared/daemon-file.ts'
-import { readEnvironment } from '../shared/environment.ts'
+import { type Client, connect } from '../shared/client/client.ts'
+import { readDaemonFile, untilGone } from '../shared/client/discovery.ts'
+import { readEnvironment } from '../shared/config/environment.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import type { Home } from '../shared/home.ts'
-import { untilGone } from '../shared/until-gone.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import type { Home } from '../shared/home/home.ts'
+import { userAgentOf } from '../shared/version.ts'
 import { readStatus } from './read-status.ts'
 import { startDaemon } from './start-daemon.ts'
 import { isUnknownRoute } from './unknown-route.ts'
@@ -85,7 +84,7 @@ const untilSuccessor = async (home: Home, oldPid: number): Promise<void> => {
 
 const stopAndWait = async (home: Home, pid: number): Promise<void> => {
   // What cannot be used must not take the place of what runs.
-  const { loadConfig } = await import('../shared/load-config.ts')
+  const { loadConfig } = await import('../shared/config/load.ts')
   await loadConfig(home, await readEnvironment(home))
   const client = await findDaemon(home)
   await client?.post('/daemon/shutdown').finally(() => client.close())

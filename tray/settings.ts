@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { type Home, systemReason } from '../shared/home.ts'
-import { writeWhole } from '../shared/write-whole.ts'
+import { type Home, systemReason } from '../shared/home/home.ts'
+import { writeWhole } from '../shared/home/files.ts'
 
 /** What a person has chosen in the menu; everything else belongs to the daemon. */
 export type Settings = {

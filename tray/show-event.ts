@@ -1,6 +1,6 @@
 import type { EventDetail, EventLink } from '../shared/api.ts'
-import type { Client } from '../shared/client.ts'
-import { isSafeToOpen } from '../shared/safe-to-open.ts'
+import type { Client } from '../shared/client/client.ts'
+import { isSafeToOpen } from '../shared/net.ts'
 import { type Note, resultNoteOf } from './note.ts'
 import { openPath } from './open-path.ts'
 import { isUnknownRoute } from './unknown-route.ts'

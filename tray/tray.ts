@@ -1,4 +1,4 @@
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 import { createClicks } from './clicks.ts'
 import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
 import { desktopBackend } from './desktop-backend.ts'

@@ -1,5 +1,5 @@
-import { type Socket, connect } from 'node:net'
-import { bareHost } from '../shared/bare-host.ts'
+import { type Socket, connect as netConnect } from 'node:net'
+import { bareHost } from '../shared/net.ts'
 
 /*
  * A daemon that hangs keeps all its connections open, and the heartbeat of its stream comes every 15 s
@@ -24,7 +24,7 @@ export type LifeWatcher = {
 /** Between two questions, and the time for an answer: so silence is told within twice as long. */
 const askEveryMs = 900
 /** A turn that comes this much too late says that we, or the whole machine, were held up. */
-const lateMs = 200
+const lifeLateMs = 200
 const maxAnswerBytes = 64 * 1024
 
 /** Watches over the life of the daemon at an address until it is ended. */
@@ -43,7 +43,7 @@ export const watchLife = (url: string, watcher: LifeWatcher): Life => {
     socket.write(question)
   }
   const open = (): Socket => {
-    const opened = connect({ host: bareHost(hostname), port: Number(port) })
+    const opened = netConnect({ host: bareHost(hostname), port: Number(port) })
     opened.setNoDelay(true)
     opened.on('data', (chunk: Buffer) => {
       sign()
@@ -58,7 +58,7 @@ export const watchLife = (url: string, watcher: LifeWatcher): Life => {
   }
   const turn = (): void => {
     const now = performance.now()
-    const wasHeldUp = now - lastTurn > askEveryMs + lateMs
+    const wasHeldUp = now - lastTurn > askEveryMs + lifeLateMs
     lastTurn = now
     if (!isWaiting) {
       isWaiting = true

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import type { Home } from '../shared/home.ts'
+import type { Home } from '../shared/home/home.ts'
 
 /**
  * Calls back when `run/daemon.json` or `run/api.token` has changed, until it is ended. Where there is

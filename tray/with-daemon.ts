@@ -1,6 +1,6 @@
-import { type Client, connect } from '../shared/client.ts'
-import type { Home } from '../shared/home.ts'
-import { userAgentOf } from '../shared/user-agent.ts'
+import { type Client, connect } from '../shared/client/client.ts'
+import type { Home } from '../shared/home/home.ts'
+import { userAgentOf } from '../shared/version.ts'
 
 /** Lends the daemon of a home. Throws what `connect` and the user throw. */
 export const withDaemon = async <Value>(

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { type Socket, connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { homeFor } from '../shared/user-home.ts'
+import { homeFor } from '../shared/home/home.ts'
 
 /*
  * Panels of the older kind take icons over the X server (XEmbed); such a panel holds the selection

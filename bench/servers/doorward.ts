@@ -1,9 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Home, homeAt, prepareHome, readSecretFile } from '../../shared/home.ts'
-import { nodeOptions } from '../../shared/node-options.ts'
-import { daemonMain } from '../../shared/spawn-daemon.ts'
+import { type Home, homeAt, prepareHome, readSecretFile } from '../../shared/home/home.ts'
+import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import type { Delivery } from '../load/delivery.ts'
 import { type Server, freePort, startServer } from './server.ts'
 

@@ -1,5 +1,5 @@
-import type { Config } from '../../shared/load-config.ts'
-import { type PrivateText, replacePrivate } from '../../shared/replace-private.ts'
+import type { Config } from '../../shared/config/load.ts'
+import { type PrivateText, replacePrivate } from '../../shared/privacy.ts'
 import { type Check, type CheckStatus, summaryOf } from './check.ts'
 
 /** What `doctor --json` prints. It goes to clipboards and into reports: nothing in it is private. */

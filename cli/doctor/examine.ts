@@ -1,6 +1,6 @@
 import { nameOf } from '../../shared/errors.ts'
-import type { Config } from '../../shared/load-config.ts'
-import { fileTargetWarnings } from '../../shared/file-target-warnings.ts'
+import type { Config } from '../../shared/config/load.ts'
+import { fileTargetWarnings } from '../../shared/config/target-warnings.ts'
 import { version } from '../../shared/version.ts'
 import type { Asker } from '../context.ts'
 import { type Check, type Group, checksOf, groups } from './check.ts'

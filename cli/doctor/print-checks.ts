@@ -1,5 +1,4 @@
-import { plainLine } from '../../shared/plain-text.ts'
-import { widthOf } from '../../shared/width-of.ts'
+import { plainLine, widthOf } from '../../shared/text.ts'
 import type { Style, Terminal } from '../terminal.ts'
 import { wrapWords } from '../wrap-words.ts'
 import { type Check, type CheckStatus, groups, summaryOf } from './check.ts'

@@ -2,7 +2,7 @@ import { accessSync, constants, lstatSync, readdirSync, readlinkSync } from 'nod
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { isSameProcess, startOf } from '../../shared/process-state.ts'
+import { isSameProcess, startOf } from '../../shared/home/lock.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 const folderPrefix = 'doorward-agent-'

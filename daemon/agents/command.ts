@@ -1,4 +1,4 @@
-import type { CommandAgent } from '../../shared/agent-schema.ts'
+import type { CommandAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutText } from './answer.ts'
 import { type Surroundings, endingOf, lastLines, runProgram } from './program.ts'

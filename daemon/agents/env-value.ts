@@ -1,4 +1,4 @@
-import { secretsOf } from '../../shared/environment.ts'
+import { secretsOf } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 /** The value of a variable that an agent cannot do without. Throws `agent-failed` when it is unset or empty. */

@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { homeFor } from '../../shared/user-home.ts'
+import { homeFor } from '../../shared/home/home.ts'
 
 /** Settings and logins; not its histories. */
 const copied =

@@ -1,5 +1,5 @@
-import type { HttpAgent } from '../../shared/agent-schema.ts'
-import { parseDotPath } from '../../shared/dot-path.ts'
+import type { HttpAgent } from '../../shared/config/agent-schema.ts'
+import { parseDotPath } from '../../shared/templates.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { textOfValue } from '../text-of-value.ts'
 import { valueAt } from '../value-at.ts'

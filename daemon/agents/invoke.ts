@@ -1,4 +1,4 @@
-import type { Agent } from '../../shared/config.ts'
+import type { Agent } from '../../shared/config/schema.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { runCli } from './cli.ts'
 import { runCommand } from './command.ts'

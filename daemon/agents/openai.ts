@@ -1,6 +1,6 @@
-import type { OpenAiAgent } from '../../shared/agent-schema.ts'
+import type { OpenAiAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { urlUnder } from '../../shared/url-under.ts'
+import { urlUnder } from '../../shared/net.ts'
 import { retryAfterIn } from '../retry-after.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { type Posted, postToAgent, wordsOf } from './post.ts'

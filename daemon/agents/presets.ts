@@ -1,5 +1,5 @@
-import type { CliAgent } from '../../shared/agent-schema.ts'
-import { type CliKind, agentClis } from '../../shared/agent-clis.ts'
+import type { CliAgent } from '../../shared/config/agent-schema.ts'
+import { type CliKind, agentClis } from '../../shared/config/agent-clis.ts'
 import {
   type Printed,
   claudeAnswer,

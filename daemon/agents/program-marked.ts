@@ -1,5 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs'
-import { isLeader, startOf } from '../../shared/process-state.ts'
+import { isLeader, startOf } from '../../shared/home/lock.ts'
 
 /** The variable that every agent program has its mark in. */
 export const markVariable = 'DOORWARD_RUN'

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { isAlive } from '../../shared/process-state.ts'
+import { isAlive } from '../../shared/home/lock.ts'
 import { createByteCollector } from '../byte-collector.ts'
 import { longTimeout } from '../long-timeout.ts'
 

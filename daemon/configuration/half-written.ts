@@ -1,8 +1,7 @@
 import { readFile, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Home } from '../../shared/home.ts'
-import { isHeld } from '../../shared/instance-lock.ts'
-import { isAlive } from '../../shared/process-state.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { isAlive, isHeld } from '../../shared/home/lock.ts'
 
 /**
  * Removes what a daemon that was killed between two steps of its start left: what it wrote and had not

@@ -1,4 +1,4 @@
-import type { Config } from '../../shared/load-config.ts'
+import type { Config } from '../../shared/config/load.ts'
 
 /**
  * True when a configuration lacks what a file that is only half written would lack: every webhook, or the

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { basename, relative, sep } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import { systemCode } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 
 export type ConfigWatch = { readonly close: () => Promise<void> }
 

@@ -2,9 +2,9 @@ import { constants } from 'node:fs'
 import { type FileHandle, access, lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { isOwnFile, makesFolders, targetFile } from '../../shared/file-target.ts'
-import { systemReason } from '../../shared/home.ts'
-import { plainLines } from '../../shared/plain-text.ts'
+import { isOwnFile, makesFolders, targetFile } from '../../shared/config/targets.ts'
+import { systemReason } from '../../shared/home/home.ts'
+import { plainLines } from '../../shared/text.ts'
 import type { Answered } from './answered.ts'
 
 // Flags that Windows lacks count as 0.

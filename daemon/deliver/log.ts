@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainLines } from '../../shared/plain-text.ts'
+import { plainLines } from '../../shared/text.ts'
 import type { Answered } from './answered.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { DoorwardError } from '../../shared/errors.ts'
-import type { SentKind } from '../../shared/target-address.ts'
+import type { SentKind } from '../../shared/config/targets.ts'
 
 /** A target with the payload's values in place, or the reason why it cannot be used. */
 export type ReadyTarget = { readonly text: string } & (

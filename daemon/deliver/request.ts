@@ -1,6 +1,6 @@
 import { type IncomingMessage, type RequestOptions, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isCertificateFault, isWithoutTls } from '../../shared/certificate-fault.ts'
+import { isCertificateFault, isWithoutTls } from '../../shared/net.ts'
 import { systemCode } from '../../shared/errors.ts'
 import { version } from '../../shared/version.ts'
 import { createByteCollector } from '../byte-collector.ts'

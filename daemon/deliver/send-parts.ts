@@ -1,4 +1,4 @@
-import type { SentKind } from '../../shared/target-address.ts'
+import type { SentKind } from '../../shared/config/targets.ts'
 import type { Answered } from './answered.ts'
 import { DeliveryFailed } from './delivery-failed.ts'
 import type { Progress } from './progress.ts'

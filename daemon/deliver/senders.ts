@@ -1,5 +1,5 @@
-import type { TargetSettings } from '../../shared/config.ts'
-import type { SentKind } from '../../shared/target-address.ts'
+import type { TargetSettings } from '../../shared/config/schema.ts'
+import type { SentKind } from '../../shared/config/targets.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { createDiscord } from './discord.ts'
 import { createEmail } from './email.ts'

@@ -1,5 +1,5 @@
-import type { TargetSettings } from '../../shared/config.ts'
-import { ownChat } from '../../shared/target.ts'
+import type { TargetSettings } from '../../shared/config/schema.ts'
+import { ownChat } from '../../shared/config/targets.ts'
 import { DeliveryFailed, TokenRefused } from './delivery-failed.ts'
 import { failureOfAnswer, secondsIn } from './failure-of-answer.ts'
 import { type TargetAnswer, requestTarget } from './request.ts'

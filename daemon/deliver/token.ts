@@ -1,4 +1,4 @@
-import { secretsOf } from '../../shared/environment.ts'
+import { secretsOf } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { DeliveryFailed, TokenRefused } from './delivery-failed.ts'

@@ -1,4 +1,4 @@
-import { isSameText } from '../../shared/identity.ts'
+import { isSameText } from '../../shared/client/identity.ts'
 import { createShortLived, newCode } from './short-lived.ts'
 
 /*

@@ -1,4 +1,4 @@
-import { plainLine, plainLines } from '../../shared/plain-text.ts'
+import { plainLine, plainLines } from '../../shared/text.ts'
 
 /** A text as the page shows it, and what it does not show of it. */
 export type ShownText = {

@@ -1,5 +1,5 @@
 import type { EventDetail } from '../../shared/api.ts'
-import { duration } from '../../shared/duration.ts'
+import { duration } from '../../shared/text.ts'
 import { type Markup, markup } from './markup.ts'
 import { type Bar, barsOf, stagesOf } from '../../shared/event-stages.ts'
 

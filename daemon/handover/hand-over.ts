@@ -1,6 +1,6 @@
 import type { Restarted } from '../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import type { EventStream } from '../http/event-stream.ts'
 import type { Intake } from '../intake.ts'
 import type { Listeners } from '../http/listeners.ts'

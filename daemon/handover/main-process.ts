@@ -1,4 +1,4 @@
-import { runTool } from '../../shared/login-items/run-tool.ts'
+import { runTool } from '../../shared/service/platform.ts'
 
 /**
  * The service manager that started this daemon, or undefined. It watches one process, and takes its

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type RequestListener, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { whoAnswers } from '../../shared/client.ts'
+import { whoAnswers } from '../../shared/client/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import type { EventStream } from '../http/event-stream.ts'
 import type { Intake } from '../intake.ts'
 import type { Listeners } from '../http/listeners.ts'

@@ -1,8 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { readDaemonFile } from '../../shared/daemon-file.ts'
-import type { Home } from '../../shared/home.ts'
-import { holderOf } from '../../shared/instance-lock.ts'
-import { isAlive } from '../../shared/process-state.ts'
+import { readDaemonFile } from '../../shared/client/discovery.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { holderOf, isAlive } from '../../shared/home/lock.ts'
 
 /** What is left of a daemon in the foreground after a restart. */
 export type StandIn = {

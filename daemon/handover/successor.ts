@@ -1,13 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Server } from 'node:net'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home.ts'
-import { nodeOptions } from '../../shared/node-options.ts'
-import { daemonMain } from '../../shared/spawn-daemon.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import type { Place } from '../http/listeners.ts'
 import { channelToNew } from './channel.ts'
-import type { FromNew, FromOld } from './messages.ts'
-import { protocol } from './messages.ts'
+import { type FromNew, type FromOld, protocol } from './messages.ts'
 
 /** The new daemon, as the old one that has started it sees it. */
 export type Successor = {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo, Server as Socket } from 'node:net'
-import { whoAnswers } from '../../shared/client.ts'
+import type { AddressInfo, Server as NetServer } from 'node:net'
+import { whoAnswers } from '../../shared/client/client.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { portHolder } from '../../shared/port-holder.ts'
+import { portHolder } from '../../shared/client/discovery.ts'
 import type { Log } from '../log/log.ts'
 
 /** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
@@ -39,7 +39,7 @@ export const listen = async (
 }
 
 /** Listens on with a socket that does already, before it can accept anything in this process. */
-export const takeSocket = async (server: Server, socket: Socket, log: Log): Promise<void> => {
+export const takeSocket = async (server: Server, socket: NetServer, log: Log): Promise<void> => {
   const listening = once(server, 'listening')
   server.listen(socket)
   goOn(server, log)

@@ -1,6 +1,6 @@
 import { type RequestListener, type Server, createServer } from 'node:http'
-import { type AddressInfo, Server as Socket } from 'node:net'
-import type { Gateway } from '../../shared/config.ts'
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import type { Gateway } from '../../shared/config/schema.ts'
 import { answerUnreadable, refusesMalformed } from './answer-unreadable.ts'
 import { ownConnectionLimit } from './connection-limit.ts'
 import { addressOf, closeServer, listen, takeSocket, urlOf } from './listen.ts'
@@ -21,7 +21,7 @@ export type Listeners = {
    */
   readonly bind: (places: readonly Place[], apiToken: string, log: Log) => Promise<void>
   /** Goes on with a socket that listens at a place already. */
-  readonly take: (place: Place, socket: Socket, log: Log) => void
+  readonly take: (place: Place, socket: NetServer, log: Log) => void
   /** Requests wait until they are answered by these. */
   readonly answer: (apps: Apps) => void
   /** The sockets that listen, for another process. */
@@ -119,7 +119,7 @@ export const createListeners = ({
         ({ server }) =>
           new Promise<void>((resolve) => {
             // Not that of HTTP, which ends connections on which a request may just be coming.
-            Socket.prototype.close.call(server, () => resolve())
+            NetServer.prototype.close.call(server, () => resolve())
           }),
       )
       const timer = setTimeout(() => {

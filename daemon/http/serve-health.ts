@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
 import { version } from '../../shared/version.ts'
 import { isLoopbackPeer } from './guard.ts'
 import type { Log } from '../log/log.ts'

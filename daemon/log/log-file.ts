@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs'
 import { type RotatingFileStream, createStream } from 'rotating-file-stream'
-import { type Home, systemReason } from '../../shared/home.ts'
+import { type Home, systemReason } from '../../shared/home/home.ts'
 
 /** The file of the log. Never throws: a disk that takes nothing must not end the daemon. */
 export type LogFile = {

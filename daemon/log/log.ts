@@ -1,6 +1,6 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { isoTime } from '../iso-time.ts'
 import { createLineBuffer } from './line-buffer.ts'
 import { openLogFile } from './log-file.ts'

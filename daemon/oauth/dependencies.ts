@@ -1,5 +1,5 @@
-import type { Gateway } from '../../shared/config.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Gateway } from '../../shared/config/schema.ts'
+import type { Home } from '../../shared/home/home.ts'
 import type { Wait } from './login/wait.ts'
 import type { Promises } from './token/promises.ts'
 import type { Tokens } from './token/tokens.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccessToken } from '../../shared/api.ts'
-import { plainLine } from '../../shared/plain-text.ts'
+import { plainLine } from '../../shared/text.ts'
 import { answerAtEndOfTurn } from '../end-of-turn.ts'
 import type { Guard } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'

@@ -3,7 +3,7 @@ import { endOfString } from './too-complex.ts'
 /** Digits of 2^53, from which on a number of JavaScript is not every integer any more. */
 const fewestDigits = 16
 
-const quote = 0x22
+const jsonQuote = 0x22
 const zero = 0x30
 const nine = 0x39
 
@@ -63,7 +63,7 @@ const quoteIntegers = (json: string): string => {
   const parts: string[] = []
   let written = 0
   for (let at = 0; at < json.length; at += 1) {
-    if (json.charCodeAt(at) === quote) at = endOfString(json, at + 1)
+    if (json.charCodeAt(at) === jsonQuote) at = endOfString(json, at + 1)
     else if (isDigit(json, at)) {
       const end = endOfNumber(json, at)
       const start = json[at - 1] === '-' ? at - 1 : at

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Template } from '../../shared/template.ts'
+import type { Template } from '../../shared/templates.ts'
 import { cutValue } from './cut-value.ts'
 import { fence, fenceNotice } from './fence.ts'
 import type { Payload } from './parse.ts'

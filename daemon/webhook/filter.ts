@@ -1,4 +1,4 @@
-import type { FilterCondition } from '../../shared/webhook-definition.ts'
+import type { FilterCondition } from '../../shared/config/webhook.ts'
 import type { Payload } from './parse.ts'
 import { valueAt } from '../value-at.ts'
 

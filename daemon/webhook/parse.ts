@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainLine } from '../../shared/plain-text.ts'
+import { plainLine } from '../../shared/text.ts'
 import { parseExactly } from './exact-integers.ts'
 import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'

@@ -1,4 +1,4 @@
-import { plainLines } from '../../shared/plain-text.ts'
+import { plainLines } from '../../shared/text.ts'
 
 const previewCharacters = 600
 

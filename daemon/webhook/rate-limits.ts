@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Rate } from '../../shared/units.ts'
+import type { Rate } from '../../shared/text.ts'
 
 /** How many verified deliveries each webhook may still bring. */
 export type RateLimits = {

@@ -1,6 +1,6 @@
-import { secretsOf } from '../../shared/environment.ts'
-import type { Config } from '../../shared/load-config.ts'
-import type { Webhook } from '../../shared/webhook-definition.ts'
+import { secretsOf } from '../../shared/config/environment.ts'
+import type { Config } from '../../shared/config/load.ts'
+import type { Webhook } from '../../shared/config/webhook.ts'
 import { headerNamesOf } from './scheme-headers.ts'
 import { type Verifier, prepareVerifier } from './verifier.ts'
 

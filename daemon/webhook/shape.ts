@@ -1,5 +1,5 @@
 import type { Lesson } from '../../shared/api.ts'
-import { isPathName } from '../../shared/dot-path.ts'
+import { isPathName } from '../../shared/templates.ts'
 import type { Payload } from './parse.ts'
 
 const maxPaths = 500

@@ -1,10 +1,10 @@
 import { type BinaryLike, createHmac } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
-import { keyBytes } from '../../shared/secret-key.ts'
 import {
+  keyBytes,
+  presetSchemes,
   type SignatureForm,
   type SignatureScheme,
-  presetSchemes,
   signedHead,
 } from '../../shared/signature-schemes.ts'
 import { bodyVariants } from './body-variants.ts'

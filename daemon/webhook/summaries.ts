@@ -1,7 +1,7 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
-import { secretsOf } from '../../shared/environment.ts'
-import type { Config } from '../../shared/load-config.ts'
-import type { Webhook } from '../../shared/webhook-definition.ts'
+import { secretsOf } from '../../shared/config/environment.ts'
+import type { Config } from '../../shared/config/load.ts'
+import type { Webhook } from '../../shared/config/webhook.ts'
 import type { EventStore } from '../events/event-store.ts'
 
 type Counts = WebhookSummary['counts']

@@ -3,7 +3,7 @@ const harmlessLength = 1024 * 1024
 const maxDepth = 1000
 const maxContainers = 500_000
 
-const quote = 0x22
+const doubleQuote = 0x22
 const backslash = 0x5c
 const openBrace = 0x7b
 const closeBrace = 0x7d
@@ -21,7 +21,7 @@ export const isTooComplex = (json: string): boolean => {
   let containers = 0
   for (let index = 0; index < json.length; index += 1) {
     const code = json.charCodeAt(index)
-    if (code === quote) index = endOfString(json, index + 1)
+    if (code === doubleQuote) index = endOfString(json, index + 1)
     else if (code === openBrace || code === openBracket) {
       depth += 1
       containers += 1

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto'
-import { keyBytes } from '../../shared/secret-key.ts'
+import {
+  keyBytes,
+  type SignatureForm,
+  type SignatureScheme,
+} from '../../shared/signature-schemes.ts'
 import { type Mac, prepareMac } from './mac.ts'
-import type { SignatureForm, SignatureScheme } from '../../shared/signature-schemes.ts'
 
 /** One form with what it is checked against, prepared once for all requests. */
 export type ReadyForm = SignatureForm & {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile, rm } from 'node:fs/promises'
-import { isAlive } from '../../shared/process-state.ts'
+import { isAlive } from '../../shared/home/lock.ts'
 import { startHeldAgent, untilDead } from '../support/restart.ts'
 import { answers, resultOf, run, start } from './support/cli.ts'
 import { type Running, startedHomes } from './support/started-homes.ts'

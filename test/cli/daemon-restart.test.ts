@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAlive } from '../../shared/process-state.ts'
+import { isAlive } from '../../shared/home/lock.ts'
 import { run } from './support/cli.ts'
 import { type Running, startedHomes } from './support/started-homes.ts'
 

@@ -4,7 +4,7 @@ import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { isAlive } from '../../shared/process-state.ts'
+import { isAlive } from '../../shared/home/lock.ts'
 import { answers, resultOf, run, start } from './support/cli.ts'
 import { type Running, startedHomes } from './support/started-homes.ts'
 

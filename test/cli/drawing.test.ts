@@ -7,7 +7,7 @@ import { hasBrowser } from '../../cli/open-browser.ts'
 import { fromNow, moment } from '../../cli/show-time.ts'
 import { cut, tableLines } from '../../cli/table.ts'
 import { webhookLines } from '../../cli/webhook-list.ts'
-import { duration } from '../../shared/duration.ts'
+import { duration } from '../../shared/text.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 const plain = (_: unknown, text: string) => text

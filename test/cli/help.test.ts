@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { type HelpTopic, helpTopics, readHelpTopic, troubleEntries } from '../../cli/help-topics.ts'
 import { renderMarkdown } from '../../cli/render-markdown.ts'
-import { widthOf } from '../../shared/width-of.ts'
+import { widthOf } from '../../shared/text.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { run } from './support/cli.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { homeAt } from '../../shared/home.ts'
+import { homeAt } from '../../shared/home/home.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { run } from './support/cli.ts'
 

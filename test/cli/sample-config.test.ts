@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { type ConfigName, jsonSchemaOf } from '../../shared/config.ts'
-import { makeHome } from '../../shared/first-home.ts'
-import { homeAt } from '../../shared/home.ts'
-import { loadConfig } from '../../shared/load-config.ts'
+import { type ConfigName, jsonSchemaOf } from '../../shared/config/schema.ts'
+import { makeHome } from '../../shared/config/init-home.ts'
+import { homeAt } from '../../shared/home/home.ts'
+import { loadConfig } from '../../shared/config/load.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { run } from './support/cli.ts'
@@ -43,8 +43,8 @@ describe('the sample configuration', () => {
   it('still loads when every commented setting is taken as it stands', async () => {
     const home = homeAt(await temporaryFolder())
     await makeHome(home)
-    const { readYaml } = await import('../../shared/yaml-file.ts')
-    const { fileSchemas } = await import('../../shared/config.ts')
+    const { readYaml } = await import('../../shared/config/yaml.ts')
+    const { fileSchemas } = await import('../../shared/config/schema.ts')
     const text = await packageFile('config/gateway.yaml')
     const active = text.replaceAll(/^# ?(?=( *#)|( *[a-z_]+:( |$)))/gm, '')
     const { value, problems } = readYaml('gateway.yaml', active)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { expiryWords, roughly } from '../../cli/show-expiry.ts'
 import { statusLines } from '../../cli/status-lines.ts'
-import { widthOf } from '../../shared/width-of.ts'
+import { widthOf } from '../../shared/text.ts'
 import type { Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 

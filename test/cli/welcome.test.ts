@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { homeAt } from '../../shared/home.ts'
+import { homeAt } from '../../shared/home/home.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { run } from './support/cli.ts'

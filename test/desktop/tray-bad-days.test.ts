@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { type Desktop, type ShownRow, describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'

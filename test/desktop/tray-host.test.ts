@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { connectBus } from '../../tray/dbus/bus.ts'
 import { untilHost, watchHost } from '../../tray/host.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import {
   type Desktop,
   type ShownRow,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { readDaemonFile } from '../../shared/daemon-file.ts'
+import { readDaemonFile } from '../../shared/client/discovery.ts'
 import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { startTray } from '../support/tray.ts'

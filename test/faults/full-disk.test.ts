@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AccessToken, EventDetail, EventRecord, Status } from '../../shared/api.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import {
   type AuthorizationServer,
   type TokenStep,

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
-import { type Client, connect } from '../../shared/client.ts'
-import type { Home } from '../../shared/home.ts'
+import { type Client, connect } from '../../shared/client/client.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { parseRecord } from '../../daemon/oauth/token/token-file.ts'
 import {
   type AuthorizationServer,

@@ -7,8 +7,8 @@ import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { StartedLogin } from '../../shared/api.ts'
-import { connect } from '../../shared/client.ts'
-import { nodeOptions } from '../../shared/node-options.ts'
+import { connect } from '../../shared/client/client.ts'
+import { nodeOptions } from '../../shared/client/spawn.ts'
 import {
   cliProgram,
   daemonProgram,

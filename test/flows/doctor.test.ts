@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Home, homeAt } from '../../shared/home.ts'
+import { type Home, homeAt } from '../../shared/home/home.ts'
 import { run } from '../cli/support/cli.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { examined, holdPort } from '../support/doctor.ts'

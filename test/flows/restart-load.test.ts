@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Agent, request as httpRequest } from 'node:http'
 import type { EventRecord } from '../../shared/api.ts'
-import { connect } from '../../shared/client.ts'
+import { connect } from '../../shared/client/client.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { restart, stopHome, untilExit } from '../support/restart.ts'
 import { startRotatingProvider, storeLogin } from '../support/rotating-provider.ts'

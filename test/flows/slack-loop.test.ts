@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventRecord } from '../../shared/api.ts'
-import { connect } from '../../shared/client.ts'
+import { connect } from '../../shared/client/client.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { send } from '../support/http.ts'
 import { restart, stopHome } from '../support/restart.ts'

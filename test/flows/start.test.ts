@@ -5,8 +5,8 @@ import { watch } from 'node:fs'
 import { mkdir, readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../shared/api.ts'
-import { connect } from '../../shared/client.ts'
-import { homeAt } from '../../shared/home.ts'
+import { connect } from '../../shared/client/client.ts'
+import { homeAt } from '../../shared/home/home.ts'
 import {
   cleanEnvironment,
   daemonMain,

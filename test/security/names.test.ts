@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { prepareHome } from '../../shared/home.ts'
+import { prepareHome } from '../../shared/home/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { sendOpen } from '../support/raw.ts'
 import { filesIn, temporaryHome } from '../support/temporary.ts'

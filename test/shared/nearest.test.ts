@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { nearest } from '../../shared/nearest.ts'
+import { nearest } from '../../shared/text.ts'
 
 describe('the nearest name', () => {
   const names = ['echo', 'reviewer', 'prompt_template', 'port']

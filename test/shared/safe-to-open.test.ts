@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isSafeToOpen } from '../../shared/safe-to-open.ts'
+import { isSafeToOpen } from '../../shared/net.ts'
 
 describe('isSafeToOpen', () => {
   it('opens https and loopback addresses only', () => {

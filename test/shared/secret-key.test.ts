@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { keyBytes, secretFault } from '../../shared/secret-key.ts'
-import type { SchemeName } from '../../shared/signature-schemes.ts'
+import { keyBytes, type SchemeName, secretFault } from '../../shared/signature-schemes.ts'
 import { schemeNamed } from '../support/accepts.ts'
 
 const whsec = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

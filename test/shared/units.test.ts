@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { bytesOf, millisecondsOf } from '../../shared/units.ts'
+import { bytesOf, millisecondsOf } from '../../shared/text.ts'
 
 describe('a size', () => {
   for (const [text, bytes] of [

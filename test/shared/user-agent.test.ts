@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { userAgentOf } from '../../shared/user-agent.ts'
-import { version } from '../../shared/version.ts'
+import { userAgentOf, version } from '../../shared/version.ts'
 
 describe('userAgentOf', () => {
   const cases: readonly (readonly [string, string])[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Config, ConfigError, checkConfig, problemLine } from '../../shared/load-config.ts'
-import { readYaml } from '../../shared/yaml-file.ts'
+import { type Config, ConfigError, checkConfig, problemLine } from '../../shared/config/load.ts'
+import { readYaml } from '../../shared/config/yaml.ts'
 
 /** The texts of the files, and the environment. */
 export type Files = {

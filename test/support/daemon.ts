@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
-import { type Client, connect } from '../../shared/client.ts'
-import type { Home } from '../../shared/home.ts'
-import type { StartMessage } from '../../shared/spawn-daemon.ts'
+import { type Client, connect } from '../../shared/client/client.ts'
+import type { Home } from '../../shared/home/home.ts'
+import type { StartMessage } from '../../shared/client/spawn.ts'
 import { cliProgram, daemonProgram, packageFolder } from '../../shared/version.ts'
 import { type HomeFiles, temporaryHome } from './temporary.ts'
 
@@ -57,7 +57,7 @@ export const startDaemon = async (
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   await untilListening(child, () => stderr)
   const client = await connect(home)
-  const { readSecretFile } = await import('../../shared/home.ts')
+  const { readSecretFile } = await import('../../shared/home/home.ts')
   return {
     home,
     url: client.daemon.url,

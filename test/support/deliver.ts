@@ -1,6 +1,6 @@
-import { type TargetSettings, targetsSchema } from '../../shared/target-schema.ts'
+import { type TargetSettings, targetsSchema } from '../../shared/config/target-schema.ts'
 import type { z } from 'zod'
-import { parseTarget } from '../../shared/target.ts'
+import { parseTarget } from '../../shared/config/targets.ts'
 import type { Answered } from '../../daemon/deliver/answered.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../daemon/deliver/deliver.ts'
 import { createCommentMarks } from '../../daemon/deliver/own-comment.ts'

@@ -4,8 +4,8 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord, Status } from '../../shared/api.ts'
-import type { Home } from '../../shared/home.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
 import { version } from '../../shared/version.ts'
 
 /** A program that speaks like the daemon, and also says what no daemon would. */

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import type { EventRecord, Status } from '../../shared/api.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { follow } from '../../tray/follow.ts'
 
 /** All that was heard of the daemon of a home; the newest is last. */

@@ -6,8 +6,8 @@ import { problemMediaType, problemOf } from '../../daemon/http/problem.ts'
 import type { Wait } from '../../daemon/oauth/login/wait.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from '../../daemon/oauth/oauth.ts'
 import type { Login, ProblemDocument, StartedLogin } from '../../shared/api.ts'
-import { type Gateway, gatewayFileSchema } from '../../shared/config.ts'
-import { type Home, prepareHome } from '../../shared/home.ts'
+import { type Gateway, gatewayFileSchema } from '../../shared/config/schema.ts'
+import { type Home, prepareHome } from '../../shared/home/home.ts'
 import { temporaryHome } from './temporary.ts'
 
 export type Answer<Body> = {

@@ -5,9 +5,9 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Restarted, restartedSchema } from '../../shared/api.ts'
-import { type Client, connect } from '../../shared/client.ts'
-import type { Home } from '../../shared/home.ts'
-import { isAlive } from '../../shared/process-state.ts'
+import { type Client, connect } from '../../shared/client/client.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { isAlive } from '../../shared/home/lock.ts'
 import type { RunningDaemon } from './daemon.ts'
 
 /** Asks the daemon for a restart; throws its problem. */

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 
 /** A provider whose refresh tokens are good once, and that notes when one comes again. */
 export type RotatingProvider = {

@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/identity.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
 import { temporaryHome } from './temporary.ts'
 
 /** The token of the homes of `homeWith`. */

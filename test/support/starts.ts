@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, readdir } from 'node:fs/promises'
 import type { DaemonFile } from '../../shared/api.ts'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { spawnDaemon, startDaemon } from './daemon.ts'
 
 /** Where files have modes and owners. */

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Home } from '../../shared/home.ts'
-import { writeWhole } from '../../shared/write-whole.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { writeWhole } from '../../shared/home/files.ts'
 
 /** Writes the token file of a login; its access token came `agoMs` ago and is good for an hour from then. */
 export const storeLogin = async (

@@ -1,6 +1,6 @@
 import { type Server, type Socket, createServer } from 'node:net'
 import { setInterval } from 'node:timers'
-import { proofHeader } from '../../shared/identity.ts'
+import { proofHeader } from '../../shared/client/identity.ts'
 
 /** What every doorward says to `/health`. */
 export const health = JSON.stringify({ status: 'ok', name: 'doorward', version: '0' })

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { type Home, homeAt } from '../../shared/home.ts'
+import { type Home, homeAt } from '../../shared/home/home.ts'
 
 const made: string[] = []
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Home } from '../../shared/home.ts'
+import type { Home } from '../../shared/home/home.ts'
 
 const trayMain = fileURLToPath(new URL('../../tray/main.js', import.meta.url))
 

@@ -10,7 +10,7 @@ export type Type =
 type BasicKind = 'y' | 'b' | 'n' | 'q' | 'i' | 'u' | 'x' | 't' | 'd' | 's' | 'o' | 'g'
 
 const basics: ReadonlySet<string> = new Set('ybnqiuxtdsog')
-const maxDepth = 32
+const maxSignatureDepth = 32
 
 /** The types a signature lists (D-Bus specification, "Type Signatures"). Throws `bus-protocol`. */
 export const typesOf = (signature: string): Type[] => {
@@ -25,7 +25,7 @@ export const typesOf = (signature: string): Type[] => {
 
 const typeAt = (signature: string, at: number, depth: number): [Type, number] => {
   const letter = signature[at] ?? ''
-  if (depth > maxDepth) throw invalid(signature)
+  if (depth > maxSignatureDepth) throw invalid(signature)
   if (isBasic(letter) || letter === 'v') return [{ kind: letter }, at + 1]
   if (letter === 'a' && signature[at + 1] === '{') {
     const [key, afterKey] = typeAt(signature, at + 2, depth + 1)

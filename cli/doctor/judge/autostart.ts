@@ -1,4 +1,4 @@
-import type { Warning } from '../../../shared/warning.ts'
+import type { Warning } from '../../../shared/config/warning.ts'
 import { type Check, checksOf } from '../check.ts'
 
 const { ok, warning, error, skipped } = checksOf('autostart')

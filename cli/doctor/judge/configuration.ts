@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { StatusProblem } from '../../../shared/api.ts'
-import { warningsOf } from '../../../shared/config-warnings.ts'
-import { problemLine } from '../../../shared/load-config.ts'
+import { warningsOf } from '../../../shared/config/warnings.ts'
+import { problemLine } from '../../../shared/config/load.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { ConfigurationFacts } from '../look/configuration.ts'
 

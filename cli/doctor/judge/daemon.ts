@@ -1,4 +1,4 @@
-import { duration } from '../../../shared/duration.ts'
+import { duration } from '../../../shared/text.ts'
 import { endingWords } from '../../ending-words.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { DaemonFacts, LogFacts } from '../look/daemon.ts'

@@ -1,5 +1,5 @@
 import type { Status } from '../../../shared/api.ts'
-import { secretsOf } from '../../../shared/environment.ts'
+import { secretsOf } from '../../../shared/config/environment.ts'
 import { expiryWords } from '../../show-expiry.ts'
 import { loginCommand, shortScopes } from '../../show-scopes.ts'
 import { type Check, checksOf } from '../check.ts'

@@ -1,5 +1,5 @@
-import type { Config } from '../../../shared/load-config.ts'
-import type { Target } from '../../../shared/target.ts'
+import type { Config } from '../../../shared/config/load.ts'
+import type { Target } from '../../../shared/config/targets.ts'
 
 export type NeededLogin = {
   readonly provider: string

@@ -1,4 +1,4 @@
-import { duration } from '../../../shared/duration.ts'
+import { duration } from '../../../shared/text.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { ClockFacts } from '../look/clock.ts'
 

@@ -1,6 +1,6 @@
-import type { Config } from '../../../shared/load-config.ts'
-import { targetWarnings } from '../../../shared/target-warnings.ts'
-import type { Warning } from '../../../shared/warning.ts'
+import type { Config } from '../../../shared/config/load.ts'
+import { targetWarnings } from '../../../shared/config/target-warnings.ts'
+import type { Warning } from '../../../shared/config/warning.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { FileTarget } from '../look/file-targets.ts'
 

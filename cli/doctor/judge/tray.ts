@@ -1,4 +1,4 @@
-import type { Config } from '../../../shared/load-config.ts'
+import type { Config } from '../../../shared/config/load.ts'
 import { type Check, checksOf } from '../check.ts'
 import type { DesktopFacts } from '../look/desktop.ts'
 

@@ -1,5 +1,5 @@
-import type { Home } from '../../../shared/home.ts'
-import { daemonAtLogin, loginItemProblems, trayAtLogin } from '../../../shared/login-items.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { daemonAtLogin, loginItemProblems, trayAtLogin } from '../../../shared/service/service.ts'
 import type { AutostartFacts } from '../judge/autostart.ts'
 
 /** What starts at login, and what is wrong with it. */

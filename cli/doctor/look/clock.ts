@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { DaemonFile } from '../../../shared/api.ts'
-import type { Home } from '../../../shared/home.ts'
-import { startOf } from '../../../shared/process-state.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { startOf } from '../../../shared/home/lock.ts'
 
 export type ClockFacts = {
   /** The file of the newest time that was found, and that time in milliseconds since 1970. */

@@ -1,10 +1,9 @@
 import { parse } from 'dotenv'
-import { readEnvironment } from '../../../shared/environment.ts'
+import { readEnvironment, unreadLines } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../../shared/home.ts'
-import { type Config, ConfigError, loadConfig } from '../../../shared/load-config.ts'
-import { unreadLines } from '../../../shared/unread-lines.ts'
-import type { Problem } from '../../../shared/yaml-file.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { type Config, ConfigError, loadConfig } from '../../../shared/config/load.ts'
+import type { Problem } from '../../../shared/config/yaml.ts'
 
 export type ConfigurationFacts = {
   readonly config: Config | undefined

@@ -5,10 +5,10 @@ import { readFile, readdir } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { findProgram } from '../../../shared/detect-agents.ts'
-import type { Home } from '../../../shared/home.ts'
-import { isAlive } from '../../../shared/process-state.ts'
-import { systrayPrograms } from '../../../shared/systray-programs.ts'
+import { findProgram } from '../../../shared/config/detect-agents.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { isAlive } from '../../../shared/home/lock.ts'
+import { systrayPrograms } from '../../../shared/runtime.ts'
 
 export type DesktopFacts = {
   readonly platform: NodeJS.Platform

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { filePathsOf } from '../../../shared/file-paths.ts'
-import type { Home } from '../../../shared/home.ts'
-import type { Config } from '../../../shared/load-config.ts'
+import { filePathsOf } from '../../../shared/config/target-warnings.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import type { Config } from '../../../shared/config/load.ts'
 
 export type FileTarget = {
   /** As `deliver_to` has it. */

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, lstat, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../../../shared/errors.ts'
-import type { Home } from '../../../shared/home.ts'
+import type { Home } from '../../../shared/home/home.ts'
 
 /** What a file or folder of a home is for, which says who may reach it. */
 export type HomeRole = 'folder' | 'secret-folder' | 'secret-file' | 'config-file'

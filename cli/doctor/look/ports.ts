@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
-import { type Occupant, whoAnswers } from '../../../shared/client.ts'
-import type { Gateway } from '../../../shared/config.ts'
+import { type Occupant, whoAnswers } from '../../../shared/client/client.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
-import { type PortHolder, portHolder } from '../../../shared/port-holder.ts'
+import { type PortHolder, portHolder } from '../../../shared/client/discovery.ts'
 import { within } from '../within.ts'
 
 export type PortFacts = {

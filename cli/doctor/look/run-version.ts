@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
-import { plainLines } from '../../../shared/plain-text.ts'
+import { plainLines } from '../../../shared/text.ts'
 
 /** How a program answered to `--version`. */
 export type VersionRun =

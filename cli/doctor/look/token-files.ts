@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TokenSummary } from '../../../shared/api.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../../shared/home.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 
 /** What a token file says of its login, or why it says nothing. Never a token. */
 export type TokenFile = {

@@ -1,5 +1,4 @@
-import { smtpOptions } from '../../../shared/smtp-options.ts'
-import type { SmtpServer } from '../../../shared/target-secrets.ts'
+import { smtpOptions, type SmtpServer } from '../../../shared/config/target-secrets.ts'
 import { reasonOf, reasonOfCode } from './ask.ts'
 
 const limitMs = 6000

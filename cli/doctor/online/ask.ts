@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isCertificateFault, isWithoutTls } from '../../../shared/certificate-fault.ts'
-import { isLoopbackUrl } from '../../../shared/config.ts'
+import { isCertificateFault, isWithoutTls } from '../../../shared/net.ts'
+import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
 import { version } from '../../../shared/version.ts'
 

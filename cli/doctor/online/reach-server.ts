@@ -1,6 +1,6 @@
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { bareHost } from '../../../shared/bare-host.ts'
+import { bareHost } from '../../../shared/net.ts'
 import { reasonOf } from './ask.ts'
 
 const limitMs = 6000

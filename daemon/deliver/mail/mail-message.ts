@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import MailComposer from 'nodemailer/lib/mail-composer'
-import { plainLine } from '../../../shared/plain-text.ts'
+import { plainLine } from '../../../shared/text.ts'
 import type { Message } from '../sender.ts'
 
 export type Mail = {

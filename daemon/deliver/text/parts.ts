@@ -1,4 +1,4 @@
-import { plainLines } from '../../../shared/plain-text.ts'
+import { plainLines } from '../../../shared/text.ts'
 import type { ReadyTarget } from '../ready-target.ts'
 import { githubText } from './github-text.ts'
 import { slackText } from './slack-text.ts'

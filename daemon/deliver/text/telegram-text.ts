@@ -1,4 +1,4 @@
-import { widthOf } from '../../../shared/width-of.ts'
+import { widthOf } from '../../../shared/text.ts'
 import { type Fence, fenceAfter } from '../../code-fence.ts'
 import { gap } from './gap.ts'
 import { beginsTable, cellsOf, isRow } from './table.ts'

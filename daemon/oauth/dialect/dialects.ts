@@ -1,4 +1,4 @@
-import type { DialectName } from '../../../shared/config.ts'
+import type { DialectName } from '../../../shared/config/schema.ts'
 import type { Dialect } from './dialect.ts'
 import { github } from './github.ts'
 import { google } from './google.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { portHolder } from '../../../shared/port-holder.ts'
+import { portHolder } from '../../../shared/client/discovery.ts'
 import type { RenderedPage } from '../../http/page.ts'
 import { limitConnections } from './limit-connections.ts'
 import { createOneAtATime } from '../one-at-a-time.ts'
@@ -28,7 +28,11 @@ export type CallbackListener = {
   readonly close: () => void
 }
 
-type Socket = { readonly server: Server; readonly port: number; readonly holders: Set<object> }
+type CallbackSocket = {
+  readonly server: Server
+  readonly port: number
+  readonly holders: Set<object>
+}
 
 /**
  * The HTTP listener of the redirect URI: open only while a login waits, on loopback alone. With the
@@ -38,7 +42,7 @@ type Socket = { readonly server: Server; readonly port: number; readonly holders
 export const createCallbackListener = (
   answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
 ): CallbackListener => {
-  const sockets = new Map<string, Socket>()
+  const sockets = new Map<string, CallbackSocket>()
   const inTurn = createOneAtATime()
 
   const release = (holder: object): void => {

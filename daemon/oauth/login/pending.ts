@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { isSameText } from '../../../shared/identity.ts'
+import { isSameText } from '../../../shared/client/identity.ts'
 import { type LongTimeout, longTimeout } from '../../long-timeout.ts'
 import type { Client } from '../provider/client-file.ts'
 import type { Endpoints } from '../provider/discovery.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isLoopbackUrl } from '../../../shared/config.ts'
+import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 /** A device code and what a person needs for it, checked to be safe to show and to open. */

@@ -1,5 +1,5 @@
 import type { StatusProblem } from '../../../shared/api.ts'
-import type { Gateway } from '../../../shared/config.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { type PendingRevocation, giveUpDate } from './pending-revocation.ts'
 import type { PendingStore } from './pending-store.ts'

@@ -1,4 +1,4 @@
-import type { Gateway } from '../../../shared/config.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Revocation } from '../dialect/dialect.ts'
 import { dialectOf } from '../dialect/dialects.ts'

@@ -1,5 +1,5 @@
 import { WWWAuthenticateChallengeError, protectedResourceRequest } from 'oauth4webapi'
-import type { Gateway } from '../../../shared/config.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import type { Discover } from '../provider/discovery.ts'
 import { findProvider } from '../provider/providers.ts'
 import { requestOptions } from '../provider/request-provider.ts'

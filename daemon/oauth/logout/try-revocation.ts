@@ -1,4 +1,4 @@
-import type { Gateway } from '../../../shared/config.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { dialectOf } from '../dialect/dialects.ts'
 import { type Provider, findProvider } from '../provider/providers.ts'
 import type { TokenRecord } from '../token/token-record.ts'

@@ -1,4 +1,4 @@
-import type { DialectName } from '../../../shared/config.ts'
+import type { DialectName } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Provider } from './providers.ts'
 

@@ -1,5 +1,5 @@
 import type { AuthorizationServer } from 'oauth4webapi'
-import { isLoopbackUrl } from '../../../shared/config.ts'
+import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../time-limit.ts'
 import { type EndpointName, askIssuer } from './ask-issuer.ts'

@@ -1,4 +1,4 @@
-import type { BuiltInProvider, DialectName } from '../../../shared/config.ts'
+import type { BuiltInProvider, DialectName } from '../../../shared/config/schema.ts'
 
 /** What is known of a provider before the configuration has its say. Data: every fact has its source. */
 export type ProviderTemplate = {

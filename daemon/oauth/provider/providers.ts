@@ -1,7 +1,7 @@
-import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config.ts'
+import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { providerNameForm } from '../../../shared/name-forms.ts'
-import { nearest } from '../../../shared/nearest.ts'
+import { providerNameForm } from '../../../shared/config/values.ts'
+import { nearest } from '../../../shared/text.ts'
 import { type ProviderTemplate, providerTemplates } from './provider-templates.ts'
 
 /** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */

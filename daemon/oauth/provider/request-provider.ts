@@ -1,5 +1,5 @@
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
-import { isLoopbackUrl } from '../../../shared/config.ts'
+import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { retryAfterIn } from '../../retry-after.ts'
 import { createByteCollector } from '../../byte-collector.ts'

@@ -1,4 +1,4 @@
-import type { Gateway } from '../../../shared/config.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { dialectOf } from '../dialect/dialects.ts'
 import { findProvider } from '../provider/providers.ts'
 

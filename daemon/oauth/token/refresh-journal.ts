@@ -3,8 +3,8 @@ import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../../shared/home.ts'
-import { writeWhole } from '../../../shared/write-whole.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { writeWhole } from '../../../shared/home/files.ts'
 
 /** That a refresh token was sent and no answer to it is saved yet: the provider may have used it up. */
 export type SentRefresh = {

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import type { StatusProblem } from '../../../shared/api.ts'
 import { systemCode } from '../../../shared/errors.ts'
-import { type Home, systemReason } from '../../../shared/home.ts'
+import { type Home, systemReason } from '../../../shared/home/home.ts'
 
 /** Less than a few token files need. */
 const leastBytes = 64 * 1024

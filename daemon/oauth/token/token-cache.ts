@@ -1,5 +1,5 @@
 import { type Stats, lstatSync } from 'node:fs'
-import type { Home } from '../../../shared/home.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { workAtEndOfTurn } from '../../end-of-turn.ts'
 import { readToken, tokenPath } from './token-file.ts'
 import type { TokenRecord } from './token-record.ts'

@@ -1,8 +1,8 @@
 import { readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { type Home, isPassing, readSecretFile } from '../../../shared/home.ts'
-import { syncFolder, writeWhole } from '../../../shared/write-whole.ts'
+import { type Home, isPassing, readSecretFile } from '../../../shared/home/home.ts'
+import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
 import { isProviderName } from '../provider/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 

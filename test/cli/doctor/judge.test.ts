@@ -9,9 +9,9 @@ import { judgeTunnel } from '../../../cli/doctor/judge/tunnel.ts'
 import type { ClockFacts } from '../../../cli/doctor/look/clock.ts'
 import type { HomeEntry, HomeFacts } from '../../../cli/doctor/look/home-files.ts'
 import type { TunnelAnswer } from '../../../cli/doctor/online/ask-tunnel.ts'
-import { gatewayFileSchema } from '../../../shared/config.ts'
-import { checkConfig } from '../../../shared/load-config.ts'
-import { readYaml } from '../../../shared/yaml-file.ts'
+import { gatewayFileSchema } from '../../../shared/config/schema.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
 
 describe('doctor: configuration', () => {
   it('warns of limits and providers that cannot work', () => {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import type { Check } from '../../../cli/doctor/check.ts'
 import { documentOf, privateTextsOf } from '../../../cli/doctor/document.ts'
 import { checkLines, summaryLine } from '../../../cli/doctor/print-checks.ts'
-import { widthOf } from '../../../shared/width-of.ts'
+import { widthOf } from '../../../shared/text.ts'
 import { wrapWords } from '../../../cli/wrap-words.ts'
-import { checkConfig } from '../../../shared/load-config.ts'
-import { readYaml } from '../../../shared/yaml-file.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
 
 const plain = (_: unknown, text: string) => text
 const coloured = (_: unknown, text: string) => `\u001b[31m${text}\u001b[39m`

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
-import { connect } from '../../../shared/client.ts'
-import type { Home } from '../../../shared/home.ts'
+import { connect } from '../../../shared/client/client.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { cleanEnvironment, cliMain } from '../../support/daemon.ts'
 
 export type CliOptions = {

@@ -1,4 +1,4 @@
-import type { Home } from '../../../shared/home.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 import { run, stopStarted } from './cli.ts'
 

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { runCli } from '../../../daemon/agents/cli.ts'
 import { runProcess } from '../../../daemon/agents/run-process.ts'
 import { quietSettings } from '../../../daemon/agents/gemini-home.ts'
-import type { CliAgent } from '../../../shared/agent-schema.ts'
+import type { CliAgent } from '../../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai.ts'
-import type { OpenAiAgent } from '../../../shared/agent-schema.ts'
+import type { OpenAiAgent } from '../../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { argvOf, grantsTools } from '../../../daemon/agents/presets.ts'
-import { cliKinds } from '../../../shared/agent-clis.ts'
+import { cliKinds } from '../../../shared/config/agent-clis.ts'
 
 describe('argvOf', () => {
   it('runs each program without a person, without tools, and keeps nothing', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createLiveConfig, readConfig } from '../../../daemon/configuration/live-config.ts'
 import { createEventStore } from '../../../daemon/events/event-store.ts'
 import type { Setup } from '../../../daemon/setup.ts'
-import type { Config } from '../../../shared/load-config.ts'
+import type { Config } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 const whole =

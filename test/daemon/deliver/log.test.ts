@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
-import { connect } from '../../../shared/client.ts'
+import { connect } from '../../../shared/client/client.ts'
 import {
   type RunningDaemon,
   cleanEnvironment,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { localTime } from '../../../shared/local-time.ts'
+import { localTime } from '../../../shared/text.ts'
 import { shownLine, shownText } from '../../../daemon/event-page/shown-text.ts'
 
 describe('text on the page of an event', () => {

@@ -3,8 +3,8 @@ import { createExamine } from '../../../daemon/webhook/doctor.ts'
 import { webhooksByPath } from '../../../daemon/webhook/ready-webhook.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { checkConfig } from '../../../shared/load-config.ts'
-import { readYaml } from '../../../shared/yaml-file.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
 
 const env = { A_SECRET: 'secret of a', B_SECRET: 'secret of b' }
 const config = checkConfig(

@@ -4,9 +4,8 @@ import {
   expandFileName,
   expandTargets,
 } from '../../../daemon/webhook/expand-targets.ts'
-import type { SentKind } from '../../../shared/target-address.ts'
-import { parseTarget } from '../../../shared/target.ts'
-import { parseTemplate } from '../../../shared/template.ts'
+import { parseTarget, type SentKind } from '../../../shared/config/targets.ts'
+import { parseTemplate } from '../../../shared/templates.ts'
 
 const fileName = (template: string, values: unknown) =>
   expandFileName(parseTemplate(template), values)

@@ -6,7 +6,7 @@ import {
   promptParts,
 } from '../../../daemon/webhook/expand.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { parseTemplate } from '../../../shared/template.ts'
+import { parseTemplate } from '../../../shared/templates.ts'
 
 const payload: unknown = JSON.parse(`{
   "text": "a  b\\n", "number": -1.5, "big": 1e21, "zero": 0, "yes": true, "no": false,

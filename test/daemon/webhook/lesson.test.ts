@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { lessonSchema } from '../../../shared/api.ts'
-import { parseTemplate } from '../../../shared/template.ts'
+import { parseTemplate } from '../../../shared/templates.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { lessonOf } from '../../../daemon/webhook/lesson.ts'
 

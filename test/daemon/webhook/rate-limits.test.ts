@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRateLimits } from '../../../daemon/webhook/rate-limits.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { rateOf } from '../../../shared/units.ts'
+import { rateOf } from '../../../shared/text.ts'
 
 const waitMs = (count: () => void): number | undefined => {
   try {

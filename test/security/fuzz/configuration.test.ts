@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import * as fc from 'fast-check'
-import { ConfigError, checkConfig } from '../../../shared/load-config.ts'
-import { readYaml } from '../../../shared/yaml-file.ts'
+import { ConfigError, checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
 import { bytesLike, holds } from '../../support/fuzz.ts'
 
 const names = ['gateway', 'agents', 'webhooks'] as const

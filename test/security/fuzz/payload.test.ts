@@ -8,7 +8,7 @@ import { isTooComplex } from '../../../daemon/webhook/too-complex.ts'
 import { valueAt } from '../../../daemon/value-at.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { parseTemplate } from '../../../shared/template.ts'
+import { parseTemplate } from '../../../shared/templates.ts'
 import { bytesLike, corpus, holds, textOf } from '../../support/fuzz.ts'
 
 const contentTypes = [

@@ -3,7 +3,7 @@ import { isAbsolute, join, normalize } from 'node:path'
 import * as fc from 'fast-check'
 import { expandTargets } from '../../../daemon/webhook/expand-targets.ts'
 import { composeMail } from '../../../daemon/deliver/mail/mail-message.ts'
-import { parseTarget } from '../../../shared/target.ts'
+import { parseTarget } from '../../../shared/config/targets.ts'
 import { answered } from '../../support/deliver.ts'
 import { corpus, holds, textOf } from '../../support/fuzz.ts'
 

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventLink } from '../../../shared/api.ts'
-import { prepareHome } from '../../../shared/home.ts'
-import type { StartMessage } from '../../../shared/spawn-daemon.ts'
+import { prepareHome } from '../../../shared/home/home.ts'
+import type { StartMessage } from '../../../shared/client/spawn.ts'
 import { run } from '../../cli/support/cli.ts'
 import {
   type RunningDaemon,

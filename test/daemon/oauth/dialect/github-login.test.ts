@@ -3,8 +3,7 @@ import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { dialectOf } from '../../../../daemon/oauth/dialect/dialects.ts'
-import type { Logout, TokenSummary } from '../../../../shared/api.ts'
-import { loginSchema } from '../../../../shared/api.ts'
+import { loginSchema, type Logout, type TokenSummary } from '../../../../shared/api.ts'
 import { browse, visit } from '../../../support/browser.ts'
 import {
   type GitHubOptions,

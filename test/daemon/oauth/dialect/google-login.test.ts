@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import type { Logout, TokenSummary } from '../../../../shared/api.ts'
-import { loginSchema, tokenSummarySchema } from '../../../../shared/api.ts'
+import {
+  loginSchema,
+  type Logout,
+  type TokenSummary,
+  tokenSummarySchema,
+} from '../../../../shared/api.ts'
 import { browse, textOf } from '../../../support/browser.ts'
 import {
   type GoogleOptions,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { dialectOf } from '../../../../daemon/oauth/dialect/dialects.ts'
-import type { DialectName } from '../../../../shared/config.ts'
+import type { DialectName } from '../../../../shared/config/schema.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

@@ -9,7 +9,7 @@ import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../../../support/authorization-server.ts'
-import { portHolder } from '../../../../shared/port-holder.ts'
+import { portHolder } from '../../../../shared/client/discovery.ts'
 import { approve, browse, visit, textOf } from '../../../support/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 

@@ -2,8 +2,13 @@ import assert from 'node:assert/strict'
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { Logout, TokenSummary } from '../../../../shared/api.ts'
-import { logoutSchema, startedLoginSchema, tokenSummarySchema } from '../../../../shared/api.ts'
+import {
+  type Logout,
+  logoutSchema,
+  startedLoginSchema,
+  type TokenSummary,
+  tokenSummarySchema,
+} from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

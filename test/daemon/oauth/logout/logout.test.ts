@@ -8,7 +8,7 @@ import { giveUpDate } from '../../../../daemon/oauth/logout/pending-revocation.t
 import { writeToken } from '../../../../daemon/oauth/token/token-file.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
 import { type Logout, logoutSchema } from '../../../../shared/api.ts'
-import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
 import { filesIn, temporaryHome } from '../../../support/temporary.ts'

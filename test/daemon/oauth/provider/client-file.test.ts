@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'mocha'
 import { findClient, rememberClient } from '../../../../daemon/oauth/provider/client-file.ts'
 import { findProvider } from '../../../../daemon/oauth/provider/providers.ts'
-import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { gatewayOf } from '../../../support/oauth-app.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'mocha'
 import { clientUnknown } from '../../../../daemon/oauth/provider/client-unknown.ts'
 import { findProvider, providerNames } from '../../../../daemon/oauth/provider/providers.ts'
-import { gatewayFileSchema } from '../../../../shared/config.ts'
+import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { packageFolder } from '../../../../shared/version.ts'
-import { readYaml } from '../../../../shared/yaml-file.ts'
+import { readYaml } from '../../../../shared/config/yaml.ts'
 import { gatewayOf } from '../../../support/oauth-app.ts'
 
 const page = readFileSync(new URL('docs/providers.md', packageFolder), 'utf8')

@@ -6,7 +6,7 @@ import { takeUpLeftovers } from '../../../../daemon/oauth/token/leftovers.ts'
 import { noteSent } from '../../../../daemon/oauth/token/refresh-journal.ts'
 import { readToken, writeToken } from '../../../../daemon/oauth/token/token-file.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
-import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 const sentAt = Date.parse('2026-01-02T00:00:00.000Z')

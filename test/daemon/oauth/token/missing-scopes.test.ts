@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { dialectOf } from '../../../../daemon/oauth/dialect/dialects.ts'
 import { missingScopes } from '../../../../daemon/oauth/token/missing-scopes.ts'
-import type { DialectName } from '../../../../shared/config.ts'
+import type { DialectName } from '../../../../shared/config/schema.ts'
 
 const google = 'https://www.googleapis.com/auth'
 

@@ -7,7 +7,7 @@ import { beforeEach, describe, it } from 'mocha'
 import { type TokenCache, createTokenCache } from '../../../../daemon/oauth/token/token-cache.ts'
 import { removeToken, writeToken } from '../../../../daemon/oauth/token/token-file.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
-import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 const record: TokenRecord = {

@@ -10,9 +10,8 @@ import {
   tokenProviders,
   writeToken,
 } from '../../../../daemon/oauth/token/token-file.ts'
-import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
-import { summaryOf } from '../../../../daemon/oauth/token/token-record.ts'
-import { type Home, prepareHome } from '../../../../shared/home.ts'
+import { summaryOf, type TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
+import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { gatewayOf, startOAuthApp } from '../../../support/oauth-app.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 

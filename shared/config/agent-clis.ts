@@ -1,0 +1,99 @@
+import { join } from 'node:path'
+import { homeFor } from '../home/home.ts'
+
+/*
+ * What is known of the agent programs that people have: how they are called and installed, which flags
+ * let them change things, and where they keep what they were told. How they are run is in
+ * `daemon/agents/presets.ts`.
+ */
+
+/** The kinds of agent that run a program of that name. */
+export const cliKinds = ['claude', 'codex', 'gemini', 'opencode', 'llm'] as const
+export type CliKind = (typeof cliKinds)[number]
+
+export type AgentCli = {
+  readonly name: string
+  readonly program: string
+  readonly install: string
+  /** Flags that would change what doorward reads of its output: refused in `args`. */
+  readonly ownFlags: readonly string[]
+  /** The folders and files in which it keeps settings, logins and histories, the usual ones and those that a variable names. */
+  readonly stateFolders: (env: NodeJS.ProcessEnv) => readonly string[]
+}
+
+const inHome =
+  (...names: readonly string[]) =>
+  (env: NodeJS.ProcessEnv): string[] =>
+    names.map((name) => join(homeFor(env), name))
+
+/** `XDG_…_HOME`, or what stands for it in the XDG Base Directory Specification. */
+const xdg = (env: NodeJS.ProcessEnv, kind: 'CONFIG' | 'DATA' | 'STATE' | 'CACHE'): string =>
+  env[`XDG_${kind}_HOME`] ||
+  join(
+    homeFor(env),
+    { CONFIG: '.config', DATA: '.local/share', STATE: '.local/state', CACHE: '.cache' }[kind],
+  )
+
+const named = (env: NodeJS.ProcessEnv, ...names: readonly string[]): string[] =>
+  names.flatMap((name) => env[name] || [])
+
+export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
+  // https://code.claude.com/docs/en/cli-reference
+  claude: {
+    name: 'Claude Code',
+    program: 'claude',
+    install: 'npm install -g @anthropic-ai/claude-code',
+    ownFlags: ['--output-format', '--input-format'],
+    stateFolders: (env) => [
+      ...inHome('.claude', '.claude.json', 'Library/Caches/claude-cli-nodejs')(env),
+      join(xdg(env, 'CACHE'), 'claude-cli-nodejs'),
+      ...named(env, 'CLAUDE_CONFIG_DIR'),
+    ],
+  },
+  // https://developers.openai.com/codex/cli
+  codex: {
+    name: 'Codex',
+    program: 'codex',
+    install: 'npm install -g @openai/codex',
+    ownFlags: ['--json'],
+    stateFolders: (env) => [...inHome('.codex')(env), ...named(env, 'CODEX_HOME')],
+  },
+  // https://geminicli.com/docs/cli/headless
+  gemini: {
+    name: 'Gemini CLI',
+    program: 'gemini',
+    install: 'npm install -g @google/gemini-cli',
+    ownFlags: ['--output-format', '-o'],
+    stateFolders: (env) => [
+      ...inHome('.gemini')(env),
+      ...named(env, 'GEMINI_CLI_HOME').map((folder) => join(folder, '.gemini')),
+    ],
+  },
+  // https://opencode.ai/docs/cli
+  opencode: {
+    name: 'OpenCode',
+    program: 'opencode',
+    install: 'npm install -g opencode-ai',
+    ownFlags: ['--format'],
+    stateFolders: (env) =>
+      (['DATA', 'STATE', 'CACHE', 'CONFIG'] as const).map((kind) =>
+        join(xdg(env, kind), 'opencode'),
+      ),
+  },
+  // https://llm.datasette.io/en/stable/logging.html
+  llm: {
+    name: 'llm',
+    program: 'llm',
+    install: 'pipx install llm',
+    ownFlags: ['--log'],
+    stateFolders: (env) => [
+      join(xdg(env, 'CONFIG'), 'io.datasette.llm'),
+      ...inHome('Library/Application Support/io.datasette.llm')(env),
+      ...named(env, 'LLM_USER_PATH'),
+    ],
+  },
+}
+
+/** True for the kinds whose agent is a program of this list. */
+export const isCliKind = (kind: string): kind is CliKind =>
+  (cliKinds as readonly string[]).includes(kind)

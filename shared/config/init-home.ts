@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'dotenv'
+import { detectAgentClis } from './detect-agents.ts'
+import { DoorwardError, systemCode } from '../errors.ts'
+import { type Home, prepareHome, readSecretFile, systemReason } from '../home/home.ts'
+import { packageFolder } from '../version.ts'
+import { writeWhole } from '../home/files.ts'
+
+/** The variable that the sample `webhooks.yaml` takes its secret from. */
+export const sampleSecretName = 'GITHUB_WEBHOOK_SECRET'
+
+const configNames = ['webhooks', 'agents', 'gateway'] as const
+
+/**
+ * Makes a home that a daemon can start on: its folders, the sample of every configuration file that
+ * is missing, the JSON Schema files for editors, and a `.env` with a generated webhook secret when
+ * there is none or the sample that needs it was written now. Changes no file of the owner's.
+ * `created` holds the paths of what was written. Throws as `prepareHome` does.
+ */
+export const makeHome = async (home: Home): Promise<{ created: string[] }> => {
+  await prepareHome(home)
+  const created: string[] = []
+  for (const name of configNames) {
+    const sample = await readFile(new URL(`config/${name}.yaml`, packageFolder), 'utf8')
+    const path = join(home.config, `${name}.yaml`)
+    const text = name === 'agents' ? await withFoundAgents(sample) : sample
+    if (await writeNew(path, text)) created.push(path)
+  }
+  created.push(...(await refreshSchemas(home)))
+  const isFresh = created.includes(join(home.config, 'webhooks.yaml'))
+  if (isFresh || (await readSecretFile(home.env)) === undefined)
+    if (await addWebhookSecret(home)) created.push(home.env)
+  return { created }
+}
+
+/** Says in the sample which agent programs this machine had when it was written. */
+const withFoundAgents = async (sample: string): Promise<string> => {
+  const found = (await detectAgentClis(process.env)).filter(({ path }) => path !== undefined)
+  const names = found.map(({ kind }) => kind).join(', ') || 'none of them'
+  return sample.replace(/^( *# Installed here):.*$/m, `$1 when this file was made: ${names}.`)
+}
+
+/**
+ * Adds a random webhook secret (64 hex digits) to `.env` for the sample, as `addSecret` does, unless the
+ * name is there, even with nothing behind it. True when it was added.
+ */
+export const addWebhookSecret = async (home: Home): Promise<boolean> => {
+  const text = await readSecretFile(home.env)
+  if (text !== undefined && Object.hasOwn(parse(text), sampleSecretName)) return false
+  return addSecret(home, sampleSecretName, randomBytes(32).toString('hex'))
+}
+
+/**
+ * Adds a line to `.env` (0600) unless that name has a value there; of two lines the last counts. The rest of the file stays
+ * as it is. True when it was added. Throws `home-insecure` when others can read the file, `usage` for a
+ * value that no line of such a file can hold.
+ */
+export const addSecret = async (home: Home, name: string, value: string): Promise<boolean> => {
+  const text = await readSecretFile(home.env)
+  const line = `${secretLine(name, value)}\n`
+  if (text === undefined)
+    return writeNew(home.env, `# Secrets as NAME=value; the environment wins over them.\n${line}`)
+  const present = parse(text)
+  if (Object.hasOwn(present, name) && present[name]?.trim() !== '') return false
+  const separator = text === '' || text.endsWith('\n') ? '' : '\n'
+  await writeWhole(home.env, `${text}${separator}${line}`)
+  return true
+}
+
+/** `NAME=value` so that it is read back as it was, with quotes where it takes some. */
+const secretLine = (name: string, value: string): string => {
+  const line = ['', "'", '"', '`']
+    .map((quote) => `${name}=${quote}${value}${quote}`)
+    .find((candidate) => parse(candidate)[name] === value)
+  if (line !== undefined && !/[\r\n]/.test(value)) return line
+  throw new DoorwardError('usage', `no line of .env can hold the value of ${name}`, {
+    hint: 'it has a line end, or every kind of quote',
+  })
+}
+
+/** The schema files are ours, not the owner's: an upgrade brings new ones. */
+const refreshSchemas = async (home: Home): Promise<string[]> => {
+  const folder = join(home.config, 'schema')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const written: string[] = []
+  for (const name of configNames) {
+    const schema = await readFile(new URL(`config/schema/${name}.json`, packageFolder), 'utf8')
+    const path = join(folder, `${name}.json`)
+    const present = await readFile(path, 'utf8').catch(() => undefined)
+    if (present === schema) continue
+    try {
+      await writeWhole(path, schema)
+    } catch (error) {
+      throw unwritable(path, error)
+    }
+    written.push(path)
+  }
+  return written
+}
+
+/** Writes a file that is not there yet; false when something has that name, even a dangling link. */
+const writeNew = async (path: string, text: string): Promise<boolean> => {
+  try {
+    await writeFile(path, text, { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') return false
+    throw unwritable(path, error)
+  }
+}
+
+const unwritable = (path: string, error: unknown): DoorwardError =>
+  new DoorwardError('home-unusable', `cannot write ${path}: ${systemReason(error)}`, {
+    cause: error,
+    hint: 'make it writable for you, or name another home with DOORWARD_HOME',
+  })

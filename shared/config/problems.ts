@@ -1,0 +1,157 @@
+import type { z } from 'zod'
+import { agentSchema } from './agent-schema.ts'
+import { type ConfigName, fileSchemas } from './schema.ts'
+import { nearest } from '../text.ts'
+import type { Problem, YamlFile, YamlPath } from './yaml.ts'
+
+/**
+ * Says in our words what zod found: for `safeParse(value, { error: wordsOf })`. A message that a
+ * schema brings itself wins over it.
+ */
+export const wordsOf = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'invalid_type') return mustBe([kindOf(issue.expected)], issue.input)
+  if (issue.code === 'invalid_value') return mustBe(issue.values.map(String), issue.input)
+  if (issue.code === 'too_small')
+    return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
+  if (issue.code === 'too_big')
+    return issue.origin === 'number'
+      ? `must be at most ${issue.maximum}`
+      : `must not have more than ${issue.maximum} parts`
+  return 'not a value that can be used here'
+}
+
+/** Every problem of one zod issue, in our words, at its place in the file. */
+export const problemsOf = (
+  issue: z.core.$ZodIssue,
+  name: ConfigName,
+  file: YamlFile,
+  value: unknown,
+): Problem[] => {
+  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(name, path, value)
+    const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
+    return issue.keys.map((key) =>
+      file.problemAt([...path, key], 'unknown key', nearest(key, known) ?? all),
+    )
+  }
+  if (issue.code === 'invalid_union') return unionProblems(issue, path, name, file, value)
+  if (issue.code === 'invalid_key') {
+    const reason = issue.issues[0]?.message ?? 'not a name that can be used here'
+    return [file.problemAt(path, reason)]
+  }
+  if (path.length === 0) {
+    const known = keysAt(name, path, value)
+    const hint = known.length === 1 ? `it begins with ${known[0]}:` : `known: ${known.join(', ')}`
+    return [file.problemAt(path, issue.message, hint)]
+  }
+  if (issue.code === 'invalid_value') {
+    const given = valueUnder(value, path)
+    const meant = typeof given === 'string' ? nearest(given, issue.values.map(String)) : undefined
+    return [file.problemAt(path, issue.message, meant)]
+  }
+  return [file.problemAt(path, issue.message)]
+}
+
+type UnionIssue = Extract<z.core.$ZodIssue, { code: 'invalid_union' }>
+
+const unionProblems = (
+  issue: UnionIssue,
+  path: YamlPath,
+  name: ConfigName,
+  file: YamlFile,
+  value: unknown,
+): Problem[] => {
+  const given = valueUnder(value, path)
+  if ('discriminator' in issue && issue.discriminator) {
+    const options =
+      'options' in issue && Array.isArray(issue.options) ? issue.options.map(String) : []
+    if (typeof given !== 'string') return [file.problemAt(path, mustBe(options, given))]
+    return [
+      file.problemAt(
+        path,
+        `unknown ${issue.discriminator} "${given}"`,
+        nearest(given, options) ?? `one of ${options.join(', ')}`,
+      ),
+    ]
+  }
+  // What is wrong inside a list or map says more than that it might have been something else.
+  const inside = issue.errors.flat().filter((error) => error.path.length > 0)
+  if (inside.length > 0)
+    return inside.flatMap((error) =>
+      problemsOf({ ...error, path: [...issue.path, ...error.path] }, name, file, value),
+    )
+  const branches = leavesOf(issue)
+  const own = branches.find((error) => error.code !== 'invalid_type')
+  const kinds = branches.flatMap((error) =>
+    error.code === 'invalid_type' ? [kindOf(error.expected)] : [],
+  )
+  return [file.problemAt(path, own?.message ?? mustBe(kinds, given))]
+}
+
+/** The issues of every branch of a union, and of the unions in it. */
+const leavesOf = (issue: UnionIssue): z.core.$ZodIssue[] =>
+  issue.errors
+    .flat()
+    .flatMap((error) => (error.code === 'invalid_union' ? leavesOf(error) : [error]))
+
+const mustBe = (kinds: readonly string[], given: unknown): string => {
+  const last = kinds.at(-1) ?? ''
+  const all = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${last}` : last
+  if (given === undefined) return kinds.length > 1 ? `missing, must be ${all}` : 'missing'
+  return given === null ? `has no value, must be ${all}` : `must be ${all}`
+}
+
+const kindOf = (type: string): string =>
+  ({
+    string: 'text',
+    number: 'a number',
+    int: 'a whole number',
+    boolean: 'true or false',
+    array: 'a list',
+    object: 'a map',
+    record: 'a map',
+  })[type] ?? `a ${type}`
+
+/** The keys a map at this path may have, read from the schema itself. */
+const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
+  if (name === 'agents' && path.length === 2) {
+    const kind = valueUnder(value, [...path, 'kind'])
+    const option = agentSchema.options.find((candidate) => candidate.shape.kind.value === kind)
+    return Object.keys(option?.shape ?? {})
+  }
+  let schema: unknown = fileSchemas[name]
+  for (const part of path) schema = inside(schema, part)
+  const shape = unwrap(schema)
+  return hasShape(shape) ? Object.keys(shape.shape) : []
+}
+
+const inside = (schema: unknown, part: string | number): unknown => {
+  const outer = unwrap(schema)
+  if (hasShape(outer)) return outer.shape[String(part)]
+  const def = defOf(outer)
+  return def?.['element'] ?? def?.['valueType']
+}
+
+const unwrap = (schema: unknown): unknown => {
+  const inner = defOf(schema)?.['innerType']
+  return inner === undefined ? schema : unwrap(inner)
+}
+
+const defOf = (schema: unknown): Record<string, unknown> | undefined =>
+  typeof schema === 'object' && schema !== null && 'def' in schema
+    ? (schema.def as Record<string, unknown>)
+    : undefined
+
+const hasShape = (schema: unknown): schema is { shape: Record<string, unknown> } =>
+  typeof schema === 'object' && schema !== null && 'shape' in schema
+
+/** The value at a path of plain maps and lists, own names only. */
+export const valueUnder = (value: unknown, path: YamlPath): unknown =>
+  path.reduce<unknown>(
+    (node, name) =>
+      typeof node === 'object' && node !== null && Object.hasOwn(node, name)
+        ? (node as Record<string | number, unknown>)[name]
+        : undefined,
+    value,
+  )

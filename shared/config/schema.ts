@@ -1,0 +1,292 @@
+import { z } from 'zod'
+import { agentSchema } from './agent-schema.ts'
+import {
+  duration,
+  environmentName,
+  headerName,
+  providerNameForm,
+  rate,
+  scopeForm,
+  secureBaseUrl,
+  secureUrl,
+  size,
+} from './values.ts'
+import { pathFault } from '../errors.ts'
+import { schemeAliases, schemeNames } from '../signature-schemes.ts'
+import { targetsSchema } from './target-schema.ts'
+
+export type { Agent, CommandAgent } from './agent-schema.ts'
+export { isLoopbackUrl } from './values.ts'
+export type { TargetSettings } from './target-schema.ts'
+
+/*
+ * The shapes of the three configuration files. The same schemas check what is loaded and write the
+ * JSON Schema files that editors complete from, so a key exists here or nowhere.
+ */
+
+/** YAML would round a larger one, and the filter let others in. */
+const exactNumber = z
+  .number()
+  .refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
+    error: 'the number is too large to be exact: put it in quotes',
+  })
+const scalar = z.union([z.string(), exactNumber, z.boolean()])
+
+const webhookPath = z
+  .string()
+  .regex(/^(\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+\/?$/, {
+    error: ({ input }) => `not a URL path: ${pathFault(String(input))}`,
+  })
+
+export const webhookSchema = z.strictObject({
+  path: webhookPath.describe(
+    'URL path; one that does not begin with /webhook/ is served there too.',
+  ),
+  agent: z.string().describe('Name of an agent in agents.yaml.'),
+  prompt_template: z
+    .string()
+    .regex(/\S/, 'the prompt is empty')
+    .describe('The prompt; {{event.<path>}} is replaced by a value of the payload.'),
+  secret_env: z
+    .union([environmentName, z.array(environmentName).min(1)])
+    .optional()
+    .describe('Environment variable with the secret; a list while secrets are rotated.'),
+  signature_scheme: z
+    .enum([...schemeNames, ...(Object.keys(schemeAliases) as (keyof typeof schemeAliases)[])])
+    .default('hmac')
+    .describe(
+      'How the sender signs: hmac with the three fields below, or the name of a sender. Default hmac.',
+    ),
+  signature_header: headerName
+    .prefault('x-hub-signature-256')
+    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
+  signature_algo: z
+    .enum(['sha256', 'sha1'])
+    .default('sha256')
+    .describe('With hmac: algorithm. Default sha256.'),
+  signature_prefix: z
+    .string()
+    .default('sha256=')
+    .describe('With hmac: what stands before the hex digits; may be empty. Default sha256=.'),
+  filter: z
+    .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
+    .optional()
+    .describe('Dot path to expected value, compared as strings; all must match; a list means any.'),
+  deliver_to: z
+    .union([z.string(), z.array(z.string()).min(1)])
+    .optional()
+    .describe(
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number> or http:<name>; a list delivers to each. Default none.',
+    ),
+  dedupe: z
+    .enum(['id', 'body', 'off'])
+    .optional()
+    .describe(
+      'What makes two deliveries one: id (as the sender names it), body (the same bytes), off. Default: id where the sender gives one.',
+    ),
+  delivery_id_header: headerName
+    .optional()
+    .describe('Header in which the sender names a delivery. Default: those of known senders.'),
+  rate_limit: rate
+    .optional()
+    .describe(
+      'How many verified deliveries are taken, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not send again what is over it. Default: all.',
+    ),
+  event_text: z
+    .enum(['fenced', 'plain'])
+    .optional()
+    .describe(
+      'fenced sets values of the payload off as data; plain puts them in as they are. Default fenced for language models, plain for echo, command and http.',
+    ),
+  max_value_length: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .optional()
+    .describe('Characters of one value; longer ones are cut and marked. Default 4000 when fenced.'),
+  accept_risk: z
+    .boolean()
+    .default(false)
+    .describe('Silences the warning of a dangerous combination. Default false.'),
+  enabled: z.boolean().default(true).describe('false answers 404 at this path. Default true.'),
+})
+
+export const webhooksFileSchema = z.strictObject({
+  webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
+})
+
+/** What an agent may be called. */
+export const agentName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][\w.-]*$/,
+    'not an agent name (letters, digits, - _ and ., with a letter or a digit first)',
+  )
+
+export const agentsFileSchema = z.strictObject({
+  agents: z.record(agentName, agentSchema).describe('The agents by name.'),
+})
+
+const port = z.int().min(0).max(65_535)
+
+/** The providers that are known without an entry in gateway.yaml. */
+export const builtInProviders = ['google', 'github', 'slack'] as const
+export type BuiltInProvider = (typeof builtInProviders)[number]
+
+/** The ways in which providers leave the OAuth standard. */
+export const dialectNames = ['standard', 'google', 'github', 'slack'] as const
+export type DialectName = (typeof dialectNames)[number]
+
+export const providerSchema = z.strictObject({
+  issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
+  authorization_endpoint: secureUrl
+    .optional()
+    .describe('Where the browser is sent. Default: as discovered at the issuer.'),
+  token_endpoint: secureUrl
+    .optional()
+    .describe(
+      'Where codes and refresh tokens are exchanged. In an entry for a built-in provider that is another server: its other endpoints and `api_url` count no more. Default: as discovered.',
+    ),
+  revocation_endpoint: secureUrl
+    .optional()
+    .describe('Where a logout revokes (RFC 7009). Default: as discovered.'),
+  userinfo_endpoint: secureUrl
+    .optional()
+    .describe('Where it is asked who is logged in. Default: as discovered.'),
+  device_authorization_endpoint: secureUrl
+    .optional()
+    .describe('For oauth login --device (RFC 8628). Default: as discovered; github has one.'),
+  dialect: z
+    .enum(dialectNames)
+    .optional()
+    .describe(
+      'How the provider speaks OAuth: standard, google, github or slack. Default standard; the built-in ones have their own.',
+    ),
+  api_url: secureUrl
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional()
+    .describe('Base of the API that a dialect asks who is logged in, and revokes at.'),
+  scopes: z
+    .array(z.string().regex(scopeForm, 'not a scope'))
+    .optional()
+    .describe('What a login asks for. Default: as the provider has it.'),
+  client_id: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The OAuth client to log in with. Default: the one of the last login.'),
+  client_secret_env: environmentName
+    .optional()
+    .describe('Environment variable with the client secret. Default: that of the last login.'),
+  redirect_host: z
+    .enum(['127.0.0.1', 'localhost'])
+    .optional()
+    .describe('Host of the redirect URI. Default 127.0.0.1.'),
+  callback_port: port
+    .optional()
+    .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
+})
+
+/** The hosts that only this machine can reach and that our own clients may name in `Host`. */
+export const loopbackHosts = ['127.0.0.1', '::1', 'localhost'] as const
+
+/** The hosts that listen on all addresses, loopback among them. */
+export const allHosts = ['0.0.0.0', '::'] as const
+
+export const gatewayFileSchema = z.strictObject({
+  server: z
+    .strictObject({
+      host: z
+        .string()
+        .min(1)
+        .default('127.0.0.1')
+        .describe('Address to listen on. Default 127.0.0.1.'),
+      port: port
+        .default(18_789)
+        .describe(
+          'Port to listen on; 0 takes any free one, DOORWARD_PORT overrides it. Default 18789.',
+        ),
+      public_port: port
+        .optional()
+        .describe('A second port that serves webhooks alone, to point a tunnel at. Default: none.'),
+      public_url: secureBaseUrl
+        .optional()
+        .describe(
+          'How the internet reaches the webhooks: the address of your tunnel. Default: none.',
+        ),
+      body_limit: size('25mb', 'Larger webhook bodies are refused.'),
+      allow_remote: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Lets host be an address that others reach; they get webhooks and nothing else. Default false.',
+        ),
+    })
+    .prefault({}),
+  oauth: z
+    .strictObject({
+      callback_port: port
+        .default(53_174)
+        .describe(
+          'Port of the login callback, open only while a login waits; 0 takes any free port, where the provider allows that. Default 53174.',
+        ),
+      login_timeout: duration('10m', 'How long a login waits for you.'),
+      refresh_ahead: duration('5m', 'How long before its end an access token is renewed.'),
+    })
+    .prefault({}),
+  queue: z
+    .strictObject({
+      max_events: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(1000)
+        .describe('Events waiting. Default 1000.'),
+      max_bytes: size('256mb', 'Bodies being read and events waiting, together.'),
+      concurrency: z
+        .int()
+        .min(1)
+        .max(256)
+        .default(4)
+        .describe('Agents running at once. Default 4.'),
+      drain_timeout: duration('30s', 'How long a stop waits for what was accepted.'),
+    })
+    .prefault({}),
+  events: z
+    .strictObject({
+      keep: z
+        .int()
+        .min(1)
+        .max(100_000)
+        .default(200)
+        .describe('Events kept in memory. Default 200.'),
+    })
+    .prefault({}),
+  providers: z
+    .record(
+      z.string().regex(providerNameForm, 'not a provider name (a-z, 0-9, - and _)'),
+      providerSchema,
+    )
+    .default({})
+    .describe('Overrides of google, github and slack, and providers of your own.'),
+  targets: targetsSchema
+    .prefault({})
+    .describe('What targets of deliver_to need, beyond their names.'),
+})
+
+export type WebhookEntry = z.output<typeof webhookSchema>
+export type ProviderEntry = z.output<typeof providerSchema>
+export type Gateway = z.output<typeof gatewayFileSchema>
+
+/** The three files by the name that commands and messages use. */
+export const fileSchemas = {
+  webhooks: webhooksFileSchema,
+  agents: agentsFileSchema,
+  gateway: gatewayFileSchema,
+} as const
+
+export type ConfigName = keyof typeof fileSchemas
+
+/** The JSON Schema (draft 2020-12) of one configuration file, for editors. */
+export const jsonSchemaOf = (name: ConfigName): object =>
+  z.toJSONSchema(fileSchemas[name], { io: 'input' })

@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { environmentName, headerNameForm, secureUrl } from './values.ts'
+import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
+
+const apiUrl = (base: string) =>
+  secureUrl
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional()
+    .describe(`Base of the API, where it is not ${base}.`)
+
+const tokenName = (provider: string) =>
+  environmentName
+    .optional()
+    .describe(`Environment variable with the token. Default: the login of ${provider}.`)
+
+const addedHeader = z
+  .string()
+  .regex(headerNameForm, 'not a header name')
+  .refine(
+    (name) => !/^(host|content-(length|type)|transfer-encoding|connection|webhook-.*)$/i.test(name),
+    'a header that doorward sets itself',
+  )
+
+const plainUrl = z.string().refine((text) => {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, hash } = new URL(text)
+  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
+}, 'not an http or https URL without a user name')
+
+const named = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
+  z
+    .record(z.string().regex(entryName, 'not a name of a target'), entry)
+    .default({})
+    .describe(meaning)
+
+/** What targets need beyond their names: `targets:` of gateway.yaml. */
+export const targetsSchema = z.strictObject({
+  slack: z
+    .strictObject({ token_env: tokenName('slack'), api_url: apiUrl('https://slack.com/api') })
+    .prefault({}),
+  telegram: z
+    .strictObject({
+      token_env: environmentName
+        .optional()
+        .describe('Environment variable with the token of the bot. Needed.'),
+      me: z
+        .union([z.int(), z.string()], 'not a chat: write its number, or @name')
+        .transform(String)
+        .refine(isTelegramChat, 'not a chat: write its number, or @name')
+        .optional()
+        .describe('The chat that telegram:@me stands for.'),
+      api_url: apiUrl('https://api.telegram.org'),
+    })
+    .prefault({}),
+  discord: named(
+    z.strictObject({
+      url_env: environmentName.describe('Environment variable with the URL of the webhook.'),
+    }),
+    'Webhooks of Discord by name.',
+  ),
+  email: z
+    .strictObject({
+      smtp_url_env: environmentName
+        .optional()
+        .describe(
+          'Environment variable with smtps://user:password@host:465 or smtp://user:password@host:587. Default: Gmail, by the login of google.',
+        ),
+      from: z
+        .string()
+        .refine(
+          (text) =>
+            isMailAddress(text) || isMailAddress(/^[^<>\p{Cc}]+ <(.+)>$/u.exec(text)?.[1] ?? ''),
+          'not one mail address: write me@example.com or Name <me@example.com>',
+        )
+        .optional()
+        .describe('Who the mail comes from. Needed with smtp_url_env.'),
+      api_url: apiUrl('https://gmail.googleapis.com'),
+    })
+    .refine(({ smtp_url_env: smtp, from }) => smtp === undefined || from !== undefined, {
+      message: 'missing: mail by SMTP needs a sender',
+      path: ['from'],
+    })
+    .prefault({}),
+  github: z
+    .strictObject({ token_env: tokenName('github'), api_url: apiUrl('https://api.github.com') })
+    .prefault({}),
+  http: named(
+    z.strictObject({
+      url: plainUrl.describe('Where to POST to. Redirects are not followed.'),
+      secret_env: environmentName.describe(
+        'Environment variable with the secret of Standard Webhooks: whsec_ and base64.',
+      ),
+      headers: z
+        .record(addedHeader, z.string().regex(/^[\t\x20-\x7e]*$/, 'not a header value'))
+        .optional()
+        .describe('Added to the request: a value, or env:NAME.'),
+    }),
+    'Receivers of signed POST requests by name.',
+  ),
+})
+
+export type TargetSettings = z.output<typeof targetsSchema>

@@ -1,0 +1,48 @@
+import { nearest } from '../text.ts'
+import type { Config } from './load.ts'
+import type { Agent } from './schema.ts'
+
+/** Every variable that a configuration names, for whatever: none of them is another one misspelt. */
+export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
+  const { slack, telegram, discord, email, github, http } = gateway.targets
+  return [
+    ...webhooks.flatMap(({ secretNames }) => secretNames),
+    ...[...agents.values()].flatMap(agentVariables),
+    ...Object.values(gateway.providers).map((provider) => provider.client_secret_env),
+    ...[slack, telegram, github].map((target) => target.token_env),
+    ...Object.values(discord).map((target) => target.url_env),
+    ...Object.values(http).map((target) => target.secret_env),
+    ...Object.values(http).flatMap((target) => variablesIn(target.headers ?? {})),
+    email.smtp_url_env,
+  ].filter((name) => name !== undefined)
+}
+
+/** The names of our variables whose values an agent gets or is asked with, each once. */
+export const agentVariables = (agent: Agent): string[] => {
+  if (agent.kind === 'echo') return []
+  if (agent.kind === 'openai') return agent.api_key_env === undefined ? [] : [agent.api_key_env]
+  return variablesIn((agent.kind === 'http' ? agent.headers : agent.env) ?? {})
+}
+
+/** The names of the variables that values name as `env:NAME`, each once. */
+export const variablesIn = (values: Readonly<Record<string, string>>): string[] => {
+  const named = Object.values(values).filter((value) => value.startsWith('env:'))
+  return [...new Set(named.map((value) => value.slice('env:'.length)))]
+}
+
+/**
+ * What to do about variables that are unset, and which one of a nearly equal name may be meant. `used` are
+ * the variables that the configuration names elsewhere: those have a meaning of their own.
+ */
+export const unsetHint = (
+  names: readonly string[],
+  env: NodeJS.ProcessEnv,
+  used: readonly string[] = [],
+): string => {
+  const [name = '', ...more] = names
+  const free = Object.keys(env).filter((known) => !used.includes(known))
+  // Short names are all alike, and long ones have the same ends: GITHUB_WEBHOOK_SECRET, STRIPE_….
+  const meant = more.length > 0 || name.length < 8 ? undefined : nearest(name, free, 2)
+  const set = `set ${names.join(', ')} in .env: doorward config edit env`
+  return meant === undefined ? set : `${set}; ${meant}`
+}

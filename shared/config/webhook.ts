@@ -1,0 +1,231 @@
+import { isCliKind } from './agent-clis.ts'
+import { type Agent, type WebhookEntry, webhookSchema } from './schema.ts'
+import { type DotPath, parseDotPath, parseTemplate, type Template } from '../templates.ts'
+import { DoorwardError } from '../errors.ts'
+import { nearest, type Rate } from '../text.ts'
+import { valueUnder } from './problems.ts'
+import { type SignatureScheme, schemeOf } from '../signature-schemes.ts'
+import { type Target, parseTarget } from './targets.ts'
+import type { Problem, YamlFile, YamlPath } from './yaml.ts'
+
+/** One webhook definition, made ready once: nothing of it is parsed again for a request. */
+export type Webhook = {
+  readonly path: string
+  /** The exact URL paths it is served at: `path`, and `/webhook<path>` where that differs. */
+  readonly urlPaths: readonly string[]
+  readonly enabled: boolean
+  readonly agentName: string
+  readonly agent: Agent
+  readonly prompt: Template
+  /** How values of the payload stand in the prompt. */
+  readonly values: {
+    readonly eventText: 'fenced' | 'plain'
+    readonly maxValueLength: number | undefined
+  }
+  readonly acceptsRisk: boolean
+  readonly secretNames: readonly string[]
+  readonly scheme: SignatureScheme
+  readonly filter: readonly FilterCondition[]
+  readonly targets: readonly Target[]
+  /** What two deliveries have in common that are one. */
+  readonly dedupe: 'id' | 'body' | 'off'
+  readonly rateLimit: Rate | undefined
+}
+
+export type FilterCondition = {
+  readonly text: string
+  readonly path: DotPath
+  readonly expected: readonly string[]
+}
+
+const reserved = ['oauth', 'events', 'webhooks', 'status', 'metrics', 'health', 'daemon']
+
+/**
+ * Checks what no schema can see in the entries of `webhooks.yaml`: agents, templates, filters, targets
+ * and paths. Entry by entry, so that what is wrong in one place hides nothing in another. Without
+ * `agentNames` any agent will do.
+ */
+export const checkDefinitions = (
+  file: YamlFile,
+  agentNames: readonly string[] | undefined,
+  problems: Problem[],
+): Checked[] => {
+  const entries = listIn(file, 'webhooks').map((value) => readable(value))
+  checkPaths(entries, file, problems)
+  return entries.map((entry, index) => checkEntry(entry, index, agentNames, file, problems))
+}
+
+type Readable = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | undefined }
+
+/** The fields of an entry that are right in themselves. */
+const readable = (value: unknown): Readable =>
+  Object.fromEntries(
+    Object.entries(webhookSchema.shape).map(([key, schema]) => {
+      const given = valueUnder(value, [key])
+      return [key, given === undefined ? undefined : schema.safeParse(given).data]
+    }),
+  )
+
+/** What describes a signature of the owner's own making. */
+const hmacFields = ['signature_header', 'signature_algo', 'signature_prefix'] as const
+
+/** What was read out of one entry, as far as it is right. */
+export type Checked = Pick<Webhook, 'filter' | 'targets'> & {
+  readonly prompt: Template | undefined
+}
+
+const checkEntry = (
+  entry: Readable,
+  index: number,
+  agentNames: readonly string[] | undefined,
+  file: YamlFile,
+  problems: Problem[],
+): Checked => {
+  const at = (key: YamlPath, reason: string, hint?: string) =>
+    problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
+  const attempt = <Value>(key: YamlPath, read: () => Value): Value[] => {
+    try {
+      return [read()]
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      at(key, error.message, error.hint)
+      return []
+    }
+  }
+
+  const { agent, prompt_template: template, filter = {}, deliver_to: deliverTo = [] } = entry
+  if (agent !== undefined && agentNames && !agentNames.includes(agent))
+    at(
+      ['agent'],
+      `unknown agent "${agent}"`,
+      nearest(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
+    )
+  const { signature_scheme: scheme = 'hmac' } = entry
+  if (scheme !== 'hmac')
+    for (const field of hmacFields)
+      if (entry[field] !== undefined)
+        at(
+          [field],
+          `does not go with signature_scheme ${scheme}, which has its own`,
+          'remove it, or write signature_scheme: hmac',
+        )
+  const [prompt] =
+    template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
+  const conditions = Object.entries(filter).flatMap(([text, expected]) => {
+    for (const [place, value] of [expected].flat().entries()) {
+      const key = Array.isArray(expected) ? ['filter', text, place] : ['filter', text]
+      const written = file.plainTextAt(['webhooks', index, ...key])
+      // The text of a version, a short hash or a postcode, which would match another one.
+      if (typeof value === 'number' && written !== undefined && written !== String(value))
+        at(
+          key,
+          `YAML reads ${written} as the number ${value}`,
+          `write '${written}' in quotes, or ${value}`,
+        )
+    }
+    return attempt(['filter', text], () => ({
+      text,
+      path: parseDotPath(text),
+      expected: [expected].flat().map(String),
+    }))
+  })
+  const targets = [deliverTo]
+    .flat()
+    .flatMap((text, position) =>
+      attempt(Array.isArray(deliverTo) ? ['deliver_to', position] : ['deliver_to'], () =>
+        parseTarget(text),
+      ),
+    )
+    .filter(({ kind }) => kind !== 'none')
+  return { prompt, filter: conditions, targets }
+}
+
+/** The definition that a checked entry stands for. */
+export const readyWebhook = (
+  entry: WebhookEntry,
+  agents: Readonly<Record<string, Agent>>,
+  checked: Checked | undefined,
+): Webhook => {
+  const agent = agents[entry.agent]
+  if (!agent || !checked?.prompt)
+    throw new DoorwardError('internal', `webhook ${entry.path} was not checked`)
+  return {
+    path: entry.path,
+    urlPaths: urlPathsOf(entry.path),
+    enabled: entry.enabled,
+    agentName: entry.agent,
+    agent,
+    prompt: checked.prompt,
+    values: valuesOf(entry, agent),
+    acceptsRisk: entry.accept_risk,
+    secretNames: [entry.secret_env ?? []].flat(),
+    scheme: schemeOfEntry(entry),
+    filter: checked.filter,
+    targets: checked.targets,
+    dedupe: entry.dedupe ?? 'id',
+    rateLimit: entry.rate_limit,
+  }
+}
+
+const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
+  const scheme = schemeOf(entry.signature_scheme, {
+    header: entry.signature_header,
+    algorithm: entry.signature_algo,
+    prefix: entry.signature_prefix,
+  })
+  const header = entry.delivery_id_header
+  // Only there: the owner says that the other places name something else.
+  return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }
+}
+
+const fencedLength = 4000
+
+/** True for the kinds of agent whose prompt a language model reads. */
+export const isForModel = (kind: Agent['kind']): boolean => isCliKind(kind) || kind === 'openai'
+
+/** Prompts that a language model reads are fenced unless the entry says otherwise. */
+const valuesOf = (
+  { event_text: given, max_value_length: maxLength }: WebhookEntry,
+  { kind }: Agent,
+): Webhook['values'] => {
+  const eventText = given ?? (isForModel(kind) ? 'fenced' : 'plain')
+  return {
+    eventText,
+    maxValueLength: maxLength ?? (eventText === 'fenced' ? fencedLength : undefined),
+  }
+}
+
+const urlPathsOf = (path: string): string[] =>
+  path.startsWith('/webhook/') ? [path] : [path, `/webhook${path}`]
+
+/** Reserved first segments, and two definitions that would be served at one path. */
+const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Problem[]): void => {
+  const taken = new Map<string, { readonly path: string; readonly line: number }>()
+  entries.forEach(({ path }, index) => {
+    if (path === undefined) return
+    const at = (reason: string, hint: string) =>
+      file.problemAt(['webhooks', index, 'path'], reason, hint)
+    const segment = path.split('/')[1] ?? ''
+    if (reserved.includes(segment))
+      problems.push(at(`/${segment} is reserved`, `use /webhook${path}`))
+    const urlPaths = urlPathsOf(path)
+    const clash = urlPaths.find((urlPath) => taken.has(urlPath))
+    const other = clash === undefined ? undefined : taken.get(clash)
+    if (clash !== undefined && other)
+      problems.push(
+        other.path === path
+          ? at(`path ${path} is defined twice`, `first in line ${other.line}`)
+          : at(
+              `two definitions would be served at ${clash}`,
+              `the other is path ${other.path} in line ${other.line}`,
+            ),
+      )
+    const { line } = at('', '')
+    for (const urlPath of urlPaths) if (!taken.has(urlPath)) taken.set(urlPath, { path, line })
+  })
+}
+
+const listIn = (file: YamlFile, key: string): readonly unknown[] => {
+  const list = valueUnder(file.value, [key])
+  return Array.isArray(list) ? list : []
+}

@@ -1,0 +1,61 @@
+import { DoorwardError } from './errors.ts'
+
+/** A template, taken apart once when the configuration is loaded. */
+export type Template = {
+  readonly source: string
+  readonly parts: readonly (string | DotPath)[]
+}
+
+/** True for a template into which nothing of an event comes. */
+export const isFixed = ({ parts }: Template): boolean =>
+  parts.every((part) => typeof part === 'string')
+
+const placeholder = /\{\{([^{}]*)\}\}/g
+
+/**
+ * Takes `{{event}}` and `{{event.<path>}}` out of a text; everything else stays as it is.
+ * Throws `config-invalid` with all other names between double braces: they would be typing errors.
+ */
+export const parseTemplate = (source: string): Template => {
+  const parts: (string | DotPath)[] = []
+  const wrong = new Set<string>()
+  let end = 0
+  for (const match of source.matchAll(placeholder)) {
+    if (match.index > end) parts.push(source.slice(end, match.index))
+    const expression = match[1]?.trim() ?? ''
+    try {
+      parts.push(pathOf(expression))
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      wrong.add(`{{${expression}}}: ${error.message}`)
+    }
+    end = match.index + match[0].length
+  }
+  if (end < source.length) parts.push(source.slice(end))
+  if (wrong.size > 0) throw new DoorwardError('config-invalid', [...wrong].join('; '))
+  return { source, parts }
+}
+
+const pathOf = (expression: string): DotPath => {
+  if (expression === 'event') return []
+  if (expression.startsWith('event.')) return parseDotPath(expression.slice('event.'.length))
+  throw new DoorwardError('config-invalid', 'only {{event}} and {{event.<path>}} can be used')
+}
+
+/** A path into a payload: `pull_request.head.sha`, `commits.0.message`. Empty means the whole payload. */
+export type DotPath = readonly string[]
+
+/** True for a name that a path can have. */
+export const isPathName = (name: string): boolean => name !== '' && !name.includes('.')
+
+/** Splits `a.b.0` into its names. Throws `config-invalid` for an empty name. */
+export const parseDotPath = (text: string): DotPath => {
+  if (text === '') throw new DoorwardError('config-invalid', 'the path is empty')
+  const names = text.split('.')
+  if (names.includes(''))
+    throw new DoorwardError('config-invalid', `path "${text}" has an empty name between its dots`)
+  return names
+}
+
+/** True for `event.a.b`: so a path stands in a prompt, where `event` is the payload. */
+export const beginsAsInPrompt = (path: DotPath): boolean => path.length > 1 && path[0] === 'event'

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, type Server, createServer } from 'node:net'
+import { notOurDaemon } from '../../../shared/client/discovery.ts'
+
+describe('why a daemon cannot be spoken to', () => {
+  if (process.platform !== 'linux') return
+
+  let server: Server
+  let port: number
+  before(async () => {
+    server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    ;({ port } = server.address() as AddressInfo)
+  })
+  after(() => server.close())
+
+  const why = async (pid: number, impostor: Parameters<typeof notOurDaemon>[1]) => {
+    const url = `http://127.0.0.1:${port}`
+    const { code, message } = await notOurDaemon(
+      { pid, url, version: '1', startedAt: '' },
+      impostor,
+    )
+    return [code, message.replace(/by (?!the ).+ \(/, 'by NAME (')]
+  }
+
+  it('is another program, by name', async () => {
+    const held = `port ${port} is held by NAME (pid ${process.pid}), not by the daemon`
+    assert.deepEqual(await why(1, 'stranger'), ['daemon-foreign', held])
+    assert.deepEqual(await why(1, 'silent'), ['daemon-foreign', held])
+    assert.deepEqual(await why(1, 'hung-up'), ['daemon-foreign', held])
+  })
+
+  it('is the daemon of another home', async () => {
+    assert.deepEqual(await why(1, 'other-doorward'), [
+      'daemon-foreign',
+      `port ${port} is held by the daemon of another home (pid ${process.pid})`,
+    ])
+  })
+
+  it('is the daemon itself, that takes no more connections', async () => {
+    const { pid } = process
+    assert.deepEqual(await why(pid, 'hung-up'), [
+      'daemon-silent',
+      `the daemon (pid ${pid}) ends each connection`,
+    ])
+  })
+
+  it('is the daemon itself, that hangs or was started with another token', async () => {
+    const { pid } = process
+    assert.deepEqual(await why(pid, 'silent'), [
+      'daemon-silent',
+      `the daemon (pid ${pid}) does not answer`,
+    ])
+    assert.deepEqual(await why(pid, 'other-doorward'), [
+      'unauthorized',
+      `run/api.token is not the one that the daemon (pid ${pid}) was started with`,
+    ])
+  })
+})

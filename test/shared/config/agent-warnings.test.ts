@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { warningsOf } from '../../../shared/config/warnings.ts'
+import type { Warning } from '../../../shared/config/warning.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
+
+const signed = { GITHUB_SECRET: 'set' }
+
+const warnings = (agent: string, webhook: string, env: NodeJS.ProcessEnv = signed): Warning[] => {
+  const config = checkConfig(
+    readYaml('gateway.yaml', ''),
+    readYaml('agents.yaml', `agents: { fixer: { ${agent} } }`),
+    readYaml(
+      'webhooks.yaml',
+      `webhooks: [{ path: /a, agent: fixer, secret_env: GITHUB_SECRET, ${webhook} }]`,
+    ),
+    env,
+  )
+  return warningsOf(config, env)
+}
+
+describe('the warnings of a configuration', () => {
+  const yolo = 'kind: gemini, args: [--yolo]'
+  const prompt = 'prompt_template: "{{event.title}}"'
+  const leaves = 'deliver_to: [log, "slack:#ops"]'
+
+  it('name text of strangers that reaches an agent with permissions and a target outside', () => {
+    assert.deepEqual(warnings(yolo, `${prompt}, ${leaves}`), [
+      {
+        code: 'dangerous-combination',
+        detail:
+          'webhook /a gives text that strangers can write to agent fixer, which may change files or run programs on its own (--yolo), and sends its answer out of this machine (slack:#ops): whoever writes that text can make it act for them and send them what it finds',
+        hint: 'take --yolo from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true beside the webhook silences this',
+      },
+    ])
+  })
+
+  it('do not, when one of the three is missing, the risk is accepted, or the webhook is off', () => {
+    for (const [agent, webhook] of [
+      ['kind: gemini', `${prompt}, ${leaves}`],
+      [yolo, `prompt_template: "look", ${leaves}`],
+      [yolo, `${prompt}, deliver_to: [log, "notify:desktop", "file:a.md"]`],
+      [yolo, `${prompt}, ${leaves}, accept_risk: true`],
+      [yolo, `${prompt}, ${leaves}, enabled: false`],
+    ] as const)
+      assert.deepEqual(warnings(agent, webhook), [])
+  })
+
+  it('name the keys that an agent cannot do without', () => {
+    const openai = 'kind: openai, base_url: "https://a.example/v1", model: m, api_key_env: A_KEY'
+    assert.deepEqual(
+      warnings(openai, 'prompt_template: x').map(({ code, detail }) => [code, detail]),
+      [['agent-key-unset', 'agent fixer: A_KEY is unset or empty; it cannot be asked']],
+    )
+    assert.deepEqual(warnings(openai, 'prompt_template: x', { ...signed, A_KEY: 'k' }), [])
+    const http =
+      'kind: http, url: "https://a.example", headers: { a: "env:B", c: plain, d: "env:E" }'
+    assert.match(warnings(http, 'prompt_template: x')[0]?.detail ?? '', /: B, E are unset/)
+    assert.deepEqual(warnings(http, 'prompt_template: x, enabled: false'), [])
+  })
+
+  it('name the variables that an agent would run without, each once', () => {
+    const agent = 'kind: claude, env: { A: "env:MY_KEY", B: "env:MY_KEY", C: c, D: "oauth:github" }'
+    assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEZ: 'typo' }), [
+      {
+        code: 'agent-key-unset',
+        detail: 'agent fixer: MY_KEY is unset or empty; it runs without',
+        hint: 'set MY_KEY in .env: doorward config edit env',
+      },
+    ])
+    assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEY: 'k' }), [])
+  })
+
+  it('name a variable of nearly the same name that is set', () => {
+    const agent = 'kind: command, command: [a], env: { KEY: "env:ANTHROPIC_KEY" }'
+    const [warning] = warnings(agent, 'prompt_template: x', { ...signed, ANTROPIC_KEY: 'k' })
+    assert.match(warning?.hint ?? '', /ANTROPIC_KEY/)
+  })
+})

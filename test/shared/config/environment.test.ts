@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { chmod, mkdir, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { warningsOf } from '../../../shared/config/warnings.ts'
+import { readEnvironment, secretsOf } from '../../../shared/config/environment.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { loadConfig } from '../../../shared/config/load.ts'
+import { temporaryHome } from '../../support/temporary.ts'
+
+const readFrom = async (env: string, processEnv: NodeJS.ProcessEnv = {}) =>
+  readEnvironment(await temporaryHome({ env }), processEnv)
+
+describe('the environment', () => {
+  it('is read from .env with its quotes, comments and exports', async () => {
+    const env = await readFrom(
+      [
+        '# a comment',
+        'PLAIN=a b',
+        'DOUBLE="a # b\\nc"',
+        "SINGLE='a # $b\\n'",
+        'export EXPORTED=x',
+        'COMMENT=a # b',
+        'SPACED =  a  ',
+        'EQUALS=a=b==',
+        'DOLLAR=$HOME',
+        'EMPTY=',
+        'not a line',
+        'TWICE=1',
+        'TWICE=2',
+      ].join('\r\n'),
+    )
+    assert.deepEqual(
+      { ...env },
+      {
+        PLAIN: 'a b',
+        DOUBLE: 'a # b\nc',
+        SINGLE: 'a # $b\\n',
+        EXPORTED: 'x',
+        COMMENT: 'a',
+        SPACED: 'a',
+        EQUALS: 'a=b==',
+        DOLLAR: '$HOME',
+        EMPTY: '',
+        TWICE: '2',
+      },
+    )
+  })
+
+  it('of the process wins over .env, even when it is empty', async () => {
+    const env = await readFrom('A=file\nB=file\nC=file\n', { A: 'process', B: '' })
+    assert.deepEqual([env['A'], env['B'], env['C']], ['process', '', 'file'])
+  })
+
+  it('has no variable that nobody set', async () => {
+    const env = await readFrom('')
+    const names = ['toString', 'constructor', '__proto__', 'hasOwnProperty']
+    for (const name of names) assert.equal(env[name], undefined)
+    assert.deepEqual(secretsOf(names, env), [])
+  })
+
+  it('needs no .env', async () => {
+    const home = await temporaryHome()
+    await rm(home.env)
+    assert.deepEqual({ ...(await readEnvironment(home, { A: '1' })) }, { A: '1' })
+  })
+
+  it('is refused when .env is open to others, a link, or no file', async () => {
+    const refused = async (prepare: (path: string) => Promise<unknown>, code: string) => {
+      const home = await temporaryHome({ env: 'A=secret-value\n' })
+      await prepare(home.env)
+      await assert.rejects(readEnvironment(home, {}), (error: unknown) => {
+        assert.ok(error instanceof DoorwardError)
+        assert.equal(error.code, code)
+        assert.doesNotMatch(`${error.message} ${error.hint}`, /secret-value/)
+        return true
+      })
+    }
+    await refused((path) => chmod(path, 0o644), 'home-insecure')
+    await refused((path) => chmod(path, 0o620), 'home-insecure')
+    await refused(async (path) => {
+      await rm(path)
+      await symlink(join(path, '../config/agents.yaml'), path)
+    }, 'home-insecure')
+    await refused(async (path) => {
+      await rm(path)
+      await mkdir(path, { mode: 0o700 })
+    }, 'home-unusable')
+  })
+})
+
+describe('secrets', () => {
+  it('of white space alone are unset', () => {
+    const env = { A: '', B: ' \t\n', C: ' x ', D: undefined, E: 'y' }
+    assert.deepEqual(secretsOf(['A', 'B', 'C', 'D', 'E', 'F'], env), [' x ', 'y'])
+  })
+
+  it('that are missing are warned about by their names, never their values', async () => {
+    const entry = (path: string, more: string) =>
+      `  - { path: ${path}, agent: echo, prompt_template: x, ${more} }\n`
+    const home = await temporaryHome({
+      webhooks: `webhooks:\n${[
+        entry('/set', 'secret_env: SET'),
+        entry('/none', 'deliver_to: log'),
+        entry('/unset', 'secret_env: UNSET'),
+        entry('/both', 'secret_env: [UNSET, SPACE]'),
+        entry('/partly', 'secret_env: [SET, UNSET]'),
+        entry('/off', 'enabled: false'),
+      ].join('')}`,
+    })
+    const env = { SET: 'the-secret', SPACE: ' ' }
+    assert.deepEqual(warningsOf(await loadConfig(home, env), env), [
+      {
+        code: 'webhook-unsigned',
+        detail: 'webhook /none has no secret_env: whoever knows its address can run the agent',
+        hint: 'add secret_env to its entry in webhooks.yaml',
+      },
+      {
+        code: 'secret-unset',
+        detail: 'webhook /unset: UNSET is unset or empty; its deliveries are answered 503',
+        hint: 'set UNSET in .env: doorward config edit env',
+      },
+      {
+        code: 'secret-unset',
+        detail: 'webhook /both: UNSET, SPACE are unset or empty; its deliveries are answered 503',
+        hint: 'set UNSET, SPACE in .env: doorward config edit env',
+      },
+      {
+        code: 'secret-partly-unset',
+        detail: 'webhook /partly: UNSET is unset or empty',
+        hint: 'set UNSET in .env: doorward config edit env',
+      },
+    ])
+  })
+})
+
+describe('limits', () => {
+  it('that leave no room for the largest body are warned about', async () => {
+    const codes = async (gateway: string) => {
+      const config = await loadConfig(await temporaryHome({ gateway }), {})
+      return warningsOf(config, {}).map(({ code }) => code)
+    }
+    assert.deepEqual(await codes('queue: { max_bytes: 10mb }\n'), ['body-limit-too-large'])
+    assert.deepEqual(await codes('queue: { max_bytes: 25mb }\n'), [])
+  })
+
+  it('that are set under nearly the same name are asked for by that', async () => {
+    const home = await temporaryHome({
+      webhooks:
+        'webhooks:\n  - { path: /x, agent: echo, prompt_template: x, secret_env: GITHUB_WEBHOK_SECRET }\n',
+    })
+    const env = { GITHUB_WEBHOOK_SECRET: 'canary-value' }
+    const [warning] = warningsOf(await loadConfig(home, env), env)
+    assert.equal(warning?.code, 'secret-unset')
+    assert.match(warning.hint, /; did you mean "GITHUB_WEBHOOK_SECRET"\?$/)
+    assert.ok(!JSON.stringify(warning).includes('canary'))
+  })
+
+  it('that are unset are not taken for a variable with a meaning of its own', async () => {
+    const hintsWith = async (...secrets: string[]) => {
+      const entry = (name: string) =>
+        `  - { path: /${name}, agent: echo, prompt_template: x, secret_env: ${name} }\n`
+      const home = await temporaryHome({ webhooks: `webhooks:\n${secrets.map(entry).join('')}` })
+      const env = { GITHUB_WEBHOOK_SECRET: 'x', HOOK_SECRET_1: 'x' }
+      return warningsOf(await loadConfig(home, env), env).map(({ hint }) => hint)
+    }
+    const set = (name: string) => `set ${name} in .env: doorward config edit env`
+    assert.deepEqual(await hintsWith('STRIPE_WEBHOOK_SECRET'), [set('STRIPE_WEBHOOK_SECRET')])
+    assert.deepEqual(await hintsWith('HOOK_SECRET_2', 'HOOK_SECRET_1'), [set('HOOK_SECRET_2')])
+    assert.deepEqual(await hintsWith('HOOK_SECRET_2'), [
+      `${set('HOOK_SECRET_2')}; did you mean "HOOK_SECRET_1"?`,
+    ])
+  })
+})

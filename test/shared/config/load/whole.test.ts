@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { homeAt } from '../../../../shared/home/home.ts'
+import { ConfigError, loadConfig, problemLine } from '../../../../shared/config/load.ts'
+import { hmacScheme, schemeNames } from '../../../../shared/signature-schemes.ts'
+import { packageFolder } from '../../../../shared/version.ts'
+import {
+  check,
+  kinds,
+  kindsOr,
+  linesOf,
+  refuses,
+  twoAgents,
+  webhook,
+  webhookKeys,
+} from '../../../support/config-files.ts'
+import { temporaryHome } from '../../../support/temporary.ts'
+
+describe('a configuration', () => {
+  it('is refused with all that is wrong in all files, in the order of the places', () => {
+    const files = {
+      env: { DOORWARD_PORT: 'x' },
+      gateway: 'servr: 1\nserver: { host: 0.0.0.0, port: x }\n',
+      agents: `${twoAgents}  a: { kind: x, timeout: 3 }\n`,
+      webhooks:
+        'webhooks:\n  - { path: /a, agent: eco, prompt_template: "{{evnt}}", enabled: 3 }\n  - { path: /a, agent: nobody, deliver_to: [lg], filter: { a..b: x } }\n  - { path: /health, colour: red }\n',
+    }
+    const lines = linesOf(files)
+    assert.deepEqual(lines, [
+      'gateway.yaml:1:1 servr: unknown key (did you mean "server"?)',
+      `gateway.yaml:2:11 server.host: not one of 127.0.0.1, ::1, localhost (use a tunnel, or let others reach webhooks with server.allow_remote: true)`,
+      'gateway.yaml:2:26 server.port: must be a number',
+      `agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of ${kinds})`,
+      'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
+      'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
+      'webhooks.yaml:2:58 webhooks[0].enabled: must be true or false',
+      'webhooks.yaml:3:5 webhooks[1].prompt_template: missing',
+      'webhooks.yaml:3:7 webhooks[1].path: path /a is defined twice (first in line 2)',
+      'webhooks.yaml:3:17 webhooks[1].agent: unknown agent "nobody" (known: echo, reviewer, a)',
+      'webhooks.yaml:3:45 webhooks[1].deliver_to[0]: unknown target "lg" (did you mean "log"?)',
+      'webhooks.yaml:3:60 webhooks[1].filter["a..b"]: path "a..b" has an empty name between its dots',
+      'webhooks.yaml:4:5 webhooks[2].agent: missing',
+      'webhooks.yaml:4:5 webhooks[2].prompt_template: missing',
+      'webhooks.yaml:4:7 webhooks[2].path: /health is reserved (use /webhook/health)',
+      `webhooks.yaml:4:22 webhooks[2].colour: unknown key (${webhookKeys})`,
+      'environment:1:1 DOORWARD_PORT: not a port: write a number from 0 to 65535',
+    ])
+    assert.deepEqual(linesOf(files), lines)
+  })
+
+  it('has the defaults of a webhook that are documented', () => {
+    assert.deepEqual(check({ webhooks: webhook() }).webhooks, [
+      {
+        path: '/a',
+        urlPaths: ['/a', '/webhook/a'],
+        enabled: true,
+        agentName: 'echo',
+        agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
+        prompt: { source: 'x', parts: ['x'] },
+        values: { eventText: 'plain', maxValueLength: undefined },
+        acceptsRisk: false,
+        secretNames: [],
+        scheme: hmacScheme({
+          header: 'x-hub-signature-256',
+          algorithm: 'sha256',
+          prefix: 'sha256=',
+        }),
+        filter: [],
+        targets: [],
+        dedupe: 'id',
+        rateLimit: undefined,
+      },
+    ])
+  })
+
+  refuses({
+    'a signature_scheme that there is not': [
+      { webhooks: webhook('    signature_scheme: githib\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix (did you mean "github"?)',
+    ],
+    'fields of hmac beside another scheme': [
+      {
+        webhooks: webhook(
+          '    signature_scheme: stripe\n    signature_header: X-Signature\n    signature_algo: sha256\n    signature_prefix: ""\n',
+        ),
+      },
+      'webhooks.yaml:6:5 webhooks[0].signature_header: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:7:5 webhooks[0].signature_algo: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:8:5 webhooks[0].signature_prefix: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+    ],
+  })
+
+  it('knows every scheme by its name, and svix as standard-webhooks', () => {
+    for (const name of [...schemeNames, 'svix'] as const) {
+      const [given] = check({ webhooks: webhook(`    signature_scheme: ${name}\n`) }).webhooks
+      assert.equal(given?.scheme.name, name === 'svix' ? 'standard-webhooks' : name)
+    }
+  })
+
+  it('takes the fields of hmac beside signature_scheme: hmac', () => {
+    const [given] = check({
+      webhooks: webhook('    signature_scheme: hmac\n    signature_header: X-A\n'),
+    }).webhooks
+    assert.equal(given?.scheme.forms[0]?.header, 'x-a')
+  })
+
+  it('keeps every field of a webhook that is given', () => {
+    const [given] = check({
+      webhooks: webhook(
+        '    secret_env: [A, B]\n    signature_header: X-Signature\n    signature_algo: sha1\n    signature_prefix: ""\n    filter: { a.0.b: [1, true, x], c: 1.5 }\n    deliver_to: [none, log, "file:{{event.a}}.md"]\n    enabled: false\n',
+      ),
+    }).webhooks
+    assert.deepEqual(given?.secretNames, ['A', 'B'])
+    assert.equal(given?.scheme.name, 'hmac')
+    assert.deepEqual(
+      given?.scheme.forms.map(({ header, algorithm, prefix }) => [header, algorithm, prefix]),
+      [['x-signature', 'sha1', '']],
+    )
+    assert.deepEqual(given?.filter, [
+      { text: 'a.0.b', path: ['a', '0', 'b'], expected: ['1', 'true', 'x'] },
+      { text: 'c', path: ['c'], expected: ['1.5'] },
+    ])
+    assert.deepEqual(
+      given?.targets.map(({ text }) => text),
+      ['log', 'file:{{event.a}}.md'],
+    )
+    assert.equal(given?.enabled, false)
+  })
+
+  const problemsOn = async (home: ReturnType<typeof homeAt>): Promise<string[]> => {
+    const error: unknown = await loadConfig(home, {}).then(
+      () => assert.fail('it was taken'),
+      (reason: unknown) => reason,
+    )
+    assert.ok(error instanceof ConfigError)
+    return error.problems.map((problem) => problemLine(problem).replaceAll(home.config, ''))
+  }
+
+  it('is refused when its files are missing, folders or unreadable', async () => {
+    const home = await temporaryHome()
+    await rm(join(home.config, 'webhooks.yaml'))
+    await rm(join(home.config, 'agents.yaml'))
+    await rm(join(home.config, 'gateway.yaml'))
+    await mkdir(join(home.config, 'agents.yaml'))
+    await symlink('gateway.yaml', join(home.config, 'gateway.yaml'))
+    assert.deepEqual(await problemsOn(home), [
+      '/gateway.yaml:1:1 cannot be read: the link leads back to itself',
+      '/agents.yaml:1:1 cannot be read: it is a folder',
+      '/webhooks.yaml:1:1 there is no such file (doorward init writes a sample)',
+    ])
+  })
+
+  it('is refused when the file of webhooks has nothing in it, as after a write that was cut off', async () => {
+    const home = await temporaryHome()
+    const file = join(home.config, 'webhooks.yaml')
+    await writeFile(file, ' \n')
+    assert.deepEqual(await problemsOn(home), [
+      '/webhooks.yaml:1:1 the file is empty (webhooks: [] says that there is none)',
+    ])
+    for (const none of ['# none yet\n', 'webhooks: []\n']) {
+      await writeFile(file, none)
+      assert.deepEqual((await loadConfig(home, {})).webhooks, [])
+    }
+  })
+
+  it('is refused when a file is a pipe, and nobody is waited for', async () => {
+    if (process.platform === 'win32') return
+    const home = await temporaryHome()
+    await rm(join(home.config, 'agents.yaml'))
+    execFileSync('mkfifo', [join(home.config, 'agents.yaml')])
+    assert.deepEqual(await problemsOn(home), ['/agents.yaml:1:1 cannot be read: it is a pipe'])
+  })
+
+  it('is refused when a file is no UTF-8, at the place of it', async () => {
+    const home = await temporaryHome({ agents: twoAgents })
+    const text = 'webhooks:\n  - { path: /a, agent: echo, prompt_template: "é" }\n'
+    const where = join(home.config, 'webhooks.yaml')
+    await writeFile(where, text, 'latin1')
+    await writeFile(join(home.config, 'gateway.yaml'), 'server: {}\n# \0\n')
+    assert.deepEqual(await problemsOn(home), [
+      '/gateway.yaml:2:3 what stands here is no UTF-8 (save it as UTF-8)',
+      '/webhooks.yaml:2:48 what stands here is no UTF-8 (save it as UTF-8)',
+    ])
+    await writeFile(join(home.config, 'gateway.yaml'), '')
+    // As Windows PowerShell writes it with >, and the same without its first two bytes.
+    for (const utf16 of [`\ufeff${text}`, text]) {
+      await writeFile(where, utf16, 'utf16le')
+      assert.deepEqual(await problemsOn(home), [
+        '/webhooks.yaml:1:1 the file is UTF-16 (save it as UTF-8)',
+      ])
+    }
+    await writeFile(where, `\ufeff${text}`)
+    assert.equal((await loadConfig(home, {})).webhooks.length, 1)
+  })
+
+  it('names the files as they are, and the next step', async () => {
+    const home = await temporaryHome({ agents: 'agents: []\n' })
+    await assert.rejects(loadConfig(home, {}), (error: unknown) => {
+      assert.ok(error instanceof DoorwardError)
+      assert.equal(
+        error.message,
+        `the configuration cannot be used\n${join(home.config, 'agents.yaml')}:1:1 agents: must be a map`,
+      )
+      assert.equal(error.hint, 'mend it, then run: doorward config check')
+      return true
+    })
+  })
+
+  it('of the package, the documented sample, can be used as it is', async () => {
+    const home = homeAt(fileURLToPath(packageFolder))
+    const config = await loadConfig(home, {})
+    assert.deepEqual(
+      config.webhooks.map(({ path, agentName, secretNames }) => [path, agentName, secretNames]),
+      [['/webhook/github', 'echo', ['GITHUB_WEBHOOK_SECRET']]],
+    )
+    assert.deepEqual([...config.agents.keys()], ['echo'])
+    assert.deepEqual(config.gateway, check({}).gateway)
+  })
+
+  it('is read from a file with Windows line ends at the same places', async () => {
+    const home = await temporaryHome()
+    await writeFile(join(home.config, 'agents.yaml'), 'agents:\r\n  a:\r\n    knd: echo\r\n')
+    assert.deepEqual(await problemsOn(home), [
+      `/agents.yaml:2:3 agents.a.kind: missing, must be ${kindsOr}`,
+    ])
+  })
+})

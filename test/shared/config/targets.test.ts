@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { isAddress, parseTarget, type SentKind, sentKinds } from '../../../shared/config/targets.ts'
+
+const good: Readonly<Record<SentKind, readonly string[]>> = {
+  slack: [
+    '#general',
+    '#a-b_c.d',
+    '#通知',
+    '@jane.doe',
+    'C0123ABCD',
+    'C123',
+    'U0123ABCD',
+    '@U0123ABCD',
+  ],
+  telegram: ['1', '-100123', '@my_channel'],
+  discord: ['ops', 'a-b.c_1'],
+  email: ['jane@example.com', "o'brien+x@mail.example.co", 'root@localhost', 'a@bücher.example'],
+  github: ['acme/door#1', 'a-b/c.d_e#12', 'octo_corp/.github#3'],
+  http: ['archive'],
+}
+
+const bad: Readonly<Record<SentKind, readonly string[]>> = {
+  slack: [
+    'general',
+    '#',
+    '##a',
+    '#a b',
+    '#a,#b',
+    '<!here>',
+    '@',
+    '#a\n',
+    '#.',
+    'c0123abcd',
+    '#a/b',
+  ],
+  telegram: ['0', '01', '1.5', '-', '@me', '@a b', 'me', '1\n', '@1abc', '1e5', '--1', '@x/../y'],
+  discord: ['', '-a', 'a b', 'a/b', '__proto__', 'x'.repeat(65), 'a\n'],
+  email: [
+    'jane',
+    '@example.com',
+    'jane@',
+    'a@b@c.example',
+    'a@b.example,c@d.example',
+    'a@b.example\r\nBcc: x@y.example',
+    'a@b.example\n',
+    'Jane <a@b.example>',
+    '"a b"@c.example',
+    'a%x@b.example',
+    'a!b@c.example',
+    'a b@c.example',
+    '.a@b.example',
+    'a..b@c.example',
+    'a@-b.example',
+    'a@b..example',
+    'a@[127.0.0.1]',
+    `${'a'.repeat(65)}@b.example`,
+  ],
+  github: [
+    'acme/door',
+    'acme/door#0',
+    'acme/door#-1',
+    'acme/door#01',
+    'acme/door#1.5',
+    'acme#1',
+    'acme/../x#1',
+    'acme/..#1',
+    'acme/door/x#1',
+    'acme/door#1/../../x',
+    'acme/do or#1',
+    'acme/door#1\n',
+    '-a/b#1',
+    'acme/door?x#1',
+    'acme/door#1#2',
+  ],
+  http: ['', 'https://example.com', 'a/b', 'a b'],
+}
+
+describe('the name of a target', () => {
+  for (const kind of sentKinds) {
+    it(`is taken as ${kind} has it`, () => {
+      for (const address of good[kind]) {
+        assert.ok(isAddress(kind, address), address)
+        const target = parseTarget(`${kind}:${address}`)
+        assert.equal(target.kind, kind)
+      }
+    })
+
+    it(`is refused where ${kind} knows none like it`, () => {
+      for (const address of bad[kind]) assert.ok(!isAddress(kind, address), JSON.stringify(address))
+      for (const address of bad[kind].filter((text) => text.trim() === text && text !== '@me'))
+        assert.throws(() => parseTarget(`${kind}:${address}`), {
+          code: 'config-invalid',
+          hint: new RegExp(`^write ${kind}:`),
+        })
+    })
+  }
+
+  it('may be made of an event, but for http', () => {
+    for (const text of [
+      'slack:#{{event.a}}',
+      'github:{{event.r}}#{{event.n}}',
+      'discord:{{event.a}}',
+    ])
+      assert.equal(parseTarget(text).text, text)
+    assert.throws(() => parseTarget('http:{{event.a}}'), {
+      code: 'config-invalid',
+      message: /an event cannot choose/,
+    })
+    assert.throws(() => parseTarget('slack:#{{evnt.a}}'), { code: 'config-invalid' })
+  })
+
+  it('is looked for nearby when its kind is unknown', () => {
+    for (const [text, hint] of [
+      ['slak:#a', 'did you mean "slack:"?'],
+      ['mail:a@b.example', 'did you mean "email:"?'],
+      ['flie:a.md', 'did you mean "file:"?'],
+      ['Log', 'did you mean "log"?'],
+      ['notify:desktp', 'did you mean "notify:desktop"?'],
+    ] as const)
+      assert.throws(() => parseTarget(text), { message: `unknown target "${text}"`, hint })
+  })
+})

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { parseTemplate } from '../../../shared/templates.ts'
+import { templateWarnings } from '../../../shared/config/warnings.ts'
+
+describe('warnings of templates', () => {
+  const of = (source: string) => templateWarnings({ path: '/x', prompt: parseTemplate(source) })
+
+  for (const source of [
+    'Number {{event.number',
+    'Number {{event.number} is open',
+    'Number {{ event.number }, {{event.title}}',
+    'Number {event.number}',
+    'All of it: {{event',
+  ])
+    it(`name a placeholder that is none: ${source}`, () => {
+      const [warning, ...more] = of(source)
+      assert.equal(warning?.code, 'placeholder-unfinished')
+      assert.match(
+        warning.detail,
+        /^webhook \/x: \{+ ?event.* in prompt_template is no placeholder/,
+      )
+      assert.deepEqual(more, [])
+    })
+
+  for (const source of [
+    '{{event}} and {{ event.a.b }}',
+    'Answer as {"event": "name"} or { event: 1 }, in {braces} or {{',
+    'events of {{event.day}}',
+    'on {event}',
+  ])
+    it(`say nothing of ${source}`, () => {
+      assert.deepEqual(of(source), [])
+    })
+})

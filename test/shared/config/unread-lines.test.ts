@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { unreadIn, unreadLines } from '../../../shared/config/environment.ts'
+import { temporaryHome } from '../../support/temporary.ts'
+import { run } from '../../cli/support/cli.ts'
+
+describe('lines of .env that set nothing', () => {
+  it('are known by their numbers', () => {
+    const lines = [
+      '# a comment',
+      '',
+      'A=1',
+      'GITHUB_WEBHOOK_SECRET of-github',
+      'export B=2',
+      'export C',
+      'D: 3',
+      'TWICE=1',
+      'TWICE=2',
+      '   # another',
+      'my secret=x',
+      'EMPTY=',
+    ]
+    for (const end of ['\n', '\r\n']) assert.deepEqual(unreadIn(lines.join(end)), [4, 6, 11])
+  })
+
+  it('are none of those that a value of several lines has', () => {
+    const key = ['KEY="-----BEGIN', '', 'abc def', '-----END"', "OTHER='a", "b'", 'stray', 'Z=1']
+    assert.deepEqual(unreadIn(key.join('\n')), [7])
+    assert.deepEqual(unreadIn(''), [])
+    assert.deepEqual(unreadIn('x\n'.repeat(20_000)), [1, 2, 3, 4, 5])
+  })
+
+  it('are not looked for in a file that is not UTF-8, which is said with its line', () => {
+    for (const [bytes, line] of [
+      [Buffer.from('A=1\nSECRET=gr\u00fcn\n', 'latin1'), 2],
+      [Buffer.from('\ufeffSECRET=x\n', 'utf16le'), 1],
+    ] as const) {
+      const problem = unreadLines(bytes.toString('utf8'))
+      assert.match(problem?.detail ?? '', new RegExp(`^line ${line} is not UTF-8`))
+      assert.match(problem?.hint ?? '', /config edit env/)
+    }
+    assert.equal(unreadLines('\ufeffSECRET=gr\u00fcn\n'), undefined)
+  })
+
+  it('are told by config check and doctor, and nothing of what is in them', async () => {
+    const home = await temporaryHome({ env: 'A=1\nMY_TOKEN of-nobody\n' })
+    const checked = await run(['config', 'check'], { home })
+    assert.equal(checked.code, 0)
+    assert.match(checked.stderr, /\.env: line 2 cannot be read as NAME=value, and is passed over/)
+    assert.match(checked.stderr, /hint: write NAME=value.*doorward config edit env/)
+    const examined = await run(['doctor'], { home })
+    assert.match(examined.stdout, /line 2 cannot be read as NAME=value/)
+    for (const { stdout, stderr } of [checked, examined])
+      assert.ok(!`${stdout}${stderr}`.includes('of-nobody'))
+  })
+})

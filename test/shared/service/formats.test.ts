@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { posix } from 'node:path'
+import { parse } from 'plist'
+import { type Home, homeAt } from '../../../shared/home/home.ts'
+import { daemonItems, trayItem } from '../../../shared/service/items.ts'
+import { markerLine, readMarker, startupScript } from '../../../shared/service/units.ts'
+import type { Surroundings } from '../../../shared/service/platform.ts'
+import { nodeOptions } from '../../../shared/client/spawn.ts'
+
+const names = [
+  'plain',
+  'with space',
+  `"quoted" 'both'`,
+  '100% %h %%',
+  '$HOME $$ `id` $(id)',
+  'back\\slash \\n',
+  'two\nlines\tand a tab',
+  '<b>&amp;</b> ]]> -->',
+  'é 日本 😀',
+]
+
+const at = (name: string, more: Partial<Surroundings> = {}): [Home, Surroundings] => [
+  homeAt(posix.join('/home', name, '.doorward')),
+  {
+    platform: 'darwin',
+    env: { PATH: `/opt/${name}:/usr/bin` },
+    userHome: posix.join('/home', name),
+    uid: 501,
+    node: posix.join('/opt', name, 'node'),
+    packageRoot: posix.join('/opt', name),
+    systemd: undefined,
+    ...more,
+  },
+]
+
+/** An Exec value as the Desktop Entry Specification says to read it: escapes of a string, then quotes. */
+const wordsOfExec = (entry: string): string[] => {
+  const raw = /^Exec=(.*)$/m.exec(entry)?.[1] ?? ''
+  const escapes: Record<string, string> = { s: ' ', n: '\n', t: '\t', r: '\r', '\\': '\\' }
+  const text = raw.replaceAll(/\\(.)/g, (_, letter: string) => escapes[letter] ?? '?')
+  return [...text.matchAll(/"((?:[^"\\`$]|\\["`$\\])*)"(?: |$)/g)].map(([, word = '']) =>
+    word.replaceAll(/\\(.)/g, '$1').replaceAll('%%', '%'),
+  )
+}
+
+describe('login items: formats', () => {
+  for (const name of names) {
+    const title = JSON.stringify(name)
+    it(`keeps ${title} in a property list`, () => {
+      const [home, surroundings] = at(name)
+      const [daemon] = daemonItems(home, surroundings, 120_000)
+      assert.deepEqual(parse(daemon.text), {
+        Label: 'local.doorward.daemon',
+        ProgramArguments: [
+          `/opt/${name}/node`,
+          ...nodeOptions,
+          `/opt/${name}/dist/bin/doorward-daemon-under-launchd.cjs`,
+          '--home',
+          home.root,
+        ],
+        EnvironmentVariables: { PATH: `/opt/${name}:/usr/bin`, DOORWARD_SERVICE: 'launchd' },
+        RunAtLoad: true,
+        KeepAlive: { SuccessfulExit: false },
+        ThrottleInterval: 10,
+        ExitTimeOut: 150,
+        ProcessType: 'Standard',
+        Umask: 63,
+        StandardErrorPath: `${home.logs}/daemon.stderr`,
+      })
+      const tray = parse(trayItem(home, surroundings).text) as Record<string, unknown>
+      assert.deepEqual(tray['KeepAlive'], { Crashed: true })
+      assert.equal(readMarker(daemon.text)?.home, home.root)
+    })
+
+    it(`keeps ${title} in a desktop entry`, () => {
+      const [home, surroundings] = at(name, { platform: 'linux' })
+      const program = `/opt/${name}/dist/tray/main.js`
+      const { text } = trayItem(home, surroundings)
+      assert.deepEqual(wordsOfExec(text), [
+        `/opt/${name}/node`,
+        program,
+        '--home',
+        home.root,
+        '--wait',
+      ])
+      assert.deepEqual(readMarker(text), {
+        node: `/opt/${name}/node`,
+        program,
+        home: home.root,
+      })
+    })
+
+    it(`keeps ${title} in a marker that can end no comment`, () => {
+      const marker = { node: name, program: `--${name}--`, home: '---' }
+      const line = markerLine(marker)
+      assert.doesNotMatch(line, /--|[\n\r]/)
+      assert.deepEqual(readMarker(`<!-- ${line} -->\nmore } -->\n`), marker)
+      assert.deepEqual(readMarker(`# ${line}\r\nmore`), marker)
+    })
+  }
+
+  it('writes a script for Windows whose words come out as they went in', () => {
+    const argv = [
+      'C:\\Program Files\\nodejs\\node.exe',
+      'C:\\100%TEMP%\\é.js',
+      'D:\\ends with\\',
+    ] as const
+    const script = startupScript({ node: argv[0], program: argv[1], home: 'x' }, [...argv])
+    assert.deepEqual(script.split('\r\n').slice(1), [
+      'Set shell = CreateObject("WScript.Shell")',
+      `shell.Environment("PROCESS")("DOORWARD_WORD_1") = """C:\\100%TEMP%\\é.js"""`,
+      `shell.Run """C:\\Program Files\\nodejs\\node.exe"" %DOORWARD_WORD_1% ""D:\\ends with\\\\""", 0, False`,
+      '',
+    ])
+  })
+
+  it('puts the scripts of Windows into the Startup folder, in UTF-16', () => {
+    const userHome = 'C:\\Users\\p'
+    const home = { ...homeAt('/x'), root: `${userHome}\\.doorward` }
+    const [, surroundings] = at('x', { platform: 'win32', userHome, env: {} })
+    const item = trayItem(home, surroundings)
+    assert.equal(
+      item.path,
+      `${userHome}\\AppData\\Roaming\\Microsoft\\Windows\\Start Menu\\Programs\\Startup\\doorward-tray.vbs`,
+    )
+    assert.equal(item.encoding, 'utf16le')
+    assert.equal(item.text.codePointAt(0), 0xfeff)
+  })
+
+  it('names what starts a home of its own after that home', () => {
+    const [, surroundings] = at('p', { platform: 'linux', systemd: 252 })
+    const pathOf = (root: string) => daemonItems(homeAt(root), surroundings, 0)[0].path
+    assert.equal(pathOf('/home/p/.doorward'), '/home/p/.config/systemd/user/doorward.service')
+    assert.match(pathOf('/srv/one'), /\/doorward-[0-9a-f]{8}\.service$/)
+    assert.notEqual(pathOf('/srv/one'), pathOf('/srv/two'))
+  })
+
+  it('refuses a name that no format can hold', () => {
+    const [home, surroundings] = at('a\u001bb')
+    assert.throws(() => trayItem(home, surroundings), { code: 'login-item-failed' })
+  })
+
+  it('lets a stop take longer than the daemon drains', () => {
+    const [home, surroundings] = at('p', { platform: 'linux', systemd: 254 })
+    const textFor = (drainMs: number) => daemonItems(home, surroundings, drainMs)[0].text
+    assert.match(textFor(30_000), /^TimeoutStopSec=90$/m)
+    assert.match(textFor(600_000), /^TimeoutStopSec=630$/m)
+    assert.match(textFor(0), /^RestartMaxDelaySec=30$/m)
+  })
+})

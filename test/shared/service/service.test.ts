@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { mkdir, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { homeAt } from '../../../shared/home/home.ts'
+import { daemonAtLogin, loginItemProblems, trayAtLogin } from '../../../shared/service/service.ts'
+import { type Surroundings, lastingNode, lastingPath } from '../../../shared/service/platform.ts'
+import { cliProgram, daemonProgram } from '../../../shared/version.ts'
+import { filesIn, temporaryFolder } from '../../support/temporary.ts'
+
+type Way = Partial<Pick<Surroundings, 'platform' | 'systemd'>>
+const ways: readonly (readonly [string, Way, number])[] = [
+  // systemd is never asked here: this test's folder is not where it looks.
+  ['an autostart entry', { platform: 'linux' }, 1],
+  ['a unit of systemd', { platform: 'linux', systemd: 252 }, 3],
+]
+
+const place = async (way: Way) => {
+  const userHome = await temporaryFolder()
+  const node = join(userHome, 'node')
+  await symlink(process.execPath, node)
+  const packageRoot = join(userHome, 'package')
+  for (const name of [daemonProgram, 'dist/tray/main.js', cliProgram]) {
+    await mkdir(dirname(join(packageRoot, name)), { recursive: true })
+    await writeFile(join(packageRoot, name), '')
+  }
+  const surroundings: Surroundings = {
+    platform: 'linux',
+    env: { PATH: '/usr/bin' },
+    userHome,
+    uid: 1000,
+    node,
+    packageRoot,
+    systemd: undefined,
+    ...way,
+  }
+  const home = homeAt(join(userHome, 'one home'))
+  const around = async () => surroundings
+  return { home, around, surroundings, config: join(userHome, '.config') }
+}
+
+const before = { XDG_RUNTIME_DIR: '', DBUS_SESSION_BUS_ADDRESS: '' }
+
+describe('login items', () => {
+  // Should this machine run systemd, it is not to hear of these units.
+  beforeEach(() => {
+    for (const name of ['XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS'] as const) {
+      before[name] = process.env[name] ?? ''
+      delete process.env[name]
+    }
+  })
+  afterEach(() => {
+    for (const [name, value] of Object.entries(before)) if (value) process.env[name] = value
+  })
+
+  for (const [what, way, count] of ways) {
+    it(`turns the daemon on by ${what}, once, and off without a trace`, async () => {
+      const { home, around, config } = await place(way)
+      const daemon = daemonAtLogin(home, around)
+      assert.equal(await daemon.isOn(), false)
+      assert.deepEqual(await daemon.turnOff(), [])
+      const written = await daemon.turnOn()
+      assert.equal(written.length, count)
+      assert.equal(await daemon.isOn(), true)
+      assert.deepEqual(await daemon.turnOn(), [])
+      assert.equal((await stat(written[0] ?? '')).mode & 0o777, 0o644)
+      assert.deepEqual(await loginItemProblems(home, around), [])
+      assert.deepEqual((await daemon.turnOff()).sort(), written.sort())
+      assert.equal(await daemon.isOn(), false)
+      assert.deepEqual(await filesIn(config), [])
+    })
+
+    it(`leaves a file alone that is not ours: ${what}`, async () => {
+      const { home, around } = await place(way)
+      const daemon = daemonAtLogin(home, around)
+      const [path = ''] = await daemon.turnOn()
+      await daemon.turnOff()
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(path, 'mine')
+      await assert.rejects(daemon.turnOn(), { code: 'login-item-foreign' })
+      assert.equal(await daemon.isOn(), false)
+      assert.deepEqual(await daemon.turnOff(), [])
+      assert.equal(await readFile(path, 'utf8'), 'mine')
+      const [problem] = await loginItemProblems(home, around)
+      assert.equal(problem?.code, 'login-item-foreign')
+    })
+
+    it(`says that Node is not where it was: ${what}`, async () => {
+      const { home, around, surroundings } = await place(way)
+      await daemonAtLogin(home, around).turnOn()
+      await rm(surroundings.node)
+      const [problem] = await loginItemProblems(home, around)
+      assert.equal(problem?.code, 'login-item-program-missing')
+      assert.equal(problem?.hint, 'doorward daemon install')
+      assert.ok(problem?.detail.includes(surroundings.node))
+    })
+
+    it(`says that it would be written otherwise now, whatever PATH is: ${what}`, async () => {
+      const { home, around, surroundings } = await place(way)
+      await daemonAtLogin(home, around).turnOn()
+      const env = { ...surroundings.env, PATH: '/somewhere/else' }
+      assert.deepEqual(await loginItemProblems(home, async () => ({ ...surroundings, env })), [])
+      const other = join(dirname(surroundings.node), 'other')
+      await symlink(process.execPath, other)
+      const [problem] = await loginItemProblems(home, async () => ({
+        ...surroundings,
+        node: other,
+      }))
+      assert.equal(problem?.code, 'login-item-outdated')
+    })
+  }
+
+  it('says that the person has switched it off, and switches it on again', async () => {
+    const { home, around } = await place({ platform: 'linux', systemd: 252 })
+    const [unit = '', link = ''] = await daemonAtLogin(home, around).turnOn()
+    await rm(link)
+    const tray = trayAtLogin(home, around)
+    const [entry = ''] = await tray.turnOn()
+    const text = await readFile(entry, 'utf8')
+    await writeFile(entry, `${text}Hidden=true\n`)
+    assert.equal(await tray.isOn(), false)
+    const problems = await loginItemProblems(home, around)
+    assert.deepEqual(
+      problems.map(({ code, hint }) => [code, hint.split(',')[0]]),
+      [
+        ['login-item-disabled', 'doorward daemon install'],
+        ['login-item-disabled', 'doorward daemon install --tray'],
+      ],
+    )
+    assert.deepEqual(await tray.turnOn(), [entry])
+    assert.deepEqual(await daemonAtLogin(home, around).turnOn(), [link])
+    assert.deepEqual(await loginItemProblems(home, around), [])
+    assert.deepEqual((await readdir(dirname(unit))).length, 3)
+  })
+
+  it('refuses the file of another home of the same name, and a link', async () => {
+    const { home, around } = await place({ platform: 'darwin' })
+    const tray = trayAtLogin(home, around)
+    const [path = ''] = await tray.turnOn()
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace('one home', 'an other home'))
+    await assert.rejects(tray.turnOn(), { code: 'login-item-foreign', message: /another home/ })
+    await rm(path)
+    await symlink('/dev/null', path)
+    await assert.rejects(tray.turnOn(), { code: 'login-item-foreign', message: /symbolic link/ })
+    assert.deepEqual(await tray.turnOff(), [])
+  })
+
+  it('keeps a PATH without what lasts for one command, and with the folder of Node', () => {
+    const folders = [
+      '/a/node_modules/.bin',
+      'relative',
+      '/usr/bin',
+      '/x/_npx/1/bin',
+      '/usr/bin',
+      '',
+    ]
+    assert.equal(
+      lastingPath({ env: { PATH: folders.join(':') }, node: '/opt/node/bin/node' }),
+      '/usr/bin:/opt/node/bin',
+    )
+  })
+
+  it('takes the name of Node on PATH that leads to this one, for it outlives an upgrade', async () => {
+    // Not in the system's temporary folder, whose names do not last.
+    const folder = await temporaryFolder()
+    await symlink(process.execPath, join(folder, 'node'))
+    assert.equal(lastingNode({ PATH: folder }, process.execPath), process.execPath)
+    const usual = dirname(process.execPath)
+    assert.equal(lastingNode({ PATH: `/nowhere:${usual}` }, process.execPath), join(usual, 'node'))
+  })
+})

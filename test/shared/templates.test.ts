@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { parseDotPath, parseTemplate } from '../../shared/templates.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { parseTarget } from '../../shared/config/targets.ts'
+
+const refused = (read: () => unknown, message: RegExp) =>
+  assert.throws(read, (error: unknown) => {
+    assert.ok(error instanceof DoorwardError)
+    assert.equal(error.code, 'config-invalid')
+    assert.match(error.message, message)
+    return true
+  })
+
+describe('a dot path', () => {
+  it('is split at its dots and nowhere else', () => {
+    for (const [text, names] of [
+      ['a', ['a']],
+      ['pull_request.head.sha', ['pull_request', 'head', 'sha']],
+      ['commits.0.message', ['commits', '0', 'message']],
+      ['first name.ü.[x]', ['first name', 'ü', '[x]']],
+      ['toString.hasOwnProperty', ['toString', 'hasOwnProperty']],
+    ] as const)
+      assert.deepEqual(parseDotPath(text), names)
+  })
+
+  it('has no empty name', () => {
+    refused(() => parseDotPath(''), /^the path is empty$/)
+    for (const text of ['.', '.a', 'a.', 'a..b'])
+      refused(() => parseDotPath(text), /has an empty name between its dots$/)
+  })
+})
+
+describe('a template', () => {
+  const partsOf = (text: string) => parseTemplate(text).parts
+
+  it('is taken apart into text and paths, in their order', () => {
+    assert.deepEqual(partsOf('a {{event.b.c}}{{event}} d'), ['a ', ['b', 'c'], [], ' d'])
+    assert.deepEqual(partsOf('{{ event.a }}'), [['a']])
+    assert.deepEqual(partsOf('nothing in it'), ['nothing in it'])
+    assert.deepEqual(partsOf(''), [])
+    assert.equal(parseTemplate('x {{event.a}}').source, 'x {{event.a}}')
+  })
+
+  it('leaves single, lone and open braces as they are', () => {
+    for (const text of ['{event.a}', '{{event.a', 'event.a}}', '{ {event.a} }', '{{a{b}}', '}}{{'])
+      assert.deepEqual(partsOf(text), [text])
+    assert.deepEqual(partsOf('{{{event.a}}}'), ['{', ['a'], '}'])
+  })
+
+  it('is refused with every name that it does not know', () => {
+    for (const name of ['evnt', 'evnt.x', 'Event', 'event[0]', 'events.a', '', ' ', '#if event.a'])
+      refused(
+        () => partsOf(`a {{${name}}} b`),
+        /^{{.*}}: only {{event}} and {{event.<path>}} can be used$/,
+      )
+    refused(
+      () => partsOf('{{a}} {{event.}} {{b}} {{a}} {{event.a..b}}'),
+      /^{{a}}: only[^;]*; {{event.}}: the path is empty; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
+    )
+  })
+
+  it('is read in a time that grows with its length alone', () => {
+    const started = process.hrtime.bigint()
+    assert.equal(partsOf('{{'.repeat(200_000)).length, 1)
+    assert.ok(process.hrtime.bigint() - started < 2_000_000_000n)
+  })
+})
+
+describe('a target', () => {
+  it('is read by its kind', () => {
+    for (const [text, kind] of [
+      ['none', 'none'],
+      ['log', 'log'],
+      ['notify:desktop', 'notify'],
+      ['file:a/b.md', 'file'],
+    ] as const) {
+      const target = parseTarget(text)
+      assert.deepEqual([target.kind, target.text], [kind, text])
+    }
+    const file = parseTarget('file: answers/{{event.number}}.md ')
+    assert.ok(file.kind === 'file')
+    assert.deepEqual(file.path.parts, ['answers/', ['number'], '.md'])
+  })
+
+  it('is refused when it is none of them, with those there are', () => {
+    for (const text of ['', 'notify', 'constructor', 'pager:#a'])
+      assert.throws(
+        () => parseTarget(text),
+        (error: unknown) => {
+          assert.ok(error instanceof DoorwardError)
+          assert.equal(error.message, `unknown target "${text}"`)
+          assert.equal(
+            error.hint,
+            'one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, http:…',
+          )
+          return true
+        },
+      )
+  })
+
+  it('is refused when it names no file', () => {
+    for (const text of ['file:', 'file:  ', 'file:a/', 'file:/'])
+      refused(() => parseTarget(text), /names no file$/)
+    refused(() => parseTarget('file:a\0b'), /NUL character/)
+    refused(() => parseTarget('file:{{evnt}}'), /^{{evnt}}: only/)
+  })
+})
