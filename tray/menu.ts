@@ -1,11 +1,10 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import { fileProblemOf } from '../shared/client/discovery.ts'
 import { type Action, keyOfAction } from './action.ts'
-import { labelOf, maxLabelLength } from './label.ts'
-import { mendOf } from './mend.ts'
-import { needsLogin, needsOf, needsOfView } from './needs.ts'
+import { labelOf, maxLabelLength } from './text.ts'
+import { mendOf, nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
+import { needsLogin, needsOf, needsOfView } from './attention.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
-import { nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
 
 /** One row. Without `action` and `rows` it is for reading only. */
 export type Row = {

@@ -1,19 +1,33 @@
 import type { Home } from '../shared/home/home.ts'
-import { createClicks } from './clicks.ts'
-import { answered, failed, momentNow, startFailed, starting, unknownDaemon } from './daemon-view.ts'
-import { desktopBackend } from './desktop-backend.ts'
-import { hasCrashed } from './has-crashed.ts'
-import { watchHost } from './host.ts'
-import { iconFile, noteIconFile } from './icon-file.ts'
-import { iconOf } from './icon-of.ts'
-import { keepIcon } from './keep-icon.ts'
+import { createClicks } from './actions/actions.ts'
+import { startDaemon } from './actions/daemon.ts'
+import {
+  answered,
+  failed,
+  hasCrashed,
+  momentNow,
+  startFailed,
+  starting,
+  unknownDaemon,
+} from './daemon-state.ts'
+import {
+  iconFile,
+  iconOf,
+  keepIcon,
+  noteIconFile,
+  type SteadyIcon,
+  steadyIcon,
+} from './icon/icon.ts'
+import { watchHost } from './icon/panel-host.ts'
+import type { Face } from './icon/systray.ts'
 import { menu, statusLine } from './menu.ts'
-import { noteOnce } from './note-once.ts'
-import { desktopNotifier } from './notify.ts'
-import { startDaemon } from './start-daemon.ts'
-import { crashNote, startFailureNote } from './state-notes.ts'
-import { type SteadyIcon, steadyIcon } from './steady-icon.ts'
-import type { Face } from './systray.ts'
+import { type Backend, firstSuited } from './notifications/backend.ts'
+import { notifyDbus } from './notifications/dbus.ts'
+import { noteOnce } from './notifications/dedupe.ts'
+import { nodeNotifier } from './notifications/node-notifier.ts'
+import { desktopNotifier } from './notifications/notifier.ts'
+import { notifySend } from './notifications/notify-send.ts'
+import { crashNote, startFailureNote } from './notifications/state-notes.ts'
 import { fewestAccountRows } from './view.ts'
 
 /*
@@ -110,7 +124,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   }
 
   // Only now: what it loads to check answers takes as long as all that the icon needs.
-  const { follow } = await import('./follow.ts')
+  const { follow } = await import('./daemon-follower.ts')
   const following = follow(
     home,
     {
@@ -142,3 +156,9 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     await Promise.all([icon.stop(), following, notifier.stop()])
   }
 }
+
+/** How notes are shown on this system: on Linux with buttons, where there is a way to have them. */
+const desktopBackend = (platform: NodeJS.Platform = process.platform): Backend =>
+  platform === 'darwin' || platform === 'win32'
+    ? nodeNotifier(platform)
+    : firstSuited([notifyDbus(), notifySend(), nodeNotifier(platform)])

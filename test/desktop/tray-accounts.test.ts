@@ -5,7 +5,7 @@ import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../support/authorization-server.ts'
-import { guidePage } from '../../tray/open-guide.ts'
+import { guidePage } from '../../tray/actions/open.ts'
 import { browse } from '../support/browser.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Home } from '../../shared/home/home.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { connectBus } from '../../tray/dbus/bus.ts'
-import { untilHost, watchHost } from '../../tray/host.ts'
+import { untilHost, watchHost } from '../../tray/icon/panel-host.ts'
 import {
   type Desktop,
   type DesktopOptions,

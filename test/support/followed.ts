@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import type { EventRecord, Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { follow } from '../../tray/follow.ts'
+import { follow } from '../../tray/daemon-follower.ts'
 
 /** All that was heard of the daemon of a home; the newest is last. */
 export type Followed = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
-import { needsOf } from '../../tray/needs.ts'
+import { needsOf } from '../../tray/attention.ts'
 import { type View, freshState } from '../../tray/view.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 import { connected, connecting, problem, provider, unreachable, webhook } from '../support/views.ts'

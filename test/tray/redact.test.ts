@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WebhookSummary } from '../../shared/api.ts'
-import { privateWords, redact } from '../../tray/redact.ts'
+import { privateWords, redact } from '../../tray/text.ts'
 import { statusWith } from '../support/fake-daemon.ts'
 
 describe('redact', () => {

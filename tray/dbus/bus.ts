@@ -1,6 +1,5 @@
-import { BusError } from './bus-error.ts'
+import { BusError, openSocket } from './connect.ts'
 import { type Message, decodeMessage, encodeMessage, lengthOfMessage } from './message.ts'
-import { openSocket } from './open-socket.ts'
 import { type ServedObject, answerCall } from './served-object.ts'
 
 /*

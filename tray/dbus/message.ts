@@ -1,7 +1,5 @@
-import { BusError } from './bus-error.ts'
-import { readValues } from './read-values.ts'
-import { type Variant, variant } from './variant.ts'
-import { writeValues } from './write-values.ts'
+import { BusError } from './connect.ts'
+import { readValues, type Variant, variant, writeValues } from './marshal.ts'
 
 /** The kinds of message and their numbers on the wire. */
 export const messageTypes = { call: 1, reply: 2, error: 3, signal: 4 } as const

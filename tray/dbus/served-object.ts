@@ -1,6 +1,6 @@
-import { BusError } from './bus-error.ts'
+import { BusError } from './connect.ts'
 import type { Message } from './message.ts'
-import type { Variant } from './variant.ts'
+import type { Variant } from './marshal.ts'
 
 /** One method: signatures of what comes in and goes out, and what it does. It may throw `BusError`. */
 export type ServedMethod = {

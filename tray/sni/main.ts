@@ -1,12 +1,13 @@
-/* oxlint-disable no-underscore-dangle -- names of systray2 */
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { nameOf, systemCode } from '../../shared/errors.ts'
-import { connectBus } from '../dbus/bus.ts'
-import { type ShownFace, itemInterface, itemObject } from './item-object.ts'
-import { type MenuObject, menuInterface, menuObject } from './menu-object.ts'
+import { type Bus, connectBus } from '../dbus/bus.ts'
+import { itemInterface, itemObject, type ShownFace } from './item.ts'
+import { menuInterface, type MenuObject, menuObject } from './menu.ts'
 import { halved, pixmapOf } from './pixmap.ts'
-import { type Face, type Order, clickedLine, orderOf, readyLine } from './protocol.ts'
-import { keepRegistered } from './register.ts'
+import { clickedLine, type Face, type Order, orderOf, readyLine } from './protocol.ts'
+
+/* oxlint-disable no-underscore-dangle -- names of systray2 */
 
 /*
  * A tray program of our own, in place of systray2's: it speaks StatusNotifierItem over the session
@@ -87,3 +88,38 @@ createInterface({ input: process.stdin })
   .on('line', (line) => obey(orderOf(line)))
   .on('close', () => process.exit(0))
 process.stdout.write(readyLine)
+
+const watcherName = 'org.kde.StatusNotifierWatcher'
+const tries = 5
+const againMs = 2000
+
+/**
+ * Tells the panel about our icon, now if there is one and whenever one comes: panels are started
+ * late and restarted. `name` is the name on the bus that the icon has. Rejects when the bus does.
+ */
+const keepRegistered = async (bus: Bus, name: string): Promise<void> => {
+  let current: string | undefined
+  await bus.onOwner(watcherName, (owner) => {
+    current = owner
+    if (owner) void register(bus, name, () => current === owner)
+  })
+}
+
+/** A panel that has just come may not answer yet. */
+const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promise<void> => {
+  for (let count = 0; count < tries && isCurrent(); count += 1) {
+    try {
+      await bus.call({
+        destination: watcherName,
+        path: '/StatusNotifierWatcher',
+        interface: watcherName,
+        member: 'RegisterStatusNotifierItem',
+        signature: 's',
+        body: [name],
+      })
+      return
+    } catch {
+      await delay(againMs)
+    }
+  }
+}

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
-import { BusError } from '../../../tray/dbus/bus-error.ts'
+import { BusError } from '../../../tray/dbus/connect.ts'
 import { decodeMessage, lengthOfMessage } from '../../../tray/dbus/message.ts'
-import { readValues } from '../../../tray/dbus/read-values.ts'
-import { typesOf } from '../../../tray/dbus/signature.ts'
+import { readValues, typesOf } from '../../../tray/dbus/marshal.ts'
 import { pixmapOf } from '../../../tray/sni/pixmap.ts'
 import { bytesLike, holds, textOf } from '../../support/fuzz.ts'
 

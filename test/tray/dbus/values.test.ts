@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { busSockets } from '../../../tray/dbus/address.ts'
+import { busSockets } from '../../../tray/dbus/connect.ts'
 import { decodeMessage, encodeMessage, lengthOfMessage } from '../../../tray/dbus/message.ts'
-import { readValues } from '../../../tray/dbus/read-values.ts'
-import { variant } from '../../../tray/dbus/variant.ts'
-import { writeValues } from '../../../tray/dbus/write-values.ts'
+import { readValues, variant, writeValues } from '../../../tray/dbus/marshal.ts'
 
 const rows: readonly [signature: string, values: unknown[], hex: string][] = [
   // The two examples of the specification, in little-endian.

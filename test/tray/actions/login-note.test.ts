@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import type { Login, Logout } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Action } from '../../../tray/action.ts'
+import { failureNoteOf, type Note } from '../../../tray/notifications/note.ts'
+import { loginNoteOf, logoutNoteOf } from '../../../tray/actions/login.ts'
+
+const login = (more: Partial<Login>): Note =>
+  loginNoteOf({ loginId: 'x', provider: 'github', status: 'authorized', ...more })
+const logout = (more: Partial<Logout>): Note =>
+  logoutNoteOf({ provider: 'slack', removed: true, revokedAtProvider: true, ...more })
+const failure = (action: Action, error: unknown): Note => failureNoteOf(action, error)
+
+describe('what is told of a click', () => {
+  const cases: [string, Note, string, string, boolean, key?: string][] = [
+    [
+      'a login',
+      login({ account: { id: '1', name: 'octocat' } }),
+      'logged in to GitHub',
+      'As octocat',
+      false,
+      'login github',
+    ],
+    [
+      'a login that takes the place of another and lacks something',
+      login({
+        account: { id: '1', name: 'octocat' },
+        replaced: { id: '2', name: 'other' },
+        missingScopes: ['repo', 'user'],
+      }),
+      'logged in to GitHub',
+      'As octocat\nIn place of other\nNot granted: repo, user',
+      false,
+      'login github',
+    ],
+    [
+      'a login of nobody knows whom',
+      login({ account: null }),
+      'logged in to GitHub',
+      'GitHub does not say as whom',
+      false,
+      'login github',
+    ],
+    [
+      'a login that failed',
+      login({
+        status: 'failed',
+        error: { code: 'login-denied', message: 'you did not allow it', hint: 'try again' },
+      }),
+      'not logged in to GitHub',
+      'You did not allow it\ntry again',
+      true,
+      'login github',
+    ],
+    [
+      'a login that nobody finished',
+      login({ status: 'expired' }),
+      'not logged in to GitHub',
+      'Nobody finished the login in time',
+      true,
+      'login github',
+    ],
+    [
+      'a logout that was confirmed',
+      logout({ detail: 'the refresh token is revoked; so is the access token' }),
+      'logged out of Slack',
+      'Slack confirmed the revocation\nthe refresh token is revoked\nso is the access token',
+      false,
+      'login slack',
+    ],
+    [
+      'a logout that was not',
+      logout({ revokedAtProvider: false }),
+      'logged out of Slack on this machine',
+      'Slack did not confirm a revocation:\nremove the access in your account there',
+      true,
+      'login slack',
+    ],
+    [
+      'what the daemon refuses',
+      failure(
+        { do: 'retry-event', id: 'x' },
+        new DoorwardError('event-not-retryable', 'it did not fail', { hint: 'wait' }),
+      ),
+      'not tried again',
+      'It did not fail\nwait',
+      true,
+    ],
+    [
+      'a start that failed, in place of what was said of the daemon before',
+      failure(
+        { do: 'start-daemon' },
+        new DoorwardError('daemon-unreachable', 'the daemon did not start: it ended'),
+      ),
+      'the daemon was not started',
+      'The daemon did not start: it ended',
+      true,
+      'daemon',
+    ],
+    [
+      'a fault of which nothing may be shown',
+      failure({ do: 'copy-diagnostics' }, new Error('the token abc')),
+      'no diagnostics',
+      'Error',
+      true,
+    ],
+  ]
+  for (const [what, note, title, body, fails, key] of cases)
+    it(`says of ${what}: ${title}`, () => {
+      assert.deepEqual(note, {
+        title: `Doorward · ${title}`,
+        body,
+        ...(fails && { failure: true }),
+        ...(key && { key }),
+      })
+    })
+})

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import type { EventRecord, TokenSummary } from '../../shared/api.ts'
+import type { Action } from '../../tray/action.ts'
+import { needsOf, needsOfView } from '../../tray/attention.ts'
+import { eventWith, statusWith } from '../support/fake-daemon.ts'
+import { broken, problem, provider, unreachable } from '../support/views.ts'
+
+describe('needsOf', () => {
+  it('asks only about the newest run that has finished', () => {
+    const failed = eventWith({ state: 'failed', receivedAt: '2026-01-02T10:00:00Z' })
+    const well = eventWith({ receivedAt: '2026-01-02T11:00:00Z' })
+    const going = eventWith({ state: 'running', receivedAt: '2026-01-02T12:00:00Z' })
+    const refused = eventWith({ state: 'rejected', receivedAt: '2026-01-02T12:30:00Z' })
+    assert.deepEqual(needsOf(statusWith({ events: [refused, going, well, failed] })), [])
+    assert.equal(needsOf(statusWith({ events: [refused, going, failed] })).length, 1)
+  })
+
+  it('asks about the run that ended last, though it is none of the newest events', () => {
+    const refused = eventWith({ id: 'evt_2', state: 'rejected' })
+    const events = Array.from({ length: 10 }, () => refused)
+    const textOf = (lastRun: EventRecord) =>
+      needsOf(statusWith({ events, lastRun })).map(({ text, action }) => [text, action])
+    assert.deepEqual(textOf(eventWith({ state: 'failed', code: 'agent-timeout' })), [
+      ['Last run failed: /github, agent-timeout', { do: 'show-event', id: 'evt_1' }],
+    ])
+    assert.deepEqual(textOf(eventWith()), [])
+    // As a state is read that only a later version has.
+    assert.deepEqual(textOf(eventWith({ state: 'accepted' })), [])
+  })
+
+  it('does not ask for a login that can renew itself', () => {
+    const token = {
+      provider: 'google',
+      status: 'expired' as const,
+      account: null,
+      scopes: [],
+      expiresAt: null,
+      obtainedAt: '2026-01-02T10:00:00Z',
+    } satisfies Omit<TokenSummary, 'refreshable'>
+    const providers = [provider('google', 'expired')]
+    const needs = (refreshable: boolean) =>
+      needsOf(statusWith({ providers, tokens: [{ ...token, refreshable }] })).length
+    assert.equal(needs(true), 0)
+    assert.equal(needs(false), 1)
+  })
+
+  it('names the most pressing first', () => {
+    const needs = needsOf(
+      statusWith({
+        problems: [problem('webhook-unsigned', 'unsigned'), problem('config-invalid', 'broken')],
+        providers: [provider('slack', 'needs-login')],
+      }),
+    )
+    assert.deepEqual(
+      needs.map(({ text }) => text),
+      ['Broken', 'Slack: log in again', 'Unsigned'],
+    )
+  })
+
+  it('asks once for a login that the daemon names twice', () => {
+    const needs = needsOf(
+      statusWith({
+        problems: [
+          problem('needs-login', 'the login to slack has ended', 'doorward oauth login slack'),
+          problem('needs-login', 'the login to gone has ended', 'doorward oauth login gone'),
+        ],
+        providers: [provider('slack', 'needs-login')],
+      }),
+    )
+    assert.deepEqual(
+      needs.map(({ text, action }) => [text, action]),
+      [
+        ['The login to gone has ended', { do: 'login', provider: 'gone' }],
+        ['Slack: log in again', { do: 'login', provider: 'slack' }],
+      ],
+    )
+  })
+
+  const mends: [string, string, string, Action][] = [
+    [
+      'config-invalid',
+      'config/agents.yaml:3:1 agents: not a map',
+      'doorward config check',
+      { do: 'open-configuration', file: 'config/agents.yaml' },
+    ],
+    [
+      'config-invalid',
+      'C:\\Users\\ada\\.doorward\\config\\webhooks.yaml:1:10 in /config/agents.yaml:1',
+      'doorward config check',
+      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+    ],
+    [
+      'config-invalid',
+      '/home/ada/.doorward/.env is open to other users (mode 644)',
+      'chmod 600 /home/ada/.doorward/.env',
+      {
+        do: 'explain',
+        title: '/home/ada/.doorward/.env is open to other users (mode 644)',
+        body: 'chmod 600 /home/ada/.doorward/.env',
+      },
+    ],
+    [
+      'secret-unset',
+      'webhook /x: X is unset',
+      'set X in .env',
+      { do: 'open-configuration', file: '.env' },
+    ],
+    [
+      'webhook-unsigned',
+      'webhook /config/agents.yaml has no secret_env',
+      'add it',
+      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+    ],
+    ['restart-needed', 'server.port is 1 now', 'doorward daemon restart', { do: 'restart-daemon' }],
+    [
+      'token-file-damaged',
+      'the token file of own could not be read',
+      'doorward oauth login own',
+      { do: 'login', provider: 'own' },
+    ],
+    [
+      'agent-program-missing',
+      'claude is not installed',
+      'install it with: x',
+      { do: 'explain', title: 'claude is not installed', body: 'install it with: x' },
+    ],
+  ]
+  for (const [code, detail, hint, action] of mends)
+    it(`mends ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
+      const [need] = needsOf(statusWith({ problems: [problem(code, detail, hint)] }))
+      assert.deepEqual(need?.action, action)
+    })
+
+  it('names a broken file without the way to it', () => {
+    const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
+    const [need] = needsOf(statusWith({ problems: [problem('config-invalid', detail)] }))
+    assert.equal(need?.text, 'config/agents.yaml:3:1 agents: not a map')
+  })
+
+  it('opens the file that keeps the daemon from starting', () => {
+    assert.deepEqual(needsOfView(broken), [
+      {
+        text: 'Mend config/agents.yaml, then start the daemon',
+        urgent: true,
+        action: { do: 'open-configuration', file: 'config/agents.yaml' },
+      },
+    ])
+    assert.deepEqual(needsOfView(unreachable), [])
+  })
+})

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { trayErrorOf } from '../../../tray/icon/tray-error.ts'
+
+describe('trayErrorOf', () => {
+  it('names the packages that bring a missing library', () => {
+    const error = trayErrorOf(
+      '/x/tray_linux_release: error while loading shared libraries: libappindicator3.so.1: cannot open shared object file: No such file or directory\n',
+      'exit code 127',
+    )
+    assert.equal(error.code, 'tray-library-missing')
+    assert.match(error.message, /libappindicator3\.so\.1/)
+    for (const name of ['libayatana-appindicator3-1', 'libappindicator-gtk3', 'Arch'])
+      assert.ok(error.hint?.includes(name))
+  })
+
+  it('says that there is no desktop', () => {
+    const error = trayErrorOf('(x:1): Gtk-WARNING **: cannot open display: :9\n', 'exit code 1')
+    assert.equal(error.code, 'tray-no-display')
+  })
+
+  it('says how any other end came about, without the text of the program', () => {
+    const error = trayErrorOf('panic: something odd', 'SIGSEGV')
+    assert.equal(error.code, 'tray-failed')
+    assert.match(error.message, /SIGSEGV/)
+    assert.doesNotMatch(error.message, /odd/)
+  })
+
+  it('says that a processor is the wrong one, and on a Mac what mends it', () => {
+    const arm = { platform: 'darwin', arch: 'arm64' } as const
+    for (const ending of ['EBADARCH', 'Unknown system error -86', 'ENOEXEC']) {
+      const error = trayErrorOf('', ending, arm)
+      assert.equal(error.code, 'tray-wrong-processor')
+      assert.match(error.message, /arm64/)
+      assert.match(error.hint ?? '', /softwareupdate --install-rosetta/)
+    }
+    const onLinux = trayErrorOf('', 'ENOEXEC', { platform: 'linux', arch: 'riscv64' })
+    assert.doesNotMatch(onLinux.hint ?? '', /rosetta/)
+  })
+
+  it('names the mount that keeps programs from running', () => {
+    const error = trayErrorOf('', 'EACCES')
+    assert.equal(error.code, 'tray-not-runnable')
+    assert.match(error.hint ?? '', /noexec/)
+  })
+
+  it('says that our own program finds no session bus', () => {
+    const error = trayErrorOf('no session bus: bus-absent\n', 'exit code 1')
+    assert.equal(error.code, 'tray-no-display')
+    assert.match(error.message, /session bus/)
+  })
+})

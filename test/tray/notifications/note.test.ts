@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import type { EventRecord } from '../../../shared/api.ts'
+import { optionsOf } from '../../../tray/notifications/node-notifier.ts'
+import { bodyArgument, bodyMarkup, titleText } from '../../../tray/text.ts'
+import {
+  type Note,
+  bodyOf,
+  keyOf,
+  noteOf,
+  resultNoteOf,
+  titleOf,
+} from '../../../tray/notifications/note.ts'
+import { eventWith } from '../../support/fake-daemon.ts'
+
+const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
+  { target: 'log', state: 'done' as const, attempts: 1 },
+  { target: 'notify:desktop', state, attempts: 1 },
+]
+
+describe('noteOf', () => {
+  const cases: [
+    what: string,
+    event: Partial<EventRecord>,
+    off: Partial<Note> | null,
+    on: unknown,
+  ][] = [
+    [
+      'shows the answer that is for the desktop, even with notifications off',
+      { targets: onDesktop('done'), resultPreview: 'well' },
+      { title: 'Doorward · /github', body: 'well' },
+      { title: 'Doorward · /github', body: 'well' },
+    ],
+    [
+      'shows the answer for other targets only with notifications on',
+      { resultPreview: 'well' },
+      null,
+      { title: 'Doorward · /github', body: 'well' },
+    ],
+    [
+      'waits until the event is finished',
+      { state: 'delivering', targets: onDesktop('done') },
+      null,
+      null,
+    ],
+    ['shows no answer that was not delivered', { targets: onDesktop('waiting') }, null, null],
+    [
+      'shows why an event failed, with notifications off only if it is for the desktop',
+      { state: 'failed', code: 'agent-failed', detail: 'agent "a" ended with 2' },
+      null,
+      { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2' },
+    ],
+    [
+      'shows the answer too when only another target failed',
+      { state: 'failed', detail: 'disk full', targets: onDesktop('done'), resultPreview: 'well' },
+      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
+      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
+    ],
+    [
+      'shows nothing of what was refused',
+      { state: 'rejected', detail: 'no signature' },
+      null,
+      null,
+    ],
+    ['shows nothing of what the filter passed over', { state: 'filtered' }, null, null],
+    [
+      'shows nothing of a token that was given to a program',
+      { kind: 'oauth', webhook: null, detail: 'google: token given to git' },
+      null,
+      null,
+    ],
+    [
+      'has a text for an empty answer',
+      { targets: onDesktop('done') },
+      { title: 'Doorward · /github', body: '(no text)' },
+      { title: 'Doorward · /github', body: '(no text)' },
+    ],
+  ]
+  const textOf = (note: Note | undefined) => (note ? { title: note.title, body: note.body } : null)
+  for (const [what, event, off, on] of cases)
+    it(what, () => {
+      assert.deepEqual(textOf(noteOf(eventWith(event), false)), off)
+      assert.deepEqual(textOf(noteOf(eventWith(event), true)), on)
+    })
+
+  const labels = (event: Partial<EventRecord>) =>
+    noteOf(eventWith(event), true)?.buttons?.map(({ label }) => label)
+
+  it('has a button that opens the event', () => {
+    assert.deepEqual(noteOf(eventWith({ id: 'evt_9' }), true)?.buttons, [
+      { label: 'Open', action: { do: 'show-event', id: 'evt_9' } },
+    ])
+  })
+
+  it('has a button for another try where there can be one', () => {
+    assert.deepEqual(labels({ state: 'failed', stage: 'agent' }), ['Open', 'Retry'])
+    assert.deepEqual(labels({ state: 'failed', stage: 'deliver' }), ['Open', 'Retry'])
+    assert.deepEqual(labels({ state: 'failed', stage: 'expand' }), ['Open'])
+    assert.deepEqual(labels({ state: 'dropped', stage: 'queue' }), ['Open'])
+  })
+
+  it('takes the place of the note about an earlier try', () => {
+    const before = noteOf(eventWith({ state: 'failed', attempts: 1 }), true)
+    assert.equal(before?.key, noteOf(eventWith({ state: 'done', attempts: 2 }), true)?.key)
+    assert.notEqual(before?.key, noteOf(eventWith({ id: 'evt_2' }), true)?.key)
+  })
+
+  it('tells a retry from the same record sent twice', () => {
+    const failed = eventWith({ state: 'failed' })
+    assert.equal(keyOf(failed), keyOf({ ...failed }))
+    assert.notEqual(keyOf(failed), keyOf({ ...failed, attempts: 2 }))
+  })
+})
+
+describe('resultNoteOf', () => {
+  it('prefers the whole result to its beginning', () => {
+    const note = resultNoteOf({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
+    assert.equal(note.title, 'Doorward · /github: done')
+    assert.equal(note.body, 'beginning')
+  })
+
+  it('never tries again by a click on the note itself', () => {
+    const note = resultNoteOf(eventWith({ state: 'failed', stage: 'agent' }))
+    assert.deepEqual(
+      note.buttons?.map(({ label }) => label),
+      ['Open', 'Retry'],
+    )
+  })
+})
+
+describe('bodyOf', () => {
+  it('keeps the first six lines that say something', () => {
+    assert.equal(bodyOf('\n1\n\n2\n3\n4\n5\n6\n7'), '1\n2\n3\n4\n5\n6 …')
+  })
+
+  it('cuts a long line and makes dots of list marks', () => {
+    assert.equal(bodyOf(`- ${'x'.repeat(5000)}`), `• ${'x'.repeat(398)} …`)
+  })
+})
+
+describe('the text of a note', () => {
+  it('cannot become markup', () => {
+    assert.equal(titleText('a <i> & b'), 'a ‹i› ＆ b')
+    assert.equal(bodyMarkup('<a href="x">1 & 2</a>'), '&lt;a href="x"&gt;1 &amp; 2&lt;/a&gt;')
+  })
+
+  it('cannot become markup after notify-send has undone its backslashes', () => {
+    assert.equal(bodyArgument(String.raw`\074b\076 C:\new`), String.raw`\\074b\\076 C:\\new`)
+  })
+
+  it('holds nothing that turns or hides what is beside it', () => {
+    assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abcd')
+    assert.equal(bodyMarkup('one\u2066\ntwo'), 'one\ntwo')
+    assert.equal(titleOf('one\ntwo'), 'Doorward · one two')
+  })
+
+  it('leaves emoji and other scripts alone', () => {
+    assert.equal(bodyMarkup('🚀 שלום 你好'), '🚀 שלום 你好')
+  })
+})
+
+describe('optionsOf', () => {
+  const note = { title: '--help <i>', body: String.raw`-u critical & <b> \074`, icon: '/icon.png' }
+
+  it('lets nothing become an option or markup on Linux', () => {
+    assert.deepEqual(optionsOf({ ...note, shownMs: 15_000 }, 'linux'), {
+      title: ' --help ‹i›',
+      message: String.raw` -u critical &amp; &lt;b&gt; \\074`,
+      icon: '/icon.png',
+      'app-name': 'Doorward',
+      timeout: 15,
+    })
+  })
+
+  it('leaves markup alone where it is only text', () => {
+    assert.deepEqual(
+      optionsOf({ title: 'a < b', body: 'a & b', icon: 'i', shownMs: 1 }, 'darwin'),
+      {
+        title: 'a < b',
+        message: 'a & b',
+        icon: 'i',
+        timeout: false,
+      },
+    )
+    assert.ok(!('timeout' in optionsOf({ ...note, shownMs: 1 }, 'win32')))
+  })
+
+  it('has the program of macOS end at once, not wait for a click as the library would have it', () => {
+    const require = createRequire(import.meta.url)
+    const { mapToMac } = require('node-notifier/lib/utils') as {
+      mapToMac: (options: object) => Record<string, unknown>
+    }
+    assert.equal(mapToMac({ title: 'a', message: 'b' })['timeout'], 10)
+    assert.equal(
+      mapToMac({ ...optionsOf({ ...note, shownMs: 1 }, 'darwin') })['timeout'],
+      undefined,
+    )
+  })
+})

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import type { Action } from '../../../tray/action.ts'
+import type { Note } from '../../../tray/notifications/note.ts'
+import {
+  type Backend,
+  type Notice,
+  NotifyFailure,
+  firstSuited,
+} from '../../../tray/notifications/backend.ts'
+import { type Notifier, desktopNotifier } from '../../../tray/notifications/notifier.ts'
+
+/** A desktop that does as the test says. */
+const scriptedBackend = () => {
+  const news = new EventEmitter()
+  const gone: string[] = []
+  const calls: { notice: Notice; press: (button: number) => void; signal: AbortSignal }[] = []
+  let answer: (signal: AbortSignal) => Promise<void> = async () => undefined
+  let returned: () => void = () => undefined
+  const backend: Backend = {
+    show: async (notice, press, signal) => {
+      calls.push({ notice, press, signal })
+      news.emit('call')
+      await answer(signal)
+    },
+    takeAway: async (key) => {
+      gone.push(key)
+      news.emit('gone')
+    },
+    onReturn: (listener) => {
+      returned = listener
+    },
+    stop: async () => undefined,
+  }
+  const untilCalls = async (count: number): Promise<void> => {
+    while (calls.length < count) await once(news, 'call')
+  }
+  return {
+    backend,
+    calls,
+    gone,
+    untilGone: async () => once(news, 'gone'),
+    untilCalls,
+    answers: (next: typeof answer) => {
+      answer = next
+    },
+    comesBack: () => returned(),
+  }
+}
+
+const untilEnd = async (signal: AbortSignal): Promise<never> => {
+  await once(signal, 'abort')
+  throw new NotifyFailure('silent')
+}
+const note = (body: string, more: Partial<Note> = {}): Note => ({ title: 'T', body, ...more })
+
+describe('the notifier', () => {
+  const limits = {
+    inFlight: 2,
+    waiting: 3,
+    waitingMs: 60_000,
+    answerMs: 60_000,
+    tryAgainMs: [1],
+    stopMs: 50,
+  }
+  let desktop: ReturnType<typeof scriptedBackend>
+  let notifier: Notifier
+  let actions: Action[]
+  let troubles: (string | undefined)[]
+  let news: EventEmitter
+
+  const start = (more: Partial<typeof limits> = {}) => {
+    desktop = scriptedBackend()
+    actions = []
+    troubles = []
+    news = new EventEmitter()
+    notifier = desktopNotifier(
+      {
+        backend: desktop.backend,
+        iconFor: ({ failure }) => (failure ? '/bad.png' : '/good.png'),
+        onAction: (action) => actions.push(action),
+        onTrouble: (reason) => {
+          troubles.push(reason)
+          news.emit('trouble')
+        },
+      },
+      { ...limits, ...more },
+    )
+  }
+  const bodies = () => desktop.calls.map(({ notice }) => notice.body)
+  afterEach(async () => notifier.stop())
+
+  it('does what the pressed button says', () => {
+    start()
+    const buttons = [
+      { label: 'Open', action: { do: 'show-event', id: 'a' } },
+      { label: 'Retry', action: { do: 'retry-event', id: 'a' } },
+    ] as const
+    notifier.show(note('x', { buttons, failure: true }))
+    const [call] = desktop.calls
+    assert.deepEqual(call?.notice.buttons, ['Open', 'Retry'])
+    assert.equal(call?.notice.icon, '/bad.png')
+    call?.press(1)
+    call?.press(7)
+    assert.deepEqual(actions, [{ do: 'retry-event', id: 'a' }])
+  })
+
+  it('has two on their way at most, and keeps the newest that wait', async () => {
+    start()
+    desktop.answers(untilEnd)
+    for (const body of '12345678') notifier.show(note(body))
+    assert.deepEqual(bodies(), ['1', '2'])
+    await notifier.stop()
+    assert.deepEqual(bodies(), ['1', '2'])
+  })
+
+  it('keeps the last of those that take the place of each other', async () => {
+    start({ inFlight: 1 })
+    let let1Go: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
+    notifier.show(note('1'))
+    notifier.show(note('2', { key: 'k' }))
+    notifier.show(note('3'))
+    notifier.show(note('4', { key: 'k' }))
+    desktop.answers(async () => undefined)
+    let1Go()
+    await desktop.untilCalls(3)
+    assert.deepEqual(bodies(), ['1', '3', '4'])
+  })
+
+  it('takes away what is no longer so, after what is on its way, and shows none that waits', async () => {
+    start({ inFlight: 1 })
+    let let1Go: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
+    notifier.show(note('1', { key: 'k' }))
+    notifier.show(note('2', { key: 'k' }))
+    notifier.show(note('3'))
+    notifier.takeAway('k')
+    assert.deepEqual(desktop.gone, [])
+    const gone = desktop.untilGone()
+    desktop.answers(async () => undefined)
+    let1Go()
+    await gone
+    assert.deepEqual(desktop.gone, ['k'])
+    assert.deepEqual(bodies(), ['1', '3'])
+  })
+
+  it('says once that notes do not appear, and that they do again; none is lost meanwhile', async () => {
+    start({ tryAgainMs: [1, 60_000] })
+    desktop.answers(async () => {
+      throw new NotifyFailure('no-service')
+    })
+    notifier.show(note('1'))
+    await once(news, 'trouble')
+    assert.equal(notifier.trouble(), 'no notification service')
+    await desktop.untilCalls(2)
+    desktop.answers(async () => undefined)
+    const healed = once(news, 'trouble')
+    notifier.show(note('2'))
+    await healed
+    while (bodies().at(-1) !== '2') await desktop.untilCalls(desktop.calls.length + 1)
+    assert.deepEqual([...new Set(bodies())], ['1', '2'])
+    assert.equal(notifier.trouble(), undefined)
+    assert.equal(troubles.length, 2)
+    assert.match(troubles[0] ?? '', /^notifications cannot be shown/)
+    assert.equal(troubles[1], undefined)
+  })
+
+  it('tries again at once when the service comes back', async () => {
+    start({ tryAgainMs: [60_000] })
+    desktop.answers(async () => {
+      throw new NotifyFailure('no-service')
+    })
+    notifier.show(note('1'))
+    await once(news, 'trouble')
+    desktop.answers(async () => undefined)
+    desktop.comesBack()
+    await once(news, 'trouble')
+    assert.deepEqual(bodies(), ['1', '1'])
+  })
+
+  it('gives up what takes too long', async () => {
+    start({ answerMs: 10, tryAgainMs: [60_000] })
+    desktop.answers(untilEnd)
+    notifier.show(note('1'))
+    await once(news, 'trouble')
+    assert.equal(notifier.trouble(), 'the notification service hangs')
+  })
+
+  it('ends in time, whatever the way to the desktop does', async () => {
+    start()
+    desktop.answers(async () => new Promise(() => undefined))
+    notifier.show(note('1'))
+    await notifier.stop()
+    desktop.calls[0]?.press(0)
+    assert.deepEqual(actions, [])
+  })
+})
+
+describe('firstSuited', () => {
+  it('goes on only past a way that is unsuited', async () => {
+    const [first, second] = [scriptedBackend(), scriptedBackend()]
+    const both = firstSuited([first.backend, second.backend])
+    const show = async () =>
+      both.show(
+        { title: '', body: '', icon: '', buttons: [], shownMs: 1 },
+        () => undefined,
+        new AbortController().signal,
+      )
+    first.answers(async () => {
+      throw new NotifyFailure('unsuited')
+    })
+    await show()
+    first.answers(async () => {
+      throw new NotifyFailure('refused')
+    })
+    await assert.rejects(show(), { kind: 'refused' })
+    assert.deepEqual([first.calls.length, second.calls.length], [2, 1])
+  })
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import type { Message } from '../../../tray/dbus/message.ts'
+import { answerCall } from '../../../tray/dbus/served-object.ts'
+import { variant, writeValues } from '../../../tray/dbus/marshal.ts'
+import { menuInterface, menuObject } from '../../../tray/sni/menu.ts'
+import { orderOf } from '../../../tray/sni/protocol.ts'
+
+const line = JSON.stringify({
+  icon: 'aWNvbg==',
+  title: '',
+  tooltip: 'Doorward: Ready',
+  items: [
+    { __id: 1, title: 'Ready', enabled: false, hidden: false },
+    { __id: 2, title: '<SEPARATOR>', enabled: true, hidden: false },
+    {
+      __id: 3,
+      title: 'Recent',
+      enabled: true,
+      hidden: false,
+      items: [
+        { __id: 4, title: 'one__two', enabled: true, hidden: false },
+        { __id: 5, title: 'unseen', enabled: true, hidden: true },
+      ],
+    },
+  ],
+})
+
+const begin = () => {
+  const order = orderOf(line)
+  assert.equal(order?.do, 'show-menu')
+  const clicked: number[] = []
+  const menu = menuObject(order.items, (id) => clicked.push(id))
+  const call = (member: string, signature: string, body: unknown[]): readonly unknown[] => {
+    const message: Message = {
+      type: 'call',
+      serial: 1,
+      interface: menuInterface,
+      member,
+      signature,
+      body,
+    }
+    const answer = answerCall(menu.object, message)
+    // What is answered must fit what was announced.
+    writeValues(answer.signature, answer.body)
+    return answer.body
+  }
+  return { ...menu, call, clicked }
+}
+
+describe('the menu on the bus', () => {
+  it('gives the whole tree, and no more of it than was asked for', () => {
+    const { call } = begin()
+    const bool = (value: boolean) => variant('b', value)
+    const row = (id: number, properties: [string, unknown][], rows: unknown[] = []) =>
+      variant('(ia{sv}av)', [id, new Map(properties), rows])
+    const labelled = (id: number, label: string, enabled: boolean, visible: boolean) =>
+      row(id, [
+        ['label', variant('s', label)],
+        ['enabled', bool(enabled)],
+        ['visible', bool(visible)],
+      ])
+    const [revision, layout] = call('GetLayout', 'iias', [0, -1, []])
+    assert.equal(revision, 1)
+    assert.deepEqual(layout, [
+      0,
+      new Map([['children-display', variant('s', 'submenu')]]),
+      [
+        labelled(1, 'Ready', false, true),
+        row(2, [
+          ['type', variant('s', 'separator')],
+          ['visible', bool(true)],
+        ]),
+        row(
+          3,
+          [
+            ['label', variant('s', 'Recent')],
+            ['enabled', bool(true)],
+            ['visible', bool(true)],
+            ['children-display', variant('s', 'submenu')],
+          ],
+          [labelled(4, 'one__two', true, true), labelled(5, 'unseen', true, false)],
+        ),
+      ],
+    ])
+    const [, part] = call('GetLayout', 'iias', [3, 1, ['label']])
+    assert.deepEqual(part, [
+      3,
+      new Map([['label', variant('s', 'Recent')]]),
+      [row(4, [['label', variant('s', 'one__two')]]), row(5, [['label', variant('s', 'unseen')]])],
+    ])
+    assert.deepEqual(call('GetGroupProperties', 'aias', [[4, 99], ['enabled']]), [
+      [[4, new Map([['enabled', bool(true)]])]],
+    ])
+    assert.deepEqual(call('GetProperty', 'is', [1, 'label']), [variant('s', 'Ready')])
+    assert.deepEqual(call('AboutToShow', 'i', [3]), [false])
+  })
+
+  it('hears clicks on what can be seen and clicked, and on nothing else', () => {
+    const { call, clicked } = begin()
+    const event = (id: number, kind = 'clicked') =>
+      call('Event', 'isvu', [id, kind, variant('i', 0), 0])
+    event(4)
+    event(4, 'hovered')
+    for (const id of [0, 1, 2, 3, 5]) event(id)
+    assert.deepEqual(clicked, [4])
+    const all = [4, 5, 77].map((id) => [id, 'clicked', variant('i', 0), 0])
+    assert.deepEqual(call('EventGroup', 'a(isvu)', [all]), [[77]])
+    assert.deepEqual(clicked, [4, 4])
+  })
+
+  it('refuses rows and properties that it has not', () => {
+    const { call } = begin()
+    const refusal = { code: 'org.freedesktop.DBus.Error.InvalidArgs' }
+    assert.throws(() => call('GetLayout', 'iias', [77, -1, []]), refusal)
+    assert.throws(() => call('Event', 'isvu', [77, 'clicked', variant('i', 0), 0]), refusal)
+    assert.throws(() => call('GetProperty', 'is', [1, '__proto__']), refusal)
+  })
+
+  it('tells what has changed, and takes clicks by it', () => {
+    const { call, change, changes, clicked } = begin()
+    const order = (item: object) => {
+      const update = orderOf(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
+      assert.equal(update?.do, 'show-item')
+      return update.item
+    }
+    assert.equal(change(order({ __id: 1, title: 'Ready', enabled: false, hidden: false })), false)
+    assert.equal(change(order({ __id: 88, title: 'x', enabled: true, hidden: false })), false)
+    assert.equal(change(order({ __id: 5, title: 'seen', enabled: true, hidden: false })), true)
+    const { signature, body } = changes([5])
+    writeValues(signature, body)
+    assert.deepEqual(body, [
+      [
+        [
+          5,
+          new Map<string, unknown>([
+            ['label', variant('s', 'seen')],
+            ['enabled', variant('b', true)],
+            ['visible', variant('b', true)],
+          ]),
+        ],
+      ],
+      [],
+    ])
+    call('Event', 'isvu', [5, 'clicked', variant('i', 0), 0])
+    assert.deepEqual(clicked, [5])
+  })
+})
+
+describe('a line of systray2', () => {
+  it('is a menu, a face, a row or the end', () => {
+    assert.deepEqual(orderOf(line)?.do, 'show-menu')
+    assert.deepEqual(
+      orderOf('{"type":"update-menu","menu":{"icon":"aQ==","tooltip":"t","items":[]}}'),
+      {
+        do: 'show-face',
+        face: { icon: Buffer.from('i'), tooltip: 't' },
+      },
+    )
+    assert.deepEqual(orderOf('{"type":"exit"}'), { do: 'exit' })
+  })
+
+  it('is passed over when it is nothing that we know', () => {
+    for (const text of [
+      '',
+      'null',
+      '7',
+      '[]',
+      '{',
+      '{"type":"dance"}',
+      '{"type":"update-item"}',
+      '{}',
+    ])
+      assert.equal(orderOf(text), undefined, text)
+  })
+})

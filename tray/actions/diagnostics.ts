@@ -1,0 +1,155 @@
+import { execFile, spawn } from 'node:child_process'
+import { release } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Status } from '../../shared/api.ts'
+import { nameOf } from '../../shared/errors.ts'
+import { writeWhole } from '../../shared/home/files.ts'
+import { findUserHome, type Home } from '../../shared/home/home.ts'
+import { cliProgram, packageFolder, version } from '../../shared/version.ts'
+import { bodyOf, type Note, titleOf } from '../notifications/note.ts'
+import { privateWords, redact, type Words } from '../text.ts'
+import { openPath } from './open.ts'
+import { withDaemon } from './with-daemon.ts'
+
+const limitMs = 30_000
+const maxBytes = 1024 * 1024
+
+/**
+ * What helps somebody else to see what is wrong, as JSON text in ASCII: what `doorward doctor` finds, or
+ * without it the bare facts. Holds no token, secret, payload, prompt, answer or name of an account.
+ */
+const collectDiagnostics = async (home: Home): Promise<string> => {
+  const status = await withDaemon(home, async (client) => client.get<Status>('/status')).catch(
+    nameOf,
+  )
+  const found = (await askDoctor(home)) ?? bareFacts(status)
+  const words: Words = [
+    [home.root, '<home>'],
+    [findUserHome() ?? '', '~'],
+    ...(typeof status === 'string' ? [] : privateWords(status)),
+  ]
+  // Clipboards differ in what they make of other characters.
+  return `${JSON.stringify(redact(found, words), null, 2).replaceAll(
+    /[^\0-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )}\n`
+}
+
+/** What the command prints; undefined where it says nothing that can be read. */
+const askDoctor = async (home: Home): Promise<object | undefined> =>
+  new Promise((resolve) => {
+    const cli = fileURLToPath(new URL(cliProgram, packageFolder))
+    const args = [cli, 'doctor', '--json', '--home', home.root]
+    const options = { timeout: limitMs, maxBuffer: maxBytes, windowsHide: true }
+    // It ends with 1 when something is wrong, and that is when it is wanted.
+    execFile(process.execPath, args, options, (_, stdout) => resolve(readReport(stdout)))
+  })
+
+const readReport = (text: string): object | undefined => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `status` is what the daemon says, or why it says nothing. */
+const bareFacts = (status: Status | string): object => ({
+  version,
+  platform: `${process.platform} ${release()} ${process.arch}`,
+  node: process.version,
+  desktop: process.env['XDG_CURRENT_DESKTOP'] ?? null,
+  session: process.env['XDG_SESSION_TYPE'] ?? null,
+  daemon: typeof status === 'string' ? status : factsOf(status),
+})
+
+/**
+ * What of a status may be shown to strangers. The detail of an event can quote what an agent said, and
+ * the name of a target tells who is written to.
+ */
+const factsOf = (status: Status): object => ({
+  version: status.version,
+  startedAt: status.startedAt,
+  queue: status.queue,
+  hasPublicUrl: status.publicUrl !== undefined,
+  providers: status.providers.map(({ provider, clientKnown, status: state }) => ({
+    provider,
+    clientKnown,
+    status: state,
+  })),
+  webhooks: status.webhooks.map(({ scheme, secret, enabled, deliverTo, counts }) => ({
+    scheme,
+    secret,
+    enabled,
+    deliverTo: deliverTo.map((target) => target.replace(/:.*$/s, '')),
+    counts,
+  })),
+  events: status.events.map(({ state, stage, code, attempts, durations, receivedAt }) => ({
+    receivedAt,
+    state,
+    stage,
+    code,
+    attempts,
+    durations,
+  })),
+  problems: status.problems.map(({ code }) => code),
+})
+
+/** Puts diagnostics on the clipboard, or where there is none into a file that it opens. */
+export const copyDiagnostics = async (home: Home, show: (note: Note) => void): Promise<void> => {
+  const text = await collectDiagnostics(home)
+  if (await copyText(text))
+    return show({
+      title: titleOf('diagnostics copied'),
+      body: bodyOf('Paste them where you ask for help. They hold no token, secret or payload.'),
+    })
+  // More desktops have a program for a text than for JSON.
+  const path = join(home.logs, 'diagnostics.txt')
+  await writeWhole(path, text)
+  show({
+    title: titleOf('diagnostics written'),
+    body: bodyOf(`There is no program here for the clipboard. They are in\n${path}`),
+  })
+  await openPath(path)
+}
+
+type Copier = readonly [program: string, ...args: string[]]
+
+const clipboardLimitMs = 5000
+
+/** The programs that put their standard input on the clipboard, the most fitting first. */
+export const copiersOf = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Copier[] => {
+  if (platform === 'darwin') return [['pbcopy']]
+  if (platform === 'win32') return [['clip.exe']]
+  const wayland: Copier[] = [['wl-copy', '--type', 'text/plain']]
+  const x11: Copier[] = [
+    ['xclip', '-selection', 'clipboard'],
+    ['xsel', '--clipboard', '--input'],
+  ]
+  const windows: Copier[] = env['WSL_DISTRO_NAME'] ? [['clip.exe']] : []
+  return [...(env['WAYLAND_DISPLAY'] ? wayland : []), ...(env['DISPLAY'] ? x11 : []), ...windows]
+}
+
+/** Puts a text on the clipboard. Answers false where the desktop has no program for that. */
+const copyText = async (text: string): Promise<boolean> => {
+  for (const copier of copiersOf(process.platform, process.env))
+    if (await copyWith(copier, text)) return true
+  return false
+}
+
+/** By standard input: other users of the machine can read the arguments of a program. */
+const copyWith = async ([program, ...args]: Copier, text: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    // On X11 a child of it stays and keeps the text: only its own end is waited for, and no pipe.
+    const child = spawn(program, args, {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      timeout: clipboardLimitMs,
+      windowsHide: true,
+    })
+    child.once('error', () => resolve(false))
+    child.once('exit', (code) => resolve(code === 0))
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(text)
+  })

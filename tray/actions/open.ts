@@ -1,0 +1,73 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { EventDetail, EventLink } from '../../shared/api.ts'
+import type { Client } from '../../shared/client/client.ts'
+import { isSafeToOpen } from '../../shared/net.ts'
+import { packageFolder } from '../../shared/version.ts'
+import { bodyOf, type Note, resultNoteOf, titleOf } from '../notifications/note.ts'
+import { providerTitle, upperFirst } from '../wording.ts'
+import { isUnknownRoute } from './with-daemon.ts'
+
+/** A program that has not ended by then shows something; where it is the browser itself, it never ends. */
+const patienceMs = 4000
+
+/**
+ * Shows a file, folder or page in the program the desktop has for it. Answers false if there is none:
+ * the program that looks for one tells only by its exit code.
+ */
+export const openPath = async (path: string): Promise<boolean> => {
+  try {
+    const { default: open } = await import('open')
+    const child: ChildProcess = await open(path)
+    if (child.exitCode !== null) return child.exitCode === 0
+    const signal = AbortSignal.timeout(patienceMs)
+    const [code] = (await once(child, 'exit', { signal })) as [number | null]
+    return code === 0 || code === null
+  } catch (error) {
+    return error instanceof Error && error.name === 'AbortError'
+  }
+}
+
+/** The page of the documents that says how to get an OAuth client; made by scripts/draw-guide.mjs. */
+export const guidePage = fileURLToPath(new URL('assets/guide/providers.html', packageFolder))
+
+/** Opens the page, and says in short what it says at length: a browser may be barred from the file. */
+export const openGuide = async (
+  provider: string | undefined,
+  hint: string | undefined,
+  show: (note: Note) => void,
+): Promise<void> => {
+  const isOpen = await openPath(guidePage)
+  if (isOpen && hint === undefined) return
+  const name = provider === undefined ? 'a login' : providerTitle(provider)
+  show({
+    title: titleOf(`${name} needs an OAuth client`),
+    body: bodyOf([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
+  })
+}
+
+/**
+ * Shows an event on a page of the daemon, by a link that works once. Without a browser, or with a daemon
+ * that has no such page, its result becomes a note. Throws `event-not-found` when it is forgotten.
+ */
+export const showEvent = async (
+  client: Client,
+  id: string,
+  show: (note: Note) => void,
+): Promise<void> => {
+  const path = `/events/${encodeURIComponent(id)}`
+  const url = await linkTo(client, path)
+  if (url !== undefined && (await openPath(url))) return
+  show(resultNoteOf(await client.get<EventDetail>(path)))
+}
+
+const linkTo = async (client: Client, path: string): Promise<string | undefined> => {
+  try {
+    const { url } = await client.post<EventLink>(`${path}/link`)
+    return isSafeToOpen(url) ? url : undefined
+  } catch (error) {
+    if (isUnknownRoute(error)) return undefined
+    throw error
+  }
+}

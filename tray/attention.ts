@@ -1,0 +1,83 @@
+import type { ProviderSummary, Status } from '../shared/api.ts'
+import { fileProblemOf } from '../shared/client/discovery.ts'
+import type { Action } from './action.ts'
+import {
+  brokenFile,
+  isAdvice,
+  mendOf,
+  nameOfEvent,
+  providerTitle,
+  providerToLogIn,
+  reasonOf,
+  sentenceOf,
+} from './wording.ts'
+import { type View, newestFirst } from './view.ts'
+
+/** Something a person should do, and what a click on it does; only what is urgent changes the icon. */
+export type Need = { readonly text: string; readonly urgent: boolean; readonly action: Action }
+
+/** What needs the user, for a whole view: of a daemon that is away, the file that keeps it from starting. */
+export const needsOfView = ({ daemon }: View): Need[] => {
+  if (daemon.state === 'connected') return needsOf(daemon.status)
+  const file = daemon.state === 'unreachable' ? brokenFile(causeIn(daemon.reason)) : undefined
+  if (file === undefined) return []
+  return [
+    {
+      text: `Mend ${file}, then start the daemon`,
+      urgent: true,
+      action: { do: 'open-configuration', file },
+    },
+  ]
+}
+
+const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
+
+/**
+ * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
+ * is needed, the newest finished run failed; last, what can wait, such as a webhook that takes unsigned
+ * deliveries or a daemon of another version.
+ */
+export const needsOf = (status: Status): Need[] => {
+  const logins = status.providers
+    .filter((provider) => needsLogin(status, provider))
+    .map(({ provider }) => provider)
+  const problems = status.problems
+    // Who has to log in is asked for it once.
+    .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
+    .map((problem) => ({
+      text: sentenceOf(problem.detail),
+      urgent: !isAdvice(problem),
+      action: mendOf(problem),
+    }))
+  // An older daemon tells no more than the newest events, out of which others may have pushed it.
+  const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
+  const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
+  return [
+    ...problems.filter(({ urgent }) => urgent),
+    ...logins.map((provider): Need => ({
+      text: `${providerTitle(provider)}: log in again`,
+      urgent: true,
+      action: { do: 'login', provider },
+    })),
+    ...(lastRun && lastRun.state !== 'done'
+      ? [
+          {
+            text: `Last run failed: ${nameOfEvent(lastRun)}, ${reasonOf(lastRun)}`,
+            urgent: true,
+            action: { do: 'show-event', id: lastRun.id } as const,
+          },
+        ]
+      : []),
+    ...problems.filter(({ urgent }) => !urgent),
+  ]
+}
+
+/** An expired token that can be refreshed needs nobody, and one whose file is not read no login. */
+export const needsLogin = (
+  { tokens, problems }: Status,
+  { provider, status }: ProviderSummary,
+): boolean =>
+  fileProblemOf(problems, provider) === undefined &&
+  (status === 'needs-login' ||
+    (status === 'expired' &&
+      !tokens.some((token) => token.provider === provider && token.refreshable)))

@@ -1,0 +1,229 @@
+import {
+  type EventRecord,
+  eventStates,
+  type ProviderSummary,
+  stages,
+  type Status,
+  type StatusProblem,
+  type TargetResult,
+  type TokenSummary,
+  type WebhookSummary,
+} from '../shared/api.ts'
+
+/*
+ * What a daemon says, read by a tray of another version: what is not known is passed over, and a value
+ * that is new becomes the known one that claims least. What comes out can be shown as it is, whatever
+ * went in: texts and lists are bounded, times are times. By hand: zod would be a tenth of the memory
+ * that the tray may take.
+ */
+
+const targetOf = (value: unknown): TargetResult | undefined => {
+  const { target: read, state, attempts, code, detail } = fieldsOf(value)
+  const target = text(read)
+  if (target === undefined) return undefined
+  return said<TargetResult>({
+    target,
+    state: oneOf(['done', 'failed'], state) ?? 'waiting',
+    attempts: count(attempts),
+    code: text(code),
+    detail: text(detail),
+  })
+}
+
+const eventOf = (value: unknown): EventRecord | undefined => {
+  const fields = fieldsOf(value)
+  const id = name(fields['id'])
+  const receivedAt = time(fields['receivedAt'])
+  if (id === undefined || receivedAt === undefined) return undefined
+  const { queuedMs, agentMs, deliverMs } = fieldsOf(fields['durations'])
+  return said<EventRecord>({
+    id,
+    kind: oneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
+    webhook: text(fields['webhook']) ?? null,
+    receivedAt,
+    // Of a state that is new no more is known than that something came in.
+    state: oneOf(eventStates, fields['state']) ?? 'accepted',
+    stage: oneOf(stages, fields['stage']),
+    code: text(fields['code']),
+    detail: text(fields['detail']),
+    deliveryId: text(fields['deliveryId']),
+    size: number(fields['size']),
+    agent: text(fields['agent']) ?? null,
+    target: text(fields['target']),
+    attempts: count(fields['attempts']),
+    durations: said({
+      queuedMs: number(queuedMs),
+      agentMs: number(agentMs),
+      deliverMs: number(deliverMs),
+    }),
+    targets: listOf(fields['targets'], targetOf, 100),
+    resultPreview: text(fields['resultPreview']),
+  })
+}
+
+const accountOf = (value: unknown): ProviderSummary['account'] => {
+  const fields = fieldsOf(value)
+  const id = text(fields['id'])
+  const name = text(fields['name'])
+  return id === undefined || name === undefined ? null : { id, name }
+}
+
+const providerOf = (value: unknown): ProviderSummary | undefined => {
+  const fields = fieldsOf(value)
+  const provider = name(fields['provider'])
+  if (provider === undefined) return undefined
+  const account = accountOf(fields['account'])
+  return {
+    provider,
+    clientKnown: yes(fields['clientKnown'], false),
+    // Of one that is new no more is known than whether somebody is logged in.
+    status:
+      oneOf(['ok', 'expired', 'needs-login', 'not-logged-in'], fields['status']) ??
+      (account ? 'ok' : 'not-logged-in'),
+    account,
+  }
+}
+
+const tokenOf = (value: unknown): TokenSummary | undefined => {
+  const fields = fieldsOf(value)
+  const provider = name(fields['provider'])
+  if (provider === undefined) return undefined
+  const { missingScopes } = fields
+  return said<TokenSummary>({
+    provider,
+    status: oneOf(['expired', 'needs-login'], fields['status']) ?? 'ok',
+    account: accountOf(fields['account']),
+    scopes: listOf(fields['scopes'], text, 1000),
+    missingScopes: Array.isArray(missingScopes) ? listOf(missingScopes, text, 1000) : undefined,
+    expiresAt: time(fields['expiresAt']) ?? null,
+    refreshable: yes(fields['refreshable'], true),
+    obtainedAt: text(fields['obtainedAt']) ?? '',
+  })
+}
+
+const webhookOf = (value: unknown): WebhookSummary | undefined => {
+  const fields = fieldsOf(value)
+  const path = text(fields['path'])
+  if (path === undefined) return undefined
+  const counts = fieldsOf(fields['counts'])
+  return {
+    path,
+    url: text(fields['url']) ?? '',
+    agent: text(fields['agent']) ?? '',
+    enabled: yes(fields['enabled'], true),
+    scheme: text(fields['scheme']) ?? '',
+    secret: oneOf(['unset', 'none'], fields['secret']) ?? 'set',
+    deliverTo: listOf(fields['deliverTo'], text, 100),
+    counts: {
+      accepted: count(counts['accepted']),
+      filtered: count(counts['filtered']),
+      duplicate: count(counts['duplicate']),
+      rejected: count(counts['rejected']),
+      done: count(counts['done']),
+      failed: count(counts['failed']),
+      dropped: count(counts['dropped']),
+    },
+    lastEventAt: time(fields['lastEventAt']) ?? null,
+  }
+}
+
+const problemOf = (value: unknown): StatusProblem | undefined => {
+  const fields = fieldsOf(value)
+  const code = text(fields['code'])
+  const detail = text(fields['detail'])
+  return code === undefined || detail === undefined
+    ? undefined
+    : { code, detail, hint: text(fields['hint']) ?? '' }
+}
+
+/** A status as far as it can be read; undefined when it is none. */
+export const readStatus = (value: unknown): Status | undefined => {
+  const fields = fieldsOf(value)
+  const version = text(fields['version'])
+  const queue = fieldsOf(fields['queue'])
+  // What answers in its place may well be JSON with a version, too.
+  if (version === undefined || Object(fields['queue']) !== fields['queue']) return undefined
+  return said<Status>({
+    version,
+    startedAt: text(fields['startedAt']) ?? '',
+    url: text(fields['url']) ?? '',
+    publicUrl: text(fields['publicUrl']),
+    stopping: fields['stopping'] === true || undefined,
+    queue: {
+      waiting: count(queue['waiting']),
+      running: count(queue['running']),
+      bytes: count(queue['bytes']),
+    },
+    providers: listOf(fields['providers'], providerOf, 200),
+    tokens: listOf(fields['tokens'], tokenOf, 200),
+    webhooks: listOf(fields['webhooks'], webhookOf, 2000),
+    events: listOf(fields['events'], eventOf, 100),
+    lastRun: eventOf(fields['lastRun']),
+    problems: listOf(fields['problems'], problemOf, 200),
+  })
+}
+
+/** One message of the stream as far as it can be read; undefined when it is no event. */
+export const readEvent = (data: string): EventRecord | undefined => {
+  try {
+    return eventOf(JSON.parse(data))
+  } catch {
+    return undefined
+  }
+}
+
+/*
+ * Values of a JSON document from elsewhere: each as far as it can be used, else undefined or a default.
+ */
+
+const maxText = 4000
+
+/** The fields of an object; what is none has none. */
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {}
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value.slice(0, maxText) : undefined
+
+/** A text that is of no use when it is cut. */
+const name = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.length <= maxText ? value : undefined
+
+const number = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined
+
+const count = (value: unknown): number =>
+  Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0
+
+const yes = (value: unknown, otherwise: boolean): boolean =>
+  typeof value === 'boolean' ? value : otherwise
+
+/** A time that a clock can show, ISO 8601. */
+const time = (value: unknown): string | undefined =>
+  typeof value === 'string' &&
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/.test(value) &&
+  Number.isFinite(Date.parse(value))
+    ? value
+    : undefined
+
+const oneOf = <Known extends string>(known: readonly Known[], value: unknown): Known | undefined =>
+  known.find((one) => one === value)
+
+/** The readable items of a list; without a list, none. */
+const listOf = <Item>(
+  value: unknown,
+  read: (value: unknown) => Item | undefined,
+  maxItems: number,
+): Item[] =>
+  Array.isArray(value)
+    ? value.slice(0, maxItems).flatMap((one) => {
+        const item = read(one)
+        return item === undefined ? [] : [item]
+      })
+    : []
+
+/** Without the fields that were not said. */
+const said = <Value extends object>(value: Value): Value =>
+  Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Value
