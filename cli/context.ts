@@ -1,7 +1,7 @@
 import { DoorwardError } from '../shared/errors.ts'
 import { type Home, homeAt } from '../shared/home/home.ts'
 import { userAgentOf } from '../shared/version.ts'
-import { type Terminal, openTerminal } from './terminal.ts'
+import { type Terminal, openTerminal } from './terminal/terminal.ts'
 
 /** The options that every command takes, as the argument parser gives them. */
 export type GlobalOptions = {

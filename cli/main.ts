@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { version } from '../shared/version.ts'
-import { endWithError } from './end-with-error.ts'
+import { endWithError } from './errors.ts'
 import { endAtOnce, printAtOnce } from './print-at-once.ts'
 import { type TokenWords, tokenWords } from './token-words.ts'
 
@@ -14,7 +14,7 @@ const main = async (args: readonly string[]): Promise<void> => {
   try {
     if (words) await printToken(words)
     else if (args.length === 1 && args[0] === '--version') printAtOnce(`${version}\n`)
-    else return await (await import('./run-program.ts')).runProgram(args)
+    else return await (await import('./program.ts')).runProgram(args)
     endAtOnce()
   } catch (error) {
     await endWithError(error, words?.options.json ?? false)
@@ -28,7 +28,7 @@ const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
   ])
   const context = createContext({ ...options, isOnce: true }, 'oauth token')
   if (await printTokenQuickly(context, provider)) return
-  const token = await import('./oauth-token.ts')
+  const token = await import('./commands/oauth/token.ts')
   await token.printToken(context, [provider], {})
 }
 

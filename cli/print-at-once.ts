@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { endQuietlyWhenClosed } from './end-quietly.ts'
+import { endQuietlyWhenClosed } from './terminal/output.ts'
 
 let isAllWritten = true
 

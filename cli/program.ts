@@ -1,16 +1,16 @@
-import { Argument, Command, CommanderError, Option } from 'commander'
+import { Argument, Command, CommanderError, Help, Option } from 'commander'
 import { version } from '../shared/version.ts'
-import { addAgentCommands } from './commands/agent.ts'
-import { addConfigCommands } from './commands/config.ts'
-import { addDaemonCommands } from './commands/daemon.ts'
-import { addEventsCommands } from './commands/events.ts'
-import { addOauthCommands } from './commands/oauth.ts'
-import { addWebhookCommands } from './commands/webhook.ts'
-import { endQuietlyWhenClosed } from './end-quietly.ts'
-import { fitted, helpLayout } from './help-layout.ts'
-import { wholeNumber } from './option-values.ts'
+import { addAgentCommands } from './commands/agent/agent.ts'
+import { addConfigCommands } from './commands/config/config.ts'
+import { addDaemonCommands } from './commands/daemon/daemon.ts'
+import { addEventsCommands } from './commands/events/events.ts'
+import { addOauthCommands } from './commands/oauth/oauth.ts'
+import { addWebhookCommands } from './commands/webhook/webhook.ts'
+import { endWithError, usageError } from './errors.ts'
+import { exitUsage } from './exit-code.ts'
 import { printAtOnce } from './print-at-once.ts'
-import { run } from './run-action.ts'
+import { run, wholeNumber } from './run-action.ts'
+import { endQuietlyWhenClosed } from './terminal/output.ts'
 
 /*
  * The command line: what there is, and which file does it. A command's file is loaded when it is used,
@@ -68,7 +68,7 @@ export const createProgram = (
   program
     .command('init')
     .description('write the sample configuration and .env with a generated webhook secret')
-    .action(run(async () => (await import('./init.ts')).init))
+    .action(run(async () => (await import('./commands/init.ts')).init))
 
   const daemon = program.command('daemon').description('start, stop and watch the daemon')
   const oauth = program
@@ -85,17 +85,17 @@ export const createProgram = (
     .option('--state <state>', 'only those in this state: running, done, failed, …')
     .option('--limit <n>', 'how many, at most', wholeNumber, 20)
     .usage('[options] | show <id> | open <id> | retry <id>')
-    .action(run(async () => (await import('./events.ts')).listEvents))
+    .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
   const config = program.command('config').description('check and edit the configuration')
   program
     .command('tray')
     .description('start the tray: icon, menu and desktop notifications')
     .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
-    .action(run(async () => (await import('./tray.ts')).startTray))
+    .action(run(async () => (await import('./commands/tray.ts')).startTray))
   program
     .command('status')
     .description('everything on one screen; ends with 3 when the daemon does not run')
-    .action(run(async () => (await import('./status.ts')).showStatus))
+    .action(run(async () => (await import('./commands/status.ts')).showStatus))
   program
     .command('doctor')
     .description(
@@ -111,14 +111,14 @@ export const createProgram = (
     )
     .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
     .addHelpText('after', doctorHelp)
-    .action(run(async () => (await import('./doctor.ts')).doctor))
+    .action(run(async () => (await import('./commands/doctor/doctor.ts')).doctor))
   program
     .command('help')
     .description('show help for a command, a topic or an error code')
     .argument('[name...]', 'such as: events retry, webhooks, signature-invalid')
     .action(
       run(async () => {
-        const { showHelp } = await import('./help.ts')
+        const { showHelp } = await import('./commands/help.ts')
         return async (context, words) => showHelp(context, words, program)
       }),
     )
@@ -127,10 +127,12 @@ export const createProgram = (
     .description('print the completion of a shell: commands, options, and what there is now')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', completionHelp)
-    .action(run(async () => (await import('./completion.ts')).printCompletion))
+    .action(run(async () => (await import('./commands/completion.ts')).printCompletion))
   program
     .command('__complete [words...]', { hidden: true })
-    .action(async (words: string[]) => (await import('./complete.ts')).complete(program, words))
+    .action(async (words: string[]) =>
+      (await import('./commands/completion.ts')).complete(program, words),
+    )
 
   // What a shell asks about stands behind its `--`.
   const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
@@ -158,3 +160,86 @@ To have it in every shell:
 Without the package bash-completion, in ~/.bashrc:
 
   eval "$(doorward completion bash)"`
+
+/** Runs the command that the arguments name, and sees to the exit code. */
+export const runProgram = async (args: readonly string[]): Promise<void> => {
+  const { own, rest } = splitAtDashes(args)
+  const json = own.includes('--json')
+  const program = createProgram(own, rest)
+  try {
+    if (rest === undefined && isAlone(program, own)) {
+      await run(async () => (await import('./commands/init.ts')).welcome)(program)
+      return
+    }
+    if (rest === undefined && isExec(own)) {
+      const { missingDashes } = await import('./commands/oauth/exec.ts')
+      throw missingDashes()
+    }
+    await program.parseAsync(args, { from: 'user' })
+  } catch (thrown) {
+    if (!(thrown instanceof CommanderError)) return endWithError(thrown, json)
+    const isUnknown = thrown.code === 'commander.unknownCommand'
+    const error = usageError(thrown, isUnknown ? createProgram(groups, rest) : program, own)
+    if (error) await endWithError(error, json, exitUsage)
+  }
+}
+
+/** A program made with these words has all its commands. */
+const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
+
+/** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
+const isExec = (args: readonly string[]): boolean =>
+  / oauth exec /.test(` ${args.join(' ')} `) &&
+  !args.some((word) => /^(-h|--help)$/.test(word)) &&
+  args.find((word) => !word.startsWith('-')) !== 'help'
+
+/** `doorward` with no command, and with options at most that every command takes. */
+const isAlone = (program: Command, args: readonly string[]): boolean => {
+  const names = new Set(program.commands.map((command) => command.name()))
+  if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
+  const { operands, unknown } = program.parseOptions([...args])
+  return operands.length === 0 && unknown.length === 0
+}
+
+/** Our own arguments, and those after the first `--`, which may be another program's; undefined without one. */
+const splitAtDashes = (
+  args: readonly string[],
+): { readonly own: readonly string[]; readonly rest: readonly string[] | undefined } => {
+  const at = args.indexOf('--')
+  return at === -1
+    ? { own: args, rest: undefined }
+    : { own: args.slice(0, at), rest: args.slice(at + 1) }
+}
+
+/** What a description needs to stand beside its term; with less it stands below. */
+const besideAtLeast = 30
+const indent = '      '
+
+/** How commander lays help out, on narrow terminals too. */
+const helpLayout = {
+  minWidthToWrap: 20,
+  formatItem: (term: string, termWidth: number, description: string, helper: Help): string => {
+    const width = helper.helpWidth ?? 80
+    if (description === '' || width - termWidth - 4 >= besideAtLeast)
+      return Help.prototype.formatItem.call(helper, term, termWidth, description, helper)
+    const below = helper.boxWrap(description, width - indent.length)
+    return `  ${term}\n${below.replace(/^/gm, indent)}`
+  },
+}
+
+/** Our help texts are written for so many columns. */
+const written = 80
+
+/**
+ * Fits the paragraphs of a help text into fewer columns than it was written for. Lines that begin with a
+ * space are to be copied, and stay.
+ */
+export const fitted = (text: string, columns: number): string =>
+  columns >= written
+    ? text
+    : text
+        .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')
+        .replace(/^\S.*$/gm, (line) => (line.length > columns ? broken(line, columns) : line))
+
+const broken = (line: string, columns: number): string =>
+  line.replace(new RegExp(`(.{1,${columns}})(?: +|$)`, 'g'), '$1\n').trimEnd()

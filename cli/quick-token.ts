@@ -1,7 +1,7 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { accessTokenOf, showToken } from './access-token.ts'
+import { accessTokenOf, showToken } from './daemon-client/connect.ts'
 import type { Context } from './context.ts'
-import { providerNameOf } from './provider-name.ts'
+import { providerNameOf } from './commands/oauth/token.ts'
 import { NotQuick, connectQuickly } from './quick-daemon.ts'
 
 /**

@@ -116,7 +116,7 @@ const fileFor = (cli) => {
   return (id, context) => {
     wanted ??= (() => {
       const always = reachedFrom([cli('main')], context)
-      const asking = reachedFrom([cli('oauth-token')], context)
+      const asking = reachedFrom([cli('commands/oauth/token')], context)
       const quick = reachedFrom([cli('context'), cli('quick-token')], context)
       const files = new Map([...asking].map((name) => [name, 'ask-daemon']))
       for (const name of quick) files.set(name, 'quick-token')

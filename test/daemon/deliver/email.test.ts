@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SMTPServerOptions } from 'smtp-server'
-import { askSmtp } from '../../../cli/doctor/online/ask-smtp.ts'
+import { askSmtp } from '../../../cli/commands/doctor/checks/online-targets.ts'
 import { DeliveryFailed } from '../../../daemon/deliver/delivery-failed.ts'
 import { sendBySmtp } from '../../../daemon/deliver/mail/smtp.ts'
 import { answered, deliverWith, ready } from '../../support/deliver.ts'

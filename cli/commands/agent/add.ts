@@ -1,0 +1,259 @@
+import { agentClis, cliKinds, isCliKind } from '../../../shared/config/agent-clis.ts'
+import { agentSchema } from '../../../shared/config/agent-schema.ts'
+import { missingProgram } from '../../../shared/config/detect-agents.ts'
+import { secretsOf } from '../../../shared/config/environment.ts'
+import { agentName } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { nearest } from '../../../shared/text.ts'
+import { addEntry, printEntry, yamlOneOrList, yamlText } from '../../config-edit/add-entry.ts'
+import { type OpenConfig, openConfig, withConfigLock } from '../../config-edit/open-config.ts'
+import type { Context } from '../../context.ts'
+import { freePath } from '../../daemon-client/webhooks.ts'
+import { tableLines } from '../../terminal/table.ts'
+import { reloadIfRunning } from '../daemon/reload.ts'
+
+/**
+ * Adds an agent to `agents.yaml` and says what it still needs. Nothing is written when anything is wrong.
+ * Throws `usage`, `config-invalid`, `home-unusable`.
+ */
+export const addAgent = async (
+  context: Context,
+  [givenKind = '', givenName, ...more]: readonly string[],
+  options: AgentAddOptions,
+): Promise<void> => {
+  const { home, terminal } = context
+  if (more.length > 0)
+    throw new DoorwardError('usage', `what is ${more.join(' ')}?`, {
+      hint: 'put -- before flags of the agent program, or the words of a command',
+    })
+  const kind = kindOf(givenKind)
+  const name = givenName ?? kind
+  const [unfit] = agentName.safeParse(name).error?.issues ?? []
+  if (unfit) throw new DoorwardError('usage', `${JSON.stringify(name)} is ${unfit.message}`)
+  const entry = agentEntry(newAgent(kind, name, options))
+  if (options.print) {
+    printEntry(terminal, { name }, entry)
+    return
+  }
+  const { open, file, added } = await withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    return { open: opened, ...(await writeEntry(opened, kind, name, entry)) }
+  })
+  const taken = await reloadIfRunning(context)
+
+  const agent = agentSchema.parse(entry.value)
+  const missing = await missingProgram(agent, open.env)
+  const unset = [options.apiKeyEnv ?? []]
+    .flat()
+    .filter((variable) => secretsOf([variable], open.env).length === 0)
+  if (terminal.json) {
+    terminal.printJson({
+      name,
+      kind,
+      file: file.path,
+      line: added.line,
+      ...(missing && { missing }),
+      unset,
+      reloaded: taken !== undefined,
+    })
+    return
+  }
+  const rows = [
+    ['added', `${file.path}:${added.line}`],
+    ['agent', `${name} (${kind})`],
+  ]
+  for (const line of tableLines(rows)) terminal.print(line)
+  taken?.tell()
+  if (missing)
+    terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
+  for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
+  const preset = '/webhook/github'
+  const path = freePath(preset, open.config)
+  terminal.say(
+    `next:\n  doorward webhook add github --agent ${name}${path === preset ? '' : ` --path ${path}`}`,
+  )
+}
+
+const writeEntry = async (
+  open: OpenConfig,
+  kind: string,
+  name: string,
+  { lines, value }: ReturnType<typeof agentEntry>,
+) => {
+  const file = open.file('agents')
+  const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
+  if (open.config.agents.has(name)) {
+    const { line } = file.problemAt(['agents', name], '')
+    throw new DoorwardError('usage', `an agent ${name} is there already, at ${file.path}:${line}`, {
+      hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
+    })
+  }
+  const added = addEntry(file.text, 'agents', { lines, expected: { ...agents, [name]: value } })
+  open.check('agents', added.text)
+  await open.write('agents', added.text)
+  return { file, added }
+}
+
+export type AgentAddOptions = {
+  readonly model?: string
+  readonly baseUrl?: string
+  readonly apiKeyEnv?: string
+  readonly url?: string
+  readonly answerPath?: string
+  readonly cwd?: string
+  readonly env?: readonly string[]
+  readonly timeout?: string
+  readonly print?: boolean
+  /** What stands after `--`: flags of an agent program, or the whole command. */
+  readonly afterDashes?: readonly string[] | undefined
+}
+
+/** The kinds that can be added. */
+export const agentKinds = [...cliKinds, 'openai', 'http', 'command', 'echo'] as const
+type Kind = (typeof agentKinds)[number]
+
+/** The kind of this name. Throws `usage` with the nearest. */
+export const kindOf = (given: string): Kind => {
+  const kind = agentKinds.find((known) => known === given)
+  if (kind) return kind
+  throw new DoorwardError('usage', `there is no kind of agent "${given}"`, {
+    hint: nearest(given, agentKinds) ?? `one of ${agentKinds.join(', ')}`,
+  })
+}
+
+const comments: Readonly<Record<Exclude<Kind, keyof typeof agentClis>, string>> = {
+  openai: 'A model that speaks the OpenAI chat API.',
+  http: 'Gets {prompt, webhook, eventId} as JSON; what it answers is the answer.',
+  command: 'The prompt is its standard input, its standard output is the answer. No shell.',
+  echo: 'Answers with the prompt.',
+}
+
+/** The agent that these options describe. Throws `usage` for those that its kind has not. */
+export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): NewAgent => {
+  refuseForeign(kind, options)
+  const rest = options.afterDashes ?? []
+  const common = {
+    cwd: options.cwd,
+    env: options.env && variablesOf(options.env),
+    timeout: options.timeout,
+  }
+  const own = isCliKind(kind)
+    ? { args: [...modelArgs(kind, options.model), ...rest] }
+    : {
+        model: options.model,
+        command: rest,
+        base_url: options.baseUrl,
+        api_key_env: options.apiKeyEnv,
+        url: options.url,
+        answer_path: options.answerPath,
+      }
+  const keys = Object.entries({ kind, ...own, ...common }).flatMap(
+    ([key, value]): NewAgent['keys'][number][] =>
+      value === undefined || (Array.isArray(value) && value.length === 0) ? [] : [[key, value]],
+  )
+  const comment = isCliKind(kind)
+    ? `${agentClis[kind].name}, with your own login and no tools unless args grants them.`
+    : comments[kind]
+  return { name, comment, keys }
+}
+
+/** Which options a kind takes, and which of them it needs. */
+const taken: Readonly<Record<Kind, { takes: readonly string[]; needs: readonly string[] }>> = {
+  claude: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+  codex: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+  gemini: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+  opencode: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+  llm: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+  openai: { takes: ['model', 'baseUrl', 'apiKeyEnv'], needs: ['baseUrl', 'model'] },
+  http: { takes: ['url', 'answerPath'], needs: ['url'] },
+  command: { takes: ['cwd', 'env', 'afterDashes'], needs: ['afterDashes'] },
+  echo: { takes: [], needs: [] },
+}
+
+const optionNames: Readonly<Record<string, string>> = {
+  model: '--model',
+  baseUrl: '--base-url',
+  apiKeyEnv: '--api-key-env',
+  url: '--url',
+  answerPath: '--answer-path',
+  cwd: '--cwd',
+  env: '--env',
+  afterDashes: '-- and the command',
+}
+
+const refuseForeign = (kind: Kind, options: AgentAddOptions): void => {
+  const given = Object.entries(options)
+    .filter(([key, value]) => value !== undefined && !['timeout', 'print'].includes(key))
+    .map(([key]) => key)
+  const { takes, needs } = taken[kind]
+  const foreign = given.find((key) => !takes.includes(key))
+  if (foreign)
+    throw new DoorwardError('usage', `an agent of kind ${kind} takes no ${optionNames[foreign]}`, {
+      hint: `doorward help agents`,
+    })
+  const missing = needs.filter((key) => !given.includes(key))
+  if (missing.length > 0)
+    throw new DoorwardError(
+      'usage',
+      `an agent of kind ${kind} needs ${missing.map((key) => optionNames[key]).join(' and ')}`,
+      { hint: exampleOf[kind] ?? 'doorward help agents' },
+    )
+}
+
+const exampleOf: Partial<Record<Kind, string>> = {
+  openai: 'doorward agent add openai local --base-url http://127.0.0.1:11434/v1 --model llama3.2',
+  http: 'doorward agent add http remote --url https://agents.example.com/ask',
+  command: 'doorward agent add command words -- wc -w',
+}
+
+const modelArgs = (kind: keyof typeof agentClis, model: string | undefined): string[] => {
+  if (model === undefined) return []
+  return [kind === 'claude' ? '--model' : '-m', model]
+}
+
+const variablesOf = (texts: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    texts.map((text) => {
+      const [, name = '', value = ''] = /^([A-Za-z_]\w*)=([^]*)$/.exec(text) ?? []
+      if (name === '')
+        throw new DoorwardError('usage', `--env ${text.split('=', 1)[0]} is no NAME=value`, {
+          hint: 'for example ANTHROPIC_API_KEY=env:ANTHROPIC_API_KEY, or GITHUB_TOKEN=oauth:github',
+        })
+      return [name, value]
+    }),
+  )
+
+/** An agent that is to be written: its keys in their order, each with the comment that stands above it. */
+type NewAgent = {
+  readonly name: string
+  readonly comment: string
+  readonly keys: readonly (readonly [
+    key: string,
+    value: string | readonly string[] | Readonly<Record<string, string>>,
+  ])[]
+}
+
+/** The commented lines of an entry of `agents.yaml`, and the value that they stand for. */
+const agentEntry = ({
+  name,
+  comment,
+  keys,
+}: NewAgent): { readonly lines: string[]; readonly value: unknown } => ({
+  lines: [
+    ...comment.split('\n').map((line) => `# ${line}`),
+    `${yamlText(name)}:`,
+    ...keys.flatMap(([key, value]) => {
+      if (typeof value === 'string') return [`  ${key}: ${yamlText(value)}`]
+      if (isList(value)) return [`  ${key}: [${value.map((one) => yamlText(one)).join(', ')}]`]
+      return [
+        `  ${key}:`,
+        ...Object.entries(value).map(([one, text]) => `    ${one}: ${yamlOneOrList([text])}`),
+      ]
+    }),
+  ],
+  value: Object.fromEntries(keys),
+})
+
+const isList = (
+  value: readonly string[] | Readonly<Record<string, string>>,
+): value is readonly string[] => Array.isArray(value)

@@ -1,0 +1,238 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Argument, Command, Option } from 'commander'
+import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import type { Client } from '../../shared/client/client.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { fromNow } from '../terminal/format.ts'
+import { eventStates, isFinished } from './events/format.ts'
+
+/** One thing that can stand there, with a word on it. */
+export type Candidate = { readonly value: string; readonly note?: string }
+
+/** Where values come from; both are asked only when they are needed. */
+export type Sources = {
+  readonly home: () => Home
+  /** The running daemon; throws where none runs. */
+  readonly client: () => Promise<Client>
+}
+
+/** What the shell itself completes. */
+export type Directive = 'files' | 'dirs' | 'commands'
+
+type Values = (sources: Sources, path: readonly string[]) => Promise<Candidate[]> | Candidate[]
+
+const named = (values: readonly string[]): Candidate[] => values.map((value) => ({ value }))
+
+/** The names of a map, or the paths of a list, under the only key of a configuration file. */
+const configured = async (home: Home, name: string, key: string): Promise<string[]> => {
+  const { readYaml } = await import('../../shared/config/yaml.ts')
+  const file = join(home.config, `${name}.yaml`)
+  const { value } = readYaml(file, await readFile(file, 'utf8'))
+  const entries = (value as Record<string, unknown> | null)?.[key]
+  if (!Array.isArray(entries)) return Object.keys(entries ?? {})
+  return entries.flatMap((entry: { path?: unknown } | null) =>
+    typeof entry?.path === 'string' ? [entry.path] : [],
+  )
+}
+
+/** The daemon's answer, or what is on the disk where none runs. */
+const either = async (
+  fromDaemon: () => Promise<Candidate[]>,
+  fromFiles: () => Promise<string[]>,
+): Promise<Candidate[]> => {
+  try {
+    return await fromDaemon()
+  } catch {
+    return named(await fromFiles())
+  }
+}
+
+const webhooks: Values = async ({ home, client }) =>
+  either(
+    async () => {
+      const answer = await (await client()).get<{ webhooks: WebhookSummary[] }>('/webhooks')
+      return answer.webhooks.map(({ path, agent, enabled }) => ({
+        value: path,
+        note: enabled ? `agent ${agent}` : 'disabled',
+      }))
+    },
+    async () => configured(home(), 'webhooks', 'webhooks'),
+  )
+
+const builtIn = ['google', 'github', 'slack']
+
+/** For a login every provider, else those that somebody is logged in to. */
+const providers: Values = async ({ home, client }, path) =>
+  path.at(-1) === 'login'
+    ? either(
+        async () => {
+          const status = await (await client()).get<Status>('/status')
+          return status.providers.map(({ provider, status: state, account }) => ({
+            value: provider,
+            note: account ? `${state}, ${account.name}` : state,
+          }))
+        },
+        async () => [
+          ...new Set([...builtIn, ...(await configured(home(), 'gateway', 'providers'))]),
+        ],
+      ).catch(() => named(builtIn))
+    : either(
+        async () => {
+          const answer = await (await client()).get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+          return answer.tokens.map(({ provider, status, account }) => ({
+            value: provider,
+            note: account ? `${status}, ${account.name}` : status,
+          }))
+        },
+        async () =>
+          (await readdir(home().tokens)).flatMap((file) =>
+            file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
+          ),
+      )
+
+/** Nothing of a payload or an answer: only what it is, and when it came. */
+const events: Values = async ({ client }, path) => {
+  const answer = await (await client()).get<{ events: EventRecord[] }>('/events?limit=50')
+  const now = new Date()
+  return answer.events
+    .filter(({ state }) => path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped')
+    .map(({ id, state, webhook, kind, receivedAt }) => ({
+      value: id,
+      note: `${state}${isFinished(state) ? '' : '...'} ${webhook ?? kind} ${fromNow(receivedAt, now)}`,
+    }))
+}
+
+const samples: Values = async () => {
+  const { sampleNames } = await import('./webhook/signing.ts')
+  return named(await sampleNames())
+}
+
+/** By the name that an argument or the value of an option has in the help. */
+const values: Readonly<Record<string, Values | Directive>> = {
+  path: webhooks,
+  webhook: webhooks,
+  provider: providers,
+  state: () => named(eventStates),
+  agent: async ({ home }) => named(await configured(home(), 'agents', 'agents')),
+  sample: samples,
+  operation: () => named(['get', 'store', 'erase']),
+  file: 'files',
+  dir: 'dirs',
+}
+
+/** Where the name alone does not say it: by the whole command. */
+const special: Readonly<Record<string, Values | Directive>> = {
+  'events show id': events,
+  'events open id': events,
+  'events retry id': events,
+  'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
+  // A path that is there already is the one that cannot be added.
+  'webhook add path': () => [],
+  'webhook add preset': async () => {
+    const { webhookPresets } = await import('./webhook/presets.ts')
+    return Object.entries(webhookPresets).map(([value, { title }]) => ({ value, note: title }))
+  },
+  'agent add kind': async () => named((await import('./agent/add.ts')).agentKinds),
+  'help name': async () => {
+    const { helpTopics } = await import('./help.ts')
+    return Object.entries(helpTopics).map(([value, note]) => ({ value, note }))
+  },
+  'config schema name': () => named(['webhooks', 'agents', 'gateway']),
+}
+
+/** What gives the values of an argument or an option of this name; undefined for a free text. */
+export const valuesOf = (path: readonly string[], name: string): Values | Directive | undefined =>
+  special[[...path, name].join(' ')] ?? (Object.hasOwn(values, name) ? values[name] : undefined)
+
+/** What can stand at the end of a command line that is being typed. */
+export type Place = {
+  /** Words of the command, without the program's: `['oauth', 'login']`. */
+  readonly path: readonly string[]
+  /** Where it may be a command of a group: the group. */
+  readonly group?: Command | undefined
+  /** Where it may be an argument, or the value of an option: that. */
+  readonly argument?: Argument | undefined
+  readonly option?: Option | undefined
+  /** Stands before the value of an option in the same word: `--webhook=`. */
+  readonly before: string
+  /** Where it is an option: those of the command and of the program that are not there yet. */
+  readonly options: readonly Option[]
+  /** After `--`: the command line of another program. */
+  readonly isForeign: boolean
+  /** What `--home` names in it. */
+  readonly home?: string | undefined
+}
+
+/** Reads a command line up to the word that is being typed, as the argument parser would. */
+export const placeOf = (program: Command, typed: readonly string[], current: string): Place => {
+  let command = program
+  const path: string[] = []
+  const used = new Set<Option>()
+  let operands = 0
+  let isAfterDashes = false
+  let isHelp = false
+  let waiting: Option | undefined
+  let home: string | undefined
+  const known = () => [...new Set([...visibleOptions(command), ...program.options])]
+  const find = (name: string) => known().find(({ long, short }) => name === long || name === short)
+
+  for (const word of typed) {
+    if (waiting && !(waiting.optional && word.startsWith('-'))) {
+      if (waiting.long === '--home') home = word
+      waiting = undefined
+      continue
+    }
+    waiting = undefined
+    if (isAfterDashes) operands += 1
+    else if (word === '--') isAfterDashes = true
+    else if (word.startsWith('-') && word !== '-') {
+      const [name = '', ...value] = word.split('=')
+      const option = find(name)
+      if (!option) continue
+      used.add(option)
+      if (value.length === 0 && takesValue(option)) waiting = option
+      else if (option.long === '--home') home = value.join('=')
+    } else if (operands === 0 && command === program && !isHelp && word === 'help') {
+      isHelp = true
+    } else if (operands === 0 && commandNamed(command, word)) {
+      command = commandNamed(command, word) ?? command
+      path.push(word)
+    } else operands += 1
+  }
+
+  const place = { path, before: '', options: [], isForeign: false, home }
+  if (isAfterDashes && path.at(-1) === 'exec') return { ...place, isForeign: true }
+  if (waiting && !(waiting.optional && current.startsWith('-')))
+    return { ...place, option: waiting }
+  if (!isAfterDashes && current.startsWith('-')) {
+    const [name = '', ...value] = current.split('=')
+    if (value.length > 0) return { ...place, option: find(name), before: `${name}=` }
+    return {
+      ...place,
+      options: known().filter((option) => !used.has(option) || isRepeated(option)),
+    }
+  }
+  const group = operands === 0 && command.commands.length > 0 ? command : undefined
+  if (isHelp) {
+    const isFirst = command === program && operands === 0
+    const [topic] = commandNamed(program, 'help')?.registeredArguments ?? []
+    return { ...place, group, ...(isFirst && { path: ['help'], argument: topic }) }
+  }
+  const { registeredArguments } = command
+  const last = registeredArguments.at(-1)
+  const argument = registeredArguments[operands] ?? (last?.variadic ? last : undefined)
+  return { ...place, group, argument }
+}
+
+const commandNamed = ({ commands }: Command, word: string): Command | undefined =>
+  commands.find((known) => known.name() === word || known.aliases().includes(word))
+
+const visibleOptions = (command: Command): Option[] => command.createHelp().visibleOptions(command)
+
+const takesValue = ({ required, optional }: Option): boolean => required || optional
+
+/** One that collects, and so may come again. */
+const isRepeated = ({ variadic, parseArg, long }: Option): boolean =>
+  variadic ||
+  (parseArg !== undefined && ['--header', '--filter', '--deliver-to', '--env'].includes(long ?? ''))

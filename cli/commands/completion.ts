@@ -1,0 +1,102 @@
+import { readFile } from 'node:fs/promises'
+import type { Argument, Command, Option } from 'commander'
+import type { Client } from '../../shared/client/client.ts'
+import { homeAt } from '../../shared/home/home.ts'
+import { plainLine } from '../../shared/text.ts'
+import { packageFolder, userAgentOf } from '../../shared/version.ts'
+import type { Context } from '../context.ts'
+import {
+  type Candidate,
+  type Directive,
+  type Place,
+  placeOf,
+  type Sources,
+  valuesOf,
+} from './completion-values.ts'
+
+/** Prints the completion of a shell: a small script that asks `doorward __complete` at each key. */
+export const printCompletion = async (
+  { terminal }: Context,
+  [shell = '']: string[],
+): Promise<void> => {
+  const file = new URL(`assets/completion/doorward.${shell}`, packageFolder)
+  terminal.print((await readFile(file, 'utf8')).trimEnd())
+}
+
+/** A person waits for the answer with a finger on the key. */
+const longestMs = 1000
+const noteCharacters = 60
+
+type Answer = { readonly candidates: readonly Candidate[]; readonly directive?: Directive }
+
+/**
+ * Answers the completion of a shell: what can stand in place of the last word, a line each with a tab and
+ * a word on it, and `:files`, `:dirs` or `:commands` where the shell knows better. Never starts a daemon,
+ * never fails, and ends after a second with what it has.
+ */
+export const complete = async (program: Command, words: readonly string[]): Promise<void> => {
+  const place = placeOf(program, words.slice(0, -1), words.at(-1) ?? '')
+  const late = new Promise<Answer>((resolve) =>
+    setTimeout(() => resolve({ candidates: fixedOf(place) }), longestMs),
+  )
+  const { candidates, directive } = await Promise.race([answerOf(place), late])
+  const lines = candidates.map(({ value, note }) => `${place.before}${value}\t${shortNote(note)}`)
+  const all = [...lines, ...(directive ? [`:${directive}`] : [])]
+  process.stdout.write(all.map((line) => `${line}\n`).join(''), () => process.exit(0))
+}
+
+const answerOf = async (place: Place): Promise<Answer> => {
+  if (place.isForeign) return { candidates: [], directive: 'commands' }
+  const fixed = fixedOf(place)
+  const wanted = place.option ?? place.argument
+  const choices = wanted?.argChoices
+  if (choices) return { candidates: [...fixed, ...choices.map((value) => ({ value }))] }
+  const values = wanted && valuesOf(place.path, nameOf(wanted))
+  if (values === undefined) return { candidates: fixed }
+  if (typeof values === 'string') return { candidates: fixed, directive: values }
+  try {
+    const found = await values(sourcesOf(place), place.path)
+    return { candidates: [...fixed, ...found.filter(({ value }) => isPlain(value))] }
+  } catch {
+    return { candidates: fixed }
+  }
+}
+
+/** What needs nobody to be asked. */
+const fixedOf = ({ group, options }: Place): Candidate[] => [
+  ...(group
+    ? group
+        .createHelp()
+        .visibleCommands(group)
+        .map((command) => ({ value: command.name(), note: command.description() }))
+    : []),
+  ...options
+    .filter(({ hidden }) => !hidden)
+    .map(({ long, short, description }) => ({ value: long ?? short ?? '', note: description })),
+]
+
+/** `path` of `--webhook <path>`, `name` of `[name]`; `--sample [name]` is called after itself. */
+const nameOf = (wanted: Argument | Option): string => {
+  if ('flags' in wanted)
+    return wanted.long === '--sample' ? 'sample' : (/[<[]([a-z-]+)/.exec(wanted.flags)?.[1] ?? '')
+  return wanted.name()
+}
+
+const sourcesOf = ({ home: typed, path }: Place): Sources => {
+  const home = () => homeAt(typed)
+  let client: Promise<Client> | undefined
+  const find = async () => {
+    const { findDaemon } = await import('../daemon-client/connect.ts')
+    return findDaemon({ home: home(), userAgent: userAgentOf('cli', `complete ${path.join(' ')}`) })
+  }
+  return { home, client: () => (client ??= find()) }
+}
+
+/** A line is one candidate, and a colon in front is for the shell. */
+const isPlain = (value: string): boolean =>
+  value !== '' && !value.startsWith(':') && value === plainLine(value)
+
+const shortNote = (note = ''): string => {
+  const line = plainLine(note)
+  return line.length > noteCharacters ? `${line.slice(0, noteCharacters - 3)}...` : line
+}

@@ -1,0 +1,67 @@
+import { warningsOf } from '../../../shared/config/warnings.ts'
+import type { Warning } from '../../../shared/config/warning.ts'
+import { missingPrograms } from '../../../shared/config/detect-agents.ts'
+import { readEnvironment, unreadLines } from '../../../shared/config/environment.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { type Config, ConfigError, loadConfig, problemLine } from '../../../shared/config/load.ts'
+import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
+import { plainLines } from '../../../shared/text.ts'
+import type { Problem } from '../../../shared/config/yaml.ts'
+import type { Context } from '../../context.ts'
+import { exitFailed } from '../../exit-code.ts'
+
+/** Prints every problem of the three files at once, and warnings on standard error. */
+export const checkConfiguration = async (context: Context): Promise<void> => {
+  await isConfigurationGood(context)
+}
+
+/** The same, and says whether there is none. */
+export const isConfigurationGood = async ({ home, terminal }: Context): Promise<boolean> => {
+  const env = await readEnvironment(home)
+  const { config, problems } = await load(() => loadConfig(home, env))
+  const warnings: Warning[] = config
+    ? [
+        ...(await envWarnings(home)),
+        ...warningsOf(config, env),
+        ...(await missingPrograms(config, env)),
+        ...(await fileTargetWarnings(config, home.root)),
+      ]
+    : []
+  if (problems.length > 0) process.exitCode = exitFailed
+  if (terminal.json) {
+    terminal.printJson({ ok: problems.length === 0, problems, warnings })
+    return problems.length === 0
+  }
+  for (const problem of problems) terminal.print(plainLines(problemLine(problem)))
+  for (const { detail, hint } of warnings) {
+    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLines(detail)}`)
+    terminal.say(`hint: ${plainLines(hint)}`)
+  }
+  if (config) terminal.print(summaryOf(config))
+  else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
+  return problems.length === 0
+}
+
+const envWarnings = async (home: Home): Promise<Warning[]> => {
+  const unread = unreadLines((await readSecretFile(home.env)) ?? '')
+  return unread
+    ? [{ code: 'env-line-unread', detail: `.env: ${unread.detail}`, hint: unread.hint }]
+    : []
+}
+
+const load = async (
+  read: () => Promise<Config>,
+): Promise<{ config?: Config; problems: readonly Problem[] }> => {
+  try {
+    return { config: await read(), problems: [] }
+  } catch (error) {
+    if (error instanceof ConfigError) return { problems: error.problems }
+    throw error
+  }
+}
+
+const summaryOf = ({ webhooks, agents }: Config): string =>
+  `ok: ${count(webhooks.length, 'webhook')}, ${count(agents.size, 'agent')}`
+
+const count = (number: number, what: string): string =>
+  `${number} ${what}${number === 1 ? '' : 's'}`

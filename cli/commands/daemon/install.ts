@@ -1,0 +1,182 @@
+import { existsSync } from 'node:fs'
+import { readEnvironment } from '../../../shared/config/environment.ts'
+import { loadConfig } from '../../../shared/config/load.ts'
+import { warningsOf } from '../../../shared/config/warnings.ts'
+import { prepareHome } from '../../../shared/home/home.ts'
+import {
+  ownSurroundings,
+  passingPlace,
+  type Surroundings,
+} from '../../../shared/service/platform.ts'
+import {
+  daemonAtLogin,
+  installedService,
+  type Service,
+  serviceOf,
+  trayAtLogin,
+} from '../../../shared/service/service.ts'
+import { plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { findRunningDaemon } from '../../daemon-client/connect.ts'
+import { startAndConnect } from '../../daemon-client/start.ts'
+import { stopRunning } from './stop.ts'
+
+type Note = { readonly code: string; readonly detail: string; readonly hint: string }
+
+/**
+ * Makes the daemon (and with --tray the tray) start at login, and starts the daemon now. Shows what it
+ * wrote. Throws `login-item-foreign`, `login-item-failed`, and as a start of the daemon does.
+ */
+export const installDaemon = async (
+  context: Context,
+  _args: string[],
+  { tray = false }: { readonly tray?: boolean },
+): Promise<void> => {
+  const { home, terminal } = context
+  await prepareHome(home)
+  const around = await ownSurroundings()
+  const written = await daemonAtLogin(home).turnOn()
+  const changed = written.length > 0
+  if (tray) written.push(...(await trayAtLogin(home).turnOn()))
+  const notes = [...placeNotes(around), ...(await secretNotes(context))]
+  if (!terminal.json) {
+    for (const path of written) terminal.print(`wrote ${plainLine(path)}`)
+    if (written.length === 0) terminal.print('nothing to write: it is all there')
+    for (const { detail, hint } of notes) terminal.warn(`warning: ${detail}\nhint: ${hint}`)
+  }
+
+  const manager = await installedService(home, around)
+  const service = await serviceOf(home)
+  const daemon =
+    context.start && !(manager && !service) ? await runNow(context, service, changed) : undefined
+  if (terminal.json) {
+    const starts = manager?.kind ?? (around.platform === 'win32' ? 'startup' : 'autostart')
+    terminal.printJson({
+      installed: true,
+      by: starts,
+      tray: await trayAtLogin(home).isOn(),
+      written,
+      warnings: notes,
+      running: daemon !== undefined,
+      ...daemon,
+    })
+    return
+  }
+  if (daemon) terminal.print(`starts at login; runs now: ${daemon.url} (pid ${daemon.pid})`)
+  else terminal.print('starts at login')
+  if (manager && !service)
+    terminal.say(
+      `hint: ${manager.kind} does not answer in this session; log in again, or: ${manager.startCommand}`,
+    )
+  if (!manager && around.platform === 'linux')
+    terminal.say(
+      'hint: your desktop starts it; on a machine without one, or over ssh, nothing does',
+    )
+  const linger = manager?.kind === 'systemd' ? lingerHint(process.env) : undefined
+  if (linger) terminal.say(linger)
+  if (tray) terminal.say('hint: doorward tray starts the tray now; at login it starts by itself')
+}
+
+/** The daemon as it is to run from now on: by its service, with the files as they are now. */
+const runNow = async (context: Context, service: Service | undefined, changed: boolean) => {
+  const running = await findRunningDaemon(context)
+  running?.close()
+  if (running && !(await mustStartAgain(running.daemon.pid, service, changed)))
+    return running.daemon
+  if (running) {
+    const pid = await stopRunning(context)
+    context.terminal.say(`stopped (pid ${pid}), to start it by ${service?.kind}`)
+  }
+  // launchd keeps what it has read until it is unloaded; a failed unit would be tried again.
+  if (changed) await service?.stop()
+  const client = await startAndConnect(context)
+  client.close()
+  return client.daemon
+}
+
+const mustStartAgain = async (
+  pid: number,
+  service: Service | undefined,
+  changed: boolean,
+): Promise<boolean> => {
+  if (!service) return false
+  return changed || (await service.state()).pid !== pid
+}
+
+/** An installation that may be gone at the next login. */
+const placeNotes = (around: Surroundings): Note[] => {
+  const notes: Note[] = []
+  const place = passingPlace(around)
+  if (place)
+    notes.push({
+      code: 'passing-place',
+      detail: `doorward runs from ${around.packageRoot}, ${place}: at login it must still be there`,
+      hint: 'install it to stay (npm pack, then npm install -g with the file), then: doorward daemon install',
+    })
+  if (around.uid === 0 && around.env['SUDO_USER'])
+    notes.push({
+      code: 'installed-for-root',
+      detail: 'this was installed for root, not for you',
+      hint: 'doorward daemon uninstall with sudo, then doorward daemon install without',
+    })
+  return notes
+}
+
+/** Secrets that only this shell has: the daemon that starts at login would not find them. */
+const secretNotes = async ({ home }: Context): Promise<Note[]> => {
+  try {
+    const [mine, atLogin] = [await readEnvironment(home), await readEnvironment(home, {})]
+    const config = await loadConfig(home, mine)
+    const known = new Set(warningsOf(config, mine).map(({ detail }) => detail))
+    return warningsOf(config, atLogin)
+      .filter(({ detail }) => !known.has(detail))
+      .map((one) => ({
+        ...one,
+        detail: `at login this shell's variables are missing: ${one.detail}`,
+      }))
+  } catch {
+    // The start says what is wrong with the configuration.
+    return []
+  }
+}
+
+/**
+ * The daemon (and with --tray the tray) starts no more at login. A daemon that a service manager runs is
+ * stopped, for nothing would watch over it; nothing installed is fine.
+ */
+export const uninstallDaemon = async (
+  context: Context,
+  _args: string[],
+  { tray = false }: { readonly tray?: boolean },
+): Promise<void> => {
+  const { home, terminal } = context
+  const service = await serviceOf(home)
+  // Our own stop says what it waits for, and what is dropped.
+  const stopped =
+    (await service?.state())?.is === 'running' ? await stopRunning(context) : undefined
+  const removed = await daemonAtLogin(home).turnOff()
+  if (tray) removed.push(...(await trayAtLogin(home).turnOff()))
+  const trayStays = await trayAtLogin(home).isOn()
+  if (terminal.json) {
+    const pid = stopped === undefined ? {} : { pid: stopped }
+    terminal.printJson({ installed: false, tray: trayStays, removed, ...pid })
+    return
+  }
+  if (stopped !== undefined) terminal.print(`stopped (pid ${stopped})`)
+  for (const path of removed) terminal.print(`removed ${plainLine(path)}`)
+  if (removed.length === 0) terminal.print('nothing was installed')
+  if (stopped !== undefined) terminal.say('hint: doorward daemon start runs it until you log out')
+  if (trayStays)
+    terminal.say('hint: the tray still starts at login; doorward daemon uninstall --tray ends that')
+}
+
+/**
+ * What to say where nobody logs in at a screen: systemd ends what a person runs with the last session,
+ * unless the person lingers (loginctl(1)). Undefined when it needs no saying.
+ */
+const lingerHint = (env: NodeJS.ProcessEnv): string | undefined => {
+  const hasDesktop = Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
+  const name = env['USER'] ?? env['LOGNAME'] ?? ''
+  if (hasDesktop || (name !== '' && existsSync(`/var/lib/systemd/linger/${name}`))) return undefined
+  return 'hint: it runs from your login to your logout; to have it run from boot: loginctl enable-linger'
+}

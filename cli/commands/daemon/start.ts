@@ -1,0 +1,82 @@
+import { pathToFileURL } from 'node:url'
+import { portHeldHint, portHolder } from '../../../shared/client/discovery.ts'
+import { daemonMain } from '../../../shared/client/spawn.ts'
+import { readEnvironment } from '../../../shared/config/environment.ts'
+import { loadConfig } from '../../../shared/config/load.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import type { Context } from '../../context.ts'
+import { findRunningDaemon, startPatienceMs } from '../../daemon-client/connect.ts'
+import { isEnding, untilEnded, untilNoneEnds } from '../../daemon-client/ensure.ts'
+import { startAndConnect, StartError } from '../../daemon-client/start.ts'
+import { reportError } from '../../errors.ts'
+import { exitFailed } from '../../exit-code.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/**
+ * Starts the daemon unless it runs, and prints its url and pid; one that is about to end is waited for. 78 is
+ * for `--foreground` alone.
+ */
+export const startDaemon = async (
+  context: Context,
+  _args: string[],
+  options: { readonly foreground?: boolean },
+): Promise<void> => {
+  const { home, terminal } = context
+  if (options.foreground) {
+    // What is wrong with the home, or with what runs, the daemon says itself.
+    await untilNoneEnds(context).catch(() => undefined)
+    return becomeDaemon(home.root, terminal.json)
+  }
+  const running = await findRunningDaemon(context, startPatienceMs)
+  if (running) {
+    const goesOn = !(await isEnding(running).finally(running.close))
+    if (goesOn) return printStarted(terminal, running.daemon, 'already running')
+    await untilEnded(context, running.daemon)
+  }
+  try {
+    const client = await startAndConnect(context)
+    client.close()
+    printStarted(terminal, client.daemon, 'started')
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    reportError(error, terminal.json)
+    process.exitCode = exitFailed
+  }
+}
+
+/**
+ * The daemon in this very process, so that signals and exit codes need no forwarding and a service
+ * manager watches the right pid. Loaded by its address: `cli` and `daemon` share no module by import.
+ */
+const becomeDaemon = async (root: string, json: boolean): Promise<void> => {
+  process.argv = [process.execPath, daemonMain, '--home', root, '--foreground']
+  if (json) process.argv.push('--json')
+  process.title = 'doorward daemon'
+  await import(pathToFileURL(daemonMain).href)
+}
+
+const printStarted = (
+  terminal: Terminal,
+  daemon: { readonly url: string; readonly pid: number },
+  how: string,
+): void => {
+  if (terminal.json) terminal.printJson({ running: true, ...daemon })
+  else terminal.print(`${how}: ${daemon.url} (pid ${daemon.pid})`)
+}
+
+/**
+ * What to do about another program that has the port on which the daemon of this home would listen;
+ * undefined when none has, or the system does not tell. Never throws: what is wrong with the
+ * configuration is told by the start.
+ */
+export const portTaken = async (home: Home): Promise<string | undefined> => {
+  const port = await portOf(home).catch(() => undefined)
+  const holder = port === undefined ? undefined : await portHolder(port)
+  if (!holder) return undefined
+  return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portHeldHint}`
+}
+
+const portOf = async (home: Home): Promise<number> => {
+  const { gateway } = await loadConfig(home, await readEnvironment(home))
+  return gateway.server.port
+}

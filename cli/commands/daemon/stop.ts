@@ -1,0 +1,81 @@
+import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { plainLine } from '../../../shared/text.ts'
+import { untilGone } from '../../../shared/client/discovery.ts'
+import type { Context } from '../../context.ts'
+import { openEventStream } from '../../daemon-client/event-stream.ts'
+import { findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
+import { interruptSignal, pause } from '../../terminal/spinner.ts'
+
+/**
+ * Asks the daemon to end and waits until its process has gone; none running is fine. Throws as
+ * `findRunningDaemon` does.
+ */
+export const stopDaemon = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const pid = await stopRunning(context)
+  if (terminal.json) terminal.printJson({ running: false, ...(pid === undefined ? {} : { pid }) })
+  else terminal.print(pid === undefined ? 'not running' : `stopped (pid ${pid})`)
+}
+
+/**
+ * Stops the daemon and gives its pid, or undefined when none ran. What it dropped or cut off is said:
+ * only the sender can bring it again.
+ */
+export const stopRunning = async (context: Context): Promise<number | undefined> => {
+  const { terminal } = context
+  const { home, userAgent } = context
+  // Of which version it is does not matter any more.
+  const client = await findRunningDaemon({ home, userAgent })
+  if (!client) return undefined
+  const { pid } = client.daemon
+  const lost: EventRecord[] = []
+  try {
+    const { queue } = await client.get<Status>('/status')
+    const signal = interruptSignal()
+    if (queue.running + queue.waiting > 0) await collectLost(client, signal, lost)
+    await client.post('/daemon/shutdown')
+    if (queue.running + queue.waiting > 0)
+      terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
+    await untilGone(pid, { pause: async (ms) => pause(ms, signal) })
+  } catch (error) {
+    if (!(await hasEnded(error, pid))) throw error
+  } finally {
+    client.close()
+    for (const record of lost) terminal.warn(lostLine(record))
+  }
+  return pid
+}
+
+/** Collects from now on until the daemon ends; returns once nothing can be missed. */
+const collectLost = async (
+  client: Client,
+  signal: AbortSignal,
+  lost: EventRecord[],
+): Promise<void> => {
+  const stream = await openEventStream(client, signal)
+  const collect = async () => {
+    for await (const { record } of stream) if (isLost(record)) lost.push(record)
+  }
+  // However the stream ends, the daemon has gone.
+  void collect().catch(() => undefined)
+}
+
+/** An answer that did not arrive counts whatever the reason: nobody can retry it after the stop. */
+const isLost = ({ state, stage, code }: EventRecord): boolean =>
+  state === 'dropped' || (state === 'failed' && (code === 'agent-stopped' || stage === 'deliver'))
+
+const lostLine = (record: EventRecord): string => {
+  const { state, id, webhook, deliveryId, receivedAt } = record
+  const delivery = deliveryId === undefined ? '' : `, delivery ${deliveryId}`
+  return plainLine(
+    `${state} ${id} of ${webhook ?? 'no webhook'}, received ${receivedAt}${delivery}: ${howLost(record)}deliver it again from the sender`,
+  )
+}
+
+/** The detail of a delivery says to which target, and whether it may have arrived all the same. */
+const howLost = ({ state, stage, detail }: EventRecord): string => {
+  if (state === 'dropped') return ''
+  if (stage !== 'deliver') return 'its agent was stopped; '
+  return `the delivery of its answer failed${detail === undefined ? '' : ` (${detail})`}; `
+}

@@ -1,0 +1,283 @@
+import { spawn } from 'node:child_process'
+import { stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+import type { StatusProblem } from '../../../../shared/api.ts'
+import { agentClis, isCliKind } from '../../../../shared/config/agent-clis.ts'
+import { findProgram } from '../../../../shared/config/detect-agents.ts'
+import { secretsOf } from '../../../../shared/config/environment.ts'
+import type { Config } from '../../../../shared/config/load.ts'
+import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
+import { agentVariables } from '../../../../shared/config/variables.ts'
+import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
+import { expandTilde } from '../../../../shared/home/home.ts'
+import { bareHost } from '../../../../shared/net.ts'
+import { plainLines } from '../../../../shared/text.ts'
+import { shellWord } from '../../../terminal/format.ts'
+import { type Check, checksOf } from '../check.ts'
+import { canConnect } from './ports.ts'
+
+type AgentFacts = {
+  readonly name: string
+  readonly kind: Agent['kind']
+  /** The program that it runs, and where it was found. */
+  readonly program?: string
+  readonly path?: string
+  readonly install?: string
+  readonly run?: VersionRun
+  /** Its working folder as configured. */
+  readonly cwd?: { readonly path: string; readonly is: 'folder' | 'other' | 'missing' }
+  /** Variables of ours that it names and that are unset. */
+  readonly unset: readonly string[]
+  /** Providers whose tokens it gets. */
+  readonly providers: readonly string[]
+  /** Where it is asked: host and port, and whether something listens there, for this machine alone. */
+  readonly address?: { readonly host: string; readonly listens: boolean | undefined }
+}
+
+const versionMs = 3500
+
+/** The agents that enabled webhooks name, each with what it needs and what of that is there. */
+export const lookAtAgents = async (
+  { webhooks }: Config,
+  env: NodeJS.ProcessEnv,
+  homeFolder: string,
+): Promise<AgentFacts[]> => {
+  const used = new Map(
+    webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
+  )
+  return Promise.all(
+    [...used].map(async ([name, agent]) => lookAtAgent(name, agent, env, homeFolder)),
+  )
+}
+
+const lookAtAgent = async (
+  name: string,
+  agent: Agent,
+  env: NodeJS.ProcessEnv,
+  homeFolder: string,
+): Promise<AgentFacts> => {
+  const unset = agentVariables(agent).filter((variable) => secretsOf([variable], env).length === 0)
+  const facts = { name, kind: agent.kind, unset, providers: [] }
+  if (agent.kind === 'echo') return facts
+  if (agent.kind === 'openai') return { ...facts, address: await addressOf(agent.base_url) }
+  if (agent.kind === 'http') return { ...facts, address: await addressOf(agent.url) }
+  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
+  const program =
+    agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
+  const path = await pathOf(program, cwd, agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'], env)
+  const isKnown = isCliKind(agent.kind)
+  return {
+    ...facts,
+    program,
+    providers: providersOf(agent.env ?? {}),
+    ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
+    ...(path !== undefined && { path }),
+    // A program that is not known may do anything, whatever it is asked.
+    ...(path !== undefined &&
+      isKnown && { run: await runVersion(path, environmentOf(agent.env ?? {}, env), versionMs) }),
+    ...(cwd !== undefined && { cwd: { path: cwd, is: await whatIs(cwd) } }),
+  }
+}
+
+const providersOf = (env: Readonly<Record<string, string>>): string[] => {
+  const named = Object.values(env).filter((value) => value.startsWith('oauth:'))
+  return [...new Set(named.map((value) => value.slice('oauth:'.length)))]
+}
+
+const pathOf = async (
+  program: string,
+  cwd: string | undefined,
+  searchPath: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<string | undefined> => {
+  if (!/[\\/]/.test(program)) return findProgram(program, searchPath ?? '', env['PATHEXT'])
+  const path = isAbsolute(program) ? program : resolve(cwd ?? '', program)
+  const [folder, name] = [join(path, '..'), path.split(/[\\/]/).at(-1) ?? '']
+  return findProgram(name, folder, env['PATHEXT'])
+}
+
+const passed =
+  /^(PATH|Path|PATHEXT|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|SystemRoot|SystemDrive|USERPROFILE|APPDATA|LOCALAPPDATA|ComSpec|COMSPEC)$/
+
+/** Nothing that is a secret, and nothing that makes a program look for a newer one of itself. */
+const environmentOf = (
+  added: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
+): Record<string, string> =>
+  Object.fromEntries([
+    ...Object.entries(env).filter(
+      (entry): entry is [string, string] => passed.test(entry[0]) && entry[1] !== undefined,
+    ),
+    ...Object.entries(added).filter(([, value]) => !/^(env|oauth):/.test(value)),
+    ['NO_COLOR', '1'],
+    ['DISABLE_AUTOUPDATER', '1'],
+    ['NO_UPDATE_NOTIFIER', '1'],
+  ])
+
+const whatIs = async (path: string): Promise<NonNullable<AgentFacts['cwd']>['is']> =>
+  stat(path).then(
+    (found) => (found.isDirectory() ? 'folder' : 'other'),
+    () => 'missing',
+  )
+
+/** What is on this machine can be asked without a network. */
+const addressOf = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
+  const { host, hostname, port, protocol } = new URL(url)
+  if (!isLoopbackUrl(url)) return { host, listens: undefined }
+  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+  return { host, listens: await canConnect(bareHost(hostname), number, 1000) }
+}
+
+const { ok, warning, error, skipped } = checksOf('agents')
+
+/** Whether the agents of enabled webhooks can be asked, and which may act on their own. */
+export const judgeAgents = (
+  agents: readonly AgentFacts[],
+  config: Config,
+  daemonSays: readonly StatusProblem[],
+): Check[] => [
+  ...(agents.length === 0 ? [skipped('agents', 'no enabled webhook names one')] : []),
+  ...agents.flatMap((agent) => judgeAgent(agent, daemonSays)),
+  ...riskWarnings(config).map(({ detail, hint }) => warning('permissions', detail, hint)),
+]
+
+const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Check[] => {
+  const { name, unset, cwd } = facts
+  const faults: Check[] = []
+  const key = facts.kind === 'openai' || facts.kind === 'http'
+  if (unset.length > 0)
+    faults.push(
+      (key ? error : warning)(
+        name,
+        `${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty: ${withoutVariable(facts)}`,
+        `set ${unset.join(', ')} in .env: doorward config edit env`,
+      ),
+    )
+  if (cwd && cwd.is !== 'folder') {
+    const hint =
+      cwd.is === 'missing'
+        ? `mkdir -p ${shellWord(cwd.path)}`
+        : 'name a folder: doorward config edit agents'
+    faults.push(error(name, `its cwd ${cwd.path} is no folder`, hint))
+  }
+  const itself = judgeItself(facts, daemonSays)
+  return itself.status === 'ok' && faults.length > 0 ? faults : [...faults, itself]
+}
+
+const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Check => {
+  const { name, kind, program = '', path, install, run, address } = facts
+  if (kind === 'echo') return ok(name, 'answers with the prompt; needs nothing')
+  if (address)
+    return address.listens === undefined
+      ? skipped(name, `${address.host} is asked with --online only`)
+      : address.listens
+        ? ok(name, `something listens at ${address.host}`)
+        : error(name, `nothing listens at ${address.host}`, startHint(address.host))
+  if (path === undefined)
+    return error(
+      name,
+      /[\\/]/.test(program)
+        ? `${program} is not there, or not executable`
+        : `the program ${program} is not on PATH`,
+      install === undefined
+        ? 'install it, or write its full path: doorward config edit agents'
+        : `install it with: ${install}`,
+    )
+  if (run?.is === 'failed')
+    return error(
+      name,
+      `${path} cannot be run: --version ${run.how}`,
+      install === undefined ? undefined : `install it again: ${install}`,
+    )
+  if (run?.is === 'late')
+    return warning(name, `${path} did not answer --version in time`, `${program} --version`)
+  const missing = daemonSays.find(
+    ({ code, detail }) =>
+      code === 'agent-program-missing' && detail.startsWith(`agent ${name} needs`),
+  )
+  if (missing)
+    return error(
+      name,
+      `it is at ${path}, but the running daemon has another PATH and does not find it`,
+      // A restart hands the environment on; a service has the one it was installed with.
+      'from this shell: doorward daemon stop && doorward daemon start (if it starts at login: doorward daemon install)',
+    )
+  return ok(
+    name,
+    run?.is === 'answered' ? `${path} (${run.line || 'no version'})` : `${path}; it was not run`,
+  )
+}
+
+const startHint = (host: string): string =>
+  isLoopbackUrl(`http://${host}`) && host.endsWith(':11434')
+    ? 'ollama serve'
+    : 'start the server of the model, or mend its address: doorward config edit agents'
+
+/** How a program answered to `--version`. */
+type VersionRun =
+  | { readonly is: 'answered'; readonly line: string }
+  | { readonly is: 'failed'; readonly how: string }
+  | { readonly is: 'late' }
+  | { readonly is: 'not-run' }
+
+const longestLine = 60
+const mostBytes = 4096
+
+/**
+ * Runs `<path> --version` so many milliseconds at most, in a folder that is nobody's project, without
+ * input and with these variables alone. What it has started is ended with it.
+ */
+const runVersion = async (
+  path: string,
+  env: Readonly<Record<string, string>>,
+  limitMs: number,
+): Promise<VersionRun> => {
+  // Only a shell could run those, with all that it reads into arguments.
+  if (/\.(cmd|bat)$/i.test(path)) return { is: 'not-run' }
+  return new Promise((resolve) => {
+    const child = spawn(path, ['--version'], {
+      cwd: tmpdir(),
+      env: { ...env },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    })
+    let output = ''
+    const timer = setTimeout(() => {
+      end(child.pid)
+      child.stdout.destroy()
+      resolve({ is: 'late' })
+    }, limitMs)
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (output.length < mostBytes) output += text
+    })
+    child.once('error', (error) => {
+      clearTimeout(timer)
+      resolve({ is: 'failed', how: 'code' in error ? String(error.code) : 'it cannot be started' })
+    })
+    child.once('close', (code, signal) => {
+      clearTimeout(timer)
+      if (code === 0) resolve({ is: 'answered', line: firstLine(output) })
+      else resolve({ is: 'failed', how: signal ? `ended by ${signal}` : `ended with ${code}` })
+    })
+  })
+}
+
+const firstLine = (text: string): string =>
+  (
+    plainLines(text)
+      .split('\n')
+      .map((line) => line.trim())
+      .find((line) => line !== '') ?? ''
+  ).slice(0, longestLine)
+
+/** The whole group: many of these programs are scripts that start the real one. */
+const end = (pid: number | undefined): void => {
+  if (pid === undefined) return
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}

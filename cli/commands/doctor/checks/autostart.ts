@@ -1,0 +1,37 @@
+import type { Warning } from '../../../../shared/config/warning.ts'
+import type { Home } from '../../../../shared/home/home.ts'
+import {
+  daemonAtLogin,
+  loginItemProblems,
+  trayAtLogin,
+} from '../../../../shared/service/service.ts'
+import { type Check, checksOf } from '../check.ts'
+
+/** What starts at login, and what is wrong with it. */
+export const lookAtAutostart = async (home: Home): Promise<AutostartFacts> => {
+  const [daemon, tray, problems] = await Promise.all([
+    daemonAtLogin(home).isOn(),
+    trayAtLogin(home).isOn(),
+    loginItemProblems(home),
+  ])
+  return { daemon, tray, problems }
+}
+
+const { ok, warning, error, skipped } = checksOf('autostart')
+
+type AutostartFacts = {
+  readonly daemon: boolean
+  readonly tray: boolean
+  readonly problems: readonly Warning[]
+}
+
+/** Whether the daemon starts at login, and whether what was installed for that still works. */
+export const judgeAutostart = ({ daemon, tray, problems }: AutostartFacts): Check[] => {
+  if (problems.length > 0)
+    return problems.map(({ code, detail, hint }) =>
+      (code === 'login-item-program-missing' ? error : warning)('at login', detail, hint),
+    )
+  if (!daemon)
+    return [skipped('daemon', 'it does not start at login; to have it so: doorward daemon install')]
+  return [ok('daemon', 'it starts at login'), ...(tray ? [ok('tray', 'it starts at login')] : [])]
+}

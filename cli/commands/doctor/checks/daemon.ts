@@ -1,0 +1,234 @@
+import { open, readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DaemonFile, Status } from '../../../../shared/api.ts'
+import type { Client } from '../../../../shared/client/client.ts'
+import { readDaemonFile } from '../../../../shared/client/discovery.ts'
+import { stderrOf } from '../../../../shared/client/spawn.ts'
+import { DoorwardError, nameOf, systemCode } from '../../../../shared/errors.ts'
+import type { Home } from '../../../../shared/home/home.ts'
+import { holderOf, isAlive } from '../../../../shared/home/lock.ts'
+import { duration } from '../../../../shared/text.ts'
+import type { Asker } from '../../../context.ts'
+import { findDaemon } from '../../../daemon-client/connect.ts'
+import { endingWords } from '../../../terminal/format.ts'
+import { type Check, checksOf, within } from '../check.ts'
+
+type DaemonFacts = {
+  /** `run/daemon.json`, which a daemon that was killed leaves behind. */
+  readonly file: DaemonFile | undefined
+  readonly isAlive: boolean
+  /** The process that has locked the home, where the file is missing. */
+  readonly untold?: number
+  /** There while it answers. */
+  readonly client?: Client
+  readonly status?: Status
+  readonly answeredMs?: number
+  /** Why it does not answer. */
+  readonly failure?: { readonly code: string; readonly detail: string; readonly hint?: string }
+}
+
+const answerMs = 2000
+
+/** Asks the daemon of a home how it is; starts none. The caller closes the client. */
+export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
+  const file = await readDaemonFile(asker.home).catch(() => undefined)
+  const untold = file ? undefined : await holderOf(asker.home, 'daemon')
+  const facts = {
+    file,
+    isAlive: file ? isAlive(file.pid) : untold !== undefined,
+    ...(untold !== undefined && { untold }),
+  }
+  const start = performance.now()
+  try {
+    const connected = await within(answerMs, findDaemon(asker))
+    if (connected === 'late') return { ...facts, failure: late }
+    const client = connected.value
+    const signal = AbortSignal.timeout(answerMs)
+    const status = await client.get<Status>('/status', { signal }).catch((error: unknown) => {
+      client.close()
+      throw error
+    })
+    return { ...facts, file: client.daemon, client, status, answeredMs: performance.now() - start }
+  } catch (error) {
+    return { ...facts, failure: failureOf(error) }
+  }
+}
+
+const late = {
+  code: 'late',
+  detail: `it did not answer within ${answerMs / 1000} s`,
+  hint: 'doorward daemon restart',
+}
+
+const failureOf = (error: unknown): NonNullable<DaemonFacts['failure']> => {
+  if (!(error instanceof DoorwardError)) return { code: 'internal', detail: nameOf(error) }
+  const { code, message, hint } = error
+  if (code === 'interrupted') return late
+  return { code, detail: message, ...(hint === undefined ? {} : { hint }) }
+}
+
+type LogFacts = {
+  /** Of all files in `logs/`, in bytes. */
+  readonly bytes: number
+  /** Starts and ends that the log of the last day tells of. */
+  readonly starts: number
+  readonly ends: number
+  /** What the daemon that was started in the background last left on standard error. */
+  readonly lastWords: string
+}
+
+const tailBytes = 512 * 1024
+const dayMs = 86_400_000
+
+/** Looks at the daemon's log as a whole, never at what single lines say. */
+export const lookAtLog = async (home: Home, now: number): Promise<LogFacts> => {
+  const names = await readdir(home.logs).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return []
+    throw error
+  })
+  const sizes = await Promise.all(
+    names.map(async (name) =>
+      stat(join(home.logs, name)).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  )
+  const messages = messagesSince(await tailOf(home.log), now - dayMs)
+  const of = (...wanted: string[]) => messages.filter((text) => wanted.includes(text)).length
+  return {
+    bytes: sizes.reduce((sum, size) => sum + size, 0),
+    starts: of('listening'),
+    // One that hands over to its successor is finished, not stopped.
+    ends: of('stopped', 'finished'),
+    lastWords: (await readFile(stderrOf(home), 'utf8').catch(() => '')).slice(0, 64 * 1024),
+  }
+}
+
+const tailOf = async (path: string): Promise<string> => {
+  const file = await open(path).catch(() => undefined)
+  if (!file) return ''
+  try {
+    const { size } = await file.stat()
+    const length = Math.min(size, tailBytes)
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
+    return buffer.toString('utf8')
+  } finally {
+    await file.close()
+  }
+}
+
+const messagesSince = (text: string, since: number): string[] =>
+  text.split('\n').flatMap((line) => {
+    try {
+      const { time, msg } = JSON.parse(line) as { time?: unknown; msg?: unknown }
+      if (typeof time !== 'string' || typeof msg !== 'string') return []
+      return Date.parse(time) >= since ? [msg] : []
+    } catch {
+      return []
+    }
+  })
+
+const { ok, warning, error, skipped } = checksOf('daemon')
+
+/** Ten megabytes and four old files of them are kept. */
+const largeLog = 80 * 1024 * 1024
+const slowMs = 1000
+
+/** Whether the daemon runs, answers, and is the one of this command; and what its log says of crashes. */
+export const judgeDaemon = (
+  facts: DaemonFacts,
+  log: LogFacts,
+  { version, now }: { readonly version: string; readonly now: number },
+): Check[] => [...life(facts, version, now), ...traces(facts, log)]
+
+const life = (
+  { file, isAlive, status, answeredMs, failure }: DaemonFacts,
+  version: string,
+  now: number,
+): Check[] => {
+  if (status) {
+    const since = duration(now - Date.parse(status.startedAt))
+    const answered = Math.round(answeredMs ?? 0)
+    const where = `at ${status.url} (pid ${file?.pid})`
+    const ending = endingWords(status)
+    return [
+      ending === undefined
+        ? ok('running', `${where}, for ${since}`)
+        : warning(
+            'running',
+            `${where}, but it was stopped: it takes nothing new and ends ${ending}`,
+            'doorward daemon start',
+          ),
+      answered > slowMs
+        ? warning('health', `it took ${answered} ms to answer`, 'doorward daemon logs')
+        : ok('health', `it answered in ${answered} ms`),
+      status.version === version
+        ? ok('version', `${version}, as this command`)
+        : warning(
+            'version',
+            `the running daemon is ${status.version}, this command ${version}`,
+            'doorward daemon restart',
+          ),
+    ]
+  }
+  if (!isAlive)
+    return [
+      file
+        ? error(
+            'running',
+            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which has gone`,
+            'doorward daemon start',
+          )
+        : warning('running', 'it does not run: no webhook is taken', 'doorward daemon start'),
+    ]
+  return [
+    error('running', failure?.detail ?? 'it does not answer', failure?.hint),
+    skipped('version', 'the daemon does not answer'),
+  ]
+}
+
+const traces = (
+  { isAlive }: DaemonFacts,
+  { bytes, starts, ends, lastWords }: LogFacts,
+): Check[] => {
+  const crashes = starts - ends - (isAlive ? 1 : 0)
+  const words = firstWords(lastWords)
+  return [
+    bytes > largeLog
+      ? warning(
+          'log',
+          `logs/ holds ${sizeOf(bytes)}`,
+          'remove old files in logs/ of the home folder',
+        )
+      : ok('log', bytes === 0 ? 'nothing is logged yet' : `${sizeOf(bytes)} in logs/`),
+    crashes > 0
+      ? warning(
+          'crashes',
+          `it ended without a goodbye ${crashes === 1 ? 'once' : `${crashes} times`} in the last day`,
+          'doorward daemon logs',
+        )
+      : ok('crashes', 'none in the last day'),
+    ...(words === undefined
+      ? []
+      : [
+          warning(
+            'last words',
+            `the last start in the background left on standard error: ${words}`,
+            'see logs/daemon.stderr in the home folder',
+          ),
+        ]),
+  ]
+}
+
+const sizeOf = (bytes: number): string =>
+  bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} kB` : `${Math.round(bytes / 1024 / 1024)} MB`
+
+/** Our own first line; of a crash no more than its class, as a foreign message may hold anything. */
+const firstWords = (text: string): string | undefined => {
+  if (text.trim() === '') return undefined
+  const own = /^doorward: (.*)$/m.exec(text)?.[1]
+  if (own !== undefined) return own
+  const kind = /^(?:Uncaught )?(\w*Error)\b/m.exec(text)?.[1]
+  return kind === undefined ? `${text.trim().split('\n').length} lines` : `a crash (${kind})`
+}

@@ -1,0 +1,236 @@
+import type { AccessToken } from '../../../../shared/api.ts'
+import type { Client } from '../../../../shared/client/client.ts'
+import { secretsOf } from '../../../../shared/config/environment.ts'
+import type { Config } from '../../../../shared/config/load.ts'
+import {
+  discordUrlOf,
+  smtpOptions,
+  type SmtpServer,
+  smtpServerOf,
+} from '../../../../shared/config/target-secrets.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { isFixed } from '../../../../shared/templates.ts'
+import { ask, type Asked, jsonOf, reachServer, reasonOf, reasonOfCode } from '../ask.ts'
+import { type Check, checksOf } from '../check.ts'
+import { loginOf } from './logins.ts'
+
+const { ok, warning, error, skipped } = checksOf('targets')
+
+/*
+ * Asks each target whether it is there and takes our token, by what leaves nothing behind: no message, no
+ * mail, no comment. Where a kind has no such question, the connection alone is made.
+ */
+
+export type Reached = { readonly check: Check; readonly skewMs?: number }
+
+type Parts = {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  /** The daemon, which has the tokens of logins; undefined while it does not run. */
+  readonly client: Client | undefined
+}
+
+/** One check for each target of an enabled webhook that leaves this machine and has its secret. */
+export const reachTargets = async (parts: Parts): Promise<Reached[]> => {
+  const { webhooks, gateway } = parts.config
+  const targets = webhooks.filter(({ enabled }) => enabled).flatMap((webhook) => webhook.targets)
+  const kinds = new Set(targets.map(({ kind }) => kind))
+  const named = (kind: 'discord' | 'http'): string[] => {
+    const all = Object.keys(gateway.targets[kind])
+    const used = targets.flatMap((target) => (target.kind === kind ? [target.address] : []))
+    return all.filter((name) =>
+      used.some((address) => !isFixed(address) || address.source === name),
+    )
+  }
+  const asked = [
+    ...(kinds.has('slack') ? [reachSlack(parts)] : []),
+    ...(kinds.has('github') ? [reachGithub(parts)] : []),
+    ...(kinds.has('telegram') ? [reachTelegram(parts)] : []),
+    ...(kinds.has('email') ? [reachEmail(parts)] : []),
+    ...named('discord').map(async (name) => reachDiscord(name, parts)),
+    ...named('http').map(async (name) => reachHttp(name, parts)),
+  ]
+  return (await Promise.all(asked)).flat()
+}
+
+type Token = { readonly token: string } | { readonly check: Check } | undefined
+
+/** The token of a target: of its variable, or of the login. Undefined where its secret is unset. */
+const tokenOf = async (
+  kind: 'slack' | 'github' | 'telegram' | 'email',
+  variable: string | undefined,
+  { config, env, client }: Parts,
+): Promise<Token> => {
+  if (variable !== undefined) {
+    const token = secretsOf([variable], env)[0]?.trim()
+    // What is no part of a header is no token.
+    return token !== undefined && /^[\x21-\x7e]+$/.test(token) ? { token } : undefined
+  }
+  const provider = loginOf(kind, config.gateway.targets)?.provider
+  if (provider === undefined) return undefined
+  if (!client)
+    return {
+      check: skipped(kind, 'the token of its login comes from the daemon, which does not run'),
+    }
+  try {
+    const path = `/oauth/tokens/${provider}/access`
+    const { accessToken } = await client.get<AccessToken>(path, { timeoutMs: 10_000 })
+    return { token: accessToken }
+  } catch (thrown) {
+    if (!(thrown instanceof DoorwardError)) throw thrown
+    return { check: error(kind, thrown.message, thrown.hint) }
+  }
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+/** What an answer says of the token: `good`, `refused`, or why it says nothing of it. */
+const judged = (
+  kind: string,
+  asked: Asked,
+  good: boolean,
+  refused: boolean,
+  mend: string,
+): Reached => {
+  if (asked.is === 'failed') return { check: error(kind, asked.why, 'check the network') }
+  const skew = asked.skewMs === undefined ? {} : { skewMs: asked.skewMs }
+  if (good) return { check: ok(kind, 'it answers and takes our token'), ...skew }
+  if (refused) return { check: error(kind, 'it refuses our token', mend), ...skew }
+  return {
+    check: warning(kind, `it answers ${asked.status}, which says nothing of our token`),
+    ...skew,
+  }
+}
+
+const mendOf = (variable: string | undefined, provider: string): string =>
+  variable === undefined
+    ? `doorward oauth login ${provider}`
+    : `put a valid token into ${variable} in .env: doorward config edit env`
+
+/** https://docs.slack.dev/reference/methods/auth.test */
+const reachSlack = async (parts: Parts): Promise<Reached[]> => {
+  const { token_env: variable, api_url: base } = parts.config.gateway.targets.slack
+  const found = await tokenOf('slack', variable, parts)
+  if (!found) return []
+  if ('check' in found) return [found]
+  const asked = await ask(new URL(`${base ?? 'https://slack.com/api'}/auth.test`), {
+    method: 'POST',
+    headers: bearer(found.token),
+  })
+  const { ok: isOk, error: refusal } = jsonOf(asked)
+  const mend = mendOf(variable, 'slack')
+  const scopes = asked.is === 'answered' ? asked.headers['x-oauth-scopes'] : undefined
+  if (isOk === true && typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
+    return [{ check: error('slack', 'its token lacks the scope chat:write', mend) }]
+  return [judged('slack', asked, isOk === true, typeof refusal === 'string', mend)]
+}
+
+/** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
+const reachGithub = async (parts: Parts): Promise<Reached[]> => {
+  const { token_env: variable, api_url: base } = parts.config.gateway.targets.github
+  const found = await tokenOf('github', variable, parts)
+  if (!found) return []
+  if ('check' in found) return [found]
+  const asked = await ask(new URL(`${base ?? 'https://api.github.com'}/user`), {
+    headers: bearer(found.token),
+  })
+  const status = asked.is === 'answered' ? asked.status : 0
+  return [judged('github', asked, status === 200, status === 401, mendOf(variable, 'github'))]
+}
+
+/** https://core.telegram.org/bots/api#getme */
+const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
+  const { token_env: variable, api_url: base } = parts.config.gateway.targets.telegram
+  const found = await tokenOf('telegram', variable, parts)
+  if (!found) return []
+  if ('check' in found) return [found]
+  const address = `${base ?? 'https://api.telegram.org'}/bot${found.token}/getMe`
+  if (!URL.canParse(address)) return []
+  const asked = await ask(new URL(address))
+  const status = asked.is === 'answered' ? asked.status : 0
+  const refused = status === 401 || status === 404
+  return [
+    judged('telegram', asked, jsonOf(asked)['ok'] === true, refused, mendOf(variable, 'telegram')),
+  ]
+}
+
+/** https://discord.com/developers/docs/resources/webhook#get-webhook-with-token */
+const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reached[]> => {
+  const variable = config.gateway.targets.discord[name]?.url_env ?? ''
+  const url = discordUrlOf(secretsOf([variable], env)[0] ?? '')
+  if (!url) return []
+  const asked = await ask(url)
+  const status = asked.is === 'answered' ? asked.status : 0
+  const mend = `copy the URL of the webhook again into ${variable} in .env`
+  const refused = status === 401 || status === 404
+  return [judged(`discord:${name}`, asked, status === 200, refused, mend)]
+}
+
+const reachEmail = async (parts: Parts): Promise<Reached[]> => {
+  const { smtp_url_env: variable, api_url: base } = parts.config.gateway.targets.email
+  if (variable !== undefined) {
+    const server = smtpServerOf(secretsOf([variable], parts.env)[0] ?? '')
+    if (!server) return []
+    const why = await askSmtp(server)
+    return [
+      {
+        check:
+          why === undefined
+            ? ok('email', `the mail server answers${server.login ? ' and takes the login' : ''}`)
+            : error('email', `the mail server: ${why}`, `check the URL in ${variable}`),
+      },
+    ]
+  }
+  const found = await tokenOf('email', undefined, parts)
+  if (!found) return []
+  if ('check' in found) return [found]
+  // https://developers.google.com/workspace/gmail/api/reference/rest/v1/users/getProfile
+  const url = new URL(`${base ?? 'https://gmail.googleapis.com'}/gmail/v1/users/me/profile`)
+  const asked = await ask(url, { headers: bearer(found.token) })
+  const status = asked.is === 'answered' ? asked.status : 0
+  return [judged('email', asked, status === 200, status === 401, mendOf(undefined, 'google'))]
+}
+
+/** Any request would be a message to whoever listens there. */
+const reachHttp = async (name: string, { config }: Parts): Promise<Reached[]> => {
+  const url = config.gateway.targets.http[name]?.url
+  if (url === undefined) return []
+  const why = await reachServer(new URL(url))
+  return [
+    {
+      check:
+        why === undefined
+          ? ok(`http:${name}`, 'something listens there; nothing was sent')
+          : error(`http:${name}`, why, `check targets.http.${name}.url and the network`),
+    },
+  ]
+}
+
+const limitMs = 6000
+
+/**
+ * Says hello to a mail server, with TLS as a delivery would have it, and logs in where the URL has a
+ * login; names no address. Why it does not work, in words without the server's own, or undefined.
+ */
+export const askSmtp = async (server: SmtpServer): Promise<string | undefined> => {
+  const { login } = server
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport({
+    ...smtpOptions(server, { connectMs: limitMs, silentMs: limitMs }),
+    ...(login && { auth: { user: login.user, pass: login.password } }),
+  })
+  try {
+    await transport.verify()
+    return undefined
+  } catch (error) {
+    const { code, originalCode, responseCode } = (error ?? {}) as Readonly<Record<string, unknown>>
+    if (code === 'EAUTH') return 'it refuses the login'
+    if (code === 'ETLS') return 'no TLS with it that can be trusted'
+    if (typeof responseCode === 'number') return `it answers ${responseCode}`
+    if (code === 'ETIMEDOUT' || code === 'ECONNECTION') return 'it cannot be reached'
+    // What the system said; nodemailer has a word of its own for all of that.
+    return typeof originalCode === 'string' ? reasonOfCode(originalCode) : reasonOf(error)
+  } finally {
+    transport.close()
+  }
+}

@@ -1,0 +1,178 @@
+import { connect, createServer } from 'node:net'
+import { type Occupant, whoAnswers } from '../../../../shared/client/client.ts'
+import { type PortHolder, portHolder } from '../../../../shared/client/discovery.ts'
+import type { Gateway } from '../../../../shared/config/schema.ts'
+import { systemCode } from '../../../../shared/errors.ts'
+import { type Check, checksOf, within } from '../check.ts'
+
+type PortFacts = {
+  readonly what: 'main' | 'public' | 'callback'
+  /** The key of gateway.yaml. */
+  readonly setting: string
+  readonly port: number
+  /** `held` by a process that listens there; the others say why nobody can. `any`: no port is named. */
+  readonly is: 'any' | 'free' | 'held' | 'forbidden' | 'no-address' | 'unknown'
+  readonly holder?: PortHolder
+  readonly occupant?: Occupant
+}
+
+/** Looks whether each port that is configured is free, and who holds it. */
+export const lookAtPorts = async ({ server, oauth, providers }: Gateway): Promise<PortFacts[]> => {
+  const callbacks = Object.entries(providers).flatMap(([name, entry]) =>
+    entry.callback_port === undefined
+      ? []
+      : [{ setting: `providers.${name}.callback_port`, port: entry.callback_port }],
+  )
+  const wanted = [
+    { what: 'main', setting: 'server.port', port: server.port, host: server.host },
+    ...(server.public_port === undefined
+      ? []
+      : [
+          {
+            what: 'public',
+            setting: 'server.public_port',
+            port: server.public_port,
+            host: server.host,
+          } as const,
+        ]),
+    ...[{ setting: 'oauth.callback_port', port: oauth.callback_port }, ...callbacks].map(
+      (callback) => ({ what: 'callback', host: '127.0.0.1', ...callback }) as const,
+    ),
+  ] as const
+  return Promise.all(
+    wanted.map(async ({ host, ...port }) => ({ ...port, ...(await lookAtPort(host, port.port)) })),
+  )
+}
+
+type Found = Pick<PortFacts, 'is' | 'holder' | 'occupant'>
+
+const lookAtPort = async (host: string, port: number): Promise<Found> => {
+  if (port === 0) return { is: 'any' }
+  const code = await codeOfListening(host, port)
+  if (code === undefined) return { is: 'free' }
+  if (code === 'EACCES') return { is: 'forbidden' }
+  if (code === 'EADDRNOTAVAIL') return { is: 'no-address' }
+  if (code !== 'EADDRINUSE') return { is: 'unknown' }
+  const [holder, occupant] = await Promise.all([
+    within(1000, portHolder(port)),
+    within(1500, whoAnswers(`http://${localOf(host)}:${port}`, undefined)),
+  ])
+  return {
+    is: 'held',
+    ...(holder !== 'late' && holder.value && { holder: holder.value }),
+    ...(occupant !== 'late' && { occupant: occupant.value }),
+  }
+}
+
+/** Listens for a moment: nothing else says for sure whether a daemon or a login could. */
+const codeOfListening = async (host: string, port: number): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', (error) => resolve(systemCode(error) ?? 'unknown'))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
+  })
+
+const localOf = (host: string): string => {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  return host.includes(':') ? '[::1]' : host
+}
+
+const { ok, warning, error, skipped } = checksOf('ports')
+
+/** The daemon that runs; without `url` nothing tells where it listens. */
+type Running = { readonly pid: number; readonly url?: string; readonly publicUrl?: string }
+
+/** Whether the daemon and the logins have their ports; `daemon` is the one that runs, if any. */
+export const judgePorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
+  ports.map((port) => judgePort(port, daemon))
+
+const judgePort = (facts: PortFacts, daemon: Running | undefined): Check => {
+  const { what, setting, port, is } = facts
+  const name = setting.startsWith('providers.') ? setting : what
+  const free = port < 65_535 ? port + 1 : port - 1
+  switch (is) {
+    case 'any':
+      return skipped(name, `${setting} is 0: any free port is taken`)
+    case 'free':
+      if (what === 'callback' || !daemon) return ok(name, `${port} is free`)
+      return warning(
+        name,
+        `the daemon does not listen on ${port}, as configured${what === 'main' && daemon.url !== undefined ? `, but at ${daemon.url}` : ''}`,
+        'doorward daemon restart',
+      )
+    case 'held':
+      return judgeHeld(facts, name, daemon)
+    case 'forbidden':
+      return error(
+        name,
+        `this user may not listen on port ${port}`,
+        `choose one over 1023: ${setting} in gateway.yaml`,
+      )
+    case 'no-address':
+      return error(
+        name,
+        'this machine has no address as server.host names it',
+        'set server.host to 127.0.0.1: doorward config edit gateway',
+      )
+    case 'unknown':
+      return skipped(name, `the system does not say whether ${port} is free (try ${free})`)
+  }
+}
+
+const judgeHeld = (
+  { what, setting, port, holder, occupant }: PortFacts,
+  name: string,
+  daemon: Running | undefined,
+): Check => {
+  const isAtPort = (url: string | undefined) =>
+    url !== undefined && new URL(url).port === String(port)
+  // It may have been started with another DOORWARD_PORT than ours.
+  if (what === 'callback' && (isAtPort(daemon?.url) || isAtPort(daemon?.publicUrl)))
+    return error(
+      name,
+      `${port} is the port of the daemon itself: no login can come back there`,
+      `choose another: ${setting} in gateway.yaml, and in the redirect URI at the provider`,
+    )
+  const isOurs =
+    daemon !== undefined &&
+    (holder?.pid === daemon.pid || (what === 'main' && isAtPort(daemon.url)))
+  if (isOurs)
+    return ok(
+      name,
+      what === 'callback'
+        ? `${port} is open: a login waits there`
+        : `${port} is held by the daemon`,
+    )
+  // A successor that takes over may be known by its port alone.
+  const who = holder
+    ? `${holder.name} (pid ${holder.pid})`
+    : occupant === 'other-doorward'
+      ? 'the daemon of another home'
+      : 'a program of another user, or one that the system does not name'
+  const isDefault = port === 18_789 && occupant !== 'other-doorward'
+  const free = port < 65_535 ? port + 1 : port - 1
+  if (what === 'callback')
+    return error(
+      name,
+      `${port} is held by ${who}: no login can come back there`,
+      `end that program, or set ${setting} in gateway.yaml and the redirect URI at the provider`,
+    )
+  return error(
+    name,
+    `${port} is held by ${who}${isDefault ? '; other gateways have this default too' : ''}`,
+    `end it, or choose another port: ${setting}: ${free} in gateway.yaml`,
+  )
+}
+
+/** Whether something listens at this host and port; asks for so many milliseconds and sends nothing. */
+export const canConnect = async (host: string, port: number, limitMs: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ host, port })
+    const settle = (listens: boolean) => {
+      socket.destroy()
+      resolve(listens)
+    }
+    socket.setTimeout(limitMs, () => settle(false))
+    socket.once('connect', () => settle(true))
+    socket.once('error', () => settle(false))
+  })

@@ -1,0 +1,80 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Config } from '../../../../shared/config/load.ts'
+import { filePathsOf, targetWarnings } from '../../../../shared/config/target-warnings.ts'
+import type { Warning } from '../../../../shared/config/warning.ts'
+import type { Home } from '../../../../shared/home/home.ts'
+import { type Check, checksOf } from '../check.ts'
+
+const { ok, warning, error, skipped } = checksOf('targets')
+
+/** Whether the targets of enabled webhooks have what they need; `reached` are those that were asked. */
+export const judgeTargets = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  files: readonly FileTarget[],
+  fileWarnings: readonly Warning[],
+  reached: readonly Check[] | undefined,
+): Check[] => {
+  const targets = config.webhooks.filter(({ enabled }) => enabled).flatMap(({ targets }) => targets)
+  if (targets.length === 0) return [skipped('targets', 'no enabled webhook delivers anywhere')]
+  const faults = targetWarnings(config, env).map(({ code, detail, hint }) => {
+    const [, name = 'target', rest = detail] = /^target ([^ ]+): (.*)$/s.exec(detail) ?? []
+    return (code === 'target-not-encrypted' ? warning : error)(name, rest, hint)
+  })
+  const closed = files
+    .filter((file) => file.closed !== undefined)
+    .map(({ text, closed }) =>
+      error(
+        'file',
+        `${text} cannot be written: ${closed} is closed to you`,
+        'make it writable for you',
+      ),
+    )
+  const refused = fileWarnings.map(({ detail, hint }) =>
+    error('file', detail.replace(/^target /, ''), hint),
+  )
+  const wrong = new Set([...faults, ...closed, ...refused].map(({ name }) => name.split(':')[0]))
+  const kinds = [...new Set(targets.map(({ kind }) => kind))].filter((kind) => !wrong.has(kind))
+  const isLocal = (kind: string) => ['log', 'notify', 'file'].includes(kind)
+  const sent = kinds.filter((kind) => !isLocal(kind))
+  return [
+    ...faults,
+    ...closed,
+    ...refused,
+    ...kinds.filter(isLocal).map((kind) => ok(kind, 'stays on this machine')),
+    ...(reached ?? sent.map((kind) => skipped(kind, 'it is asked with --online only'))),
+  ]
+}
+
+type FileTarget = {
+  /** As `deliver_to` has it. */
+  readonly text: string
+  /** The part of the path that is there and cannot be written to; undefined where all is well. */
+  readonly closed: string | undefined
+}
+
+/** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
+export const lookAtFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
+  Promise.all(
+    filePathsOf(config, home.root).map(async ({ text, folder, file = folder }) => ({
+      text,
+      closed: await closedPart(file),
+    })),
+  )
+
+const closedPart = async (path: string): Promise<string | undefined> => {
+  for (let part = path; ; part = dirname(part)) {
+    const found = await stat(part).catch(() => undefined)
+    if (!found && dirname(part) !== part) continue
+    const mode = found?.isDirectory() ? constants.W_OK | constants.X_OK : constants.W_OK
+    // A file in the place of a folder takes no file either.
+    const isWrong = part !== path && !found?.isDirectory()
+    const isOpen = await access(part, mode).then(
+      () => true,
+      () => false,
+    )
+    return isOpen && !isWrong ? undefined : part
+  }
+}

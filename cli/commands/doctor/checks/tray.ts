@@ -1,0 +1,263 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream, existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { findProgram } from '../../../../shared/config/detect-agents.ts'
+import type { Config } from '../../../../shared/config/load.ts'
+import type { Home } from '../../../../shared/home/home.ts'
+import { isAlive } from '../../../../shared/home/lock.ts'
+import { systrayPrograms } from '../../../../shared/runtime.ts'
+import { type Check, checksOf } from '../check.ts'
+
+type DesktopFacts = {
+  readonly platform: NodeJS.Platform
+  readonly arch: string
+  /** The packaged tray program: byte for byte what it must be, another, missing, or none for this system. */
+  readonly program: 'good' | 'changed' | 'missing' | 'none'
+  /** The process of the tray of this home, if it runs. */
+  readonly pid: number | undefined
+  /** Linux only from here on. */
+  readonly hasDisplay: boolean
+  readonly hasBus: boolean
+  /** Undefined where nothing can ask the session bus. */
+  readonly hasHost: boolean | undefined
+  readonly hasNotifications: boolean | undefined
+  readonly hasLibrary: boolean
+}
+
+/** What the tray needs of this machine and this session. */
+export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
+  const address = busAddressOf(env)
+  const [program, pid, hasPanel, hasNotifications] = await Promise.all([
+    lookAtProgram(),
+    pidOfTray(home),
+    address === undefined ? undefined : hasHost(address, env),
+    address === undefined ? undefined : canStart('org.freedesktop.Notifications', address, env),
+  ])
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    program,
+    pid,
+    hasDisplay: Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY']),
+    hasBus: address !== undefined,
+    hasHost: hasPanel,
+    hasNotifications,
+    hasLibrary: process.platform !== 'linux' || (await hasLibrary()),
+  }
+}
+
+const lookAtProgram = async (): Promise<DesktopFacts['program']> => {
+  const [name, sha256] = systrayPrograms[process.platform] ?? []
+  if (name === undefined) return 'none'
+  try {
+    const systray = dirname(createRequire(import.meta.url).resolve('systray2'))
+    const hash = createHash('sha256')
+    await pipeline(createReadStream(join(systray, 'traybin', name)), hash)
+    return hash.digest('hex') === sha256 ? 'good' : 'changed'
+  } catch {
+    return 'missing'
+  }
+}
+
+const pidOfTray = async (home: Home): Promise<number | undefined> => {
+  const lock = await readFile(join(home.run, 'tray.lock'), 'utf8').catch(() => '')
+  const pid = Number.parseInt(lock, 10)
+  return pid > 0 && isAlive(pid) ? pid : undefined
+}
+
+/** Only a bus that is there already: asking for one by name alone may start one. */
+const busAddressOf = (env: NodeJS.ProcessEnv): string | undefined => {
+  if (process.platform !== 'linux') return undefined
+  if (env['DBUS_SESSION_BUS_ADDRESS']) return env['DBUS_SESSION_BUS_ADDRESS']
+  const socket = env['XDG_RUNTIME_DIR'] && join(env['XDG_RUNTIME_DIR'], 'bus')
+  return socket && existsSync(socket) ? `unix:path=${socket}` : undefined
+}
+
+const bus = { name: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus' }
+const watcher = { name: 'org.kde.StatusNotifierWatcher', path: '/StatusNotifierWatcher' }
+
+type Question = {
+  readonly of: typeof bus
+  readonly method: `${string}.${string}`
+  readonly words?: readonly string[]
+}
+
+/** The ways to ask on the bus, of which one is usually installed. */
+const askers: Readonly<Record<string, (question: Question) => string[]>> = {
+  gdbus: ({ of: { name, path }, method, words = [] }) => [
+    ...`call --session --timeout 1 -d ${name} -o ${path} -m ${method}`.split(' '),
+    ...words,
+  ],
+  'dbus-send': ({ of: { name, path }, method, words = [] }) => [
+    ...`--session --print-reply --reply-timeout=1000 --dest=${name} ${path} ${method}`.split(' '),
+    ...words.map((word) => `string:${word}`),
+  ],
+  busctl: ({ of: { name, path }, method, words = [] }) => {
+    const dot = method.lastIndexOf('.')
+    const member = `${method.slice(0, dot)} ${method.slice(dot + 1)}`
+    const call = `--user --timeout=1 call ${name} ${path} ${member}`.split(' ')
+    return words.length === 0 ? call : [...call, 's'.repeat(words.length), ...words]
+  },
+}
+
+const ask = async (
+  address: string,
+  env: NodeJS.ProcessEnv,
+  question: Question,
+): Promise<string | undefined> => {
+  for (const [name, argumentsOf] of Object.entries(askers)) {
+    const path = await findProgram(name, env['PATH'] ?? '', undefined)
+    if (path === undefined) continue
+    const options = {
+      timeout: 1500,
+      killSignal: 'SIGKILL',
+      env: { ...env, DBUS_SESSION_BUS_ADDRESS: address },
+    } as const
+    const answer = await new Promise<string | undefined>((resolve) => {
+      execFile(path, argumentsOf(question), options, (error, stdout) =>
+        resolve(error ? undefined : stdout),
+      )
+    })
+    if (answer !== undefined) return answer
+  }
+  return undefined
+}
+
+const hasOwner = async (name: string, address: string, env: NodeJS.ProcessEnv) => {
+  const question = { of: bus, method: 'org.freedesktop.DBus.NameHasOwner', words: [name] } as const
+  const answer = await ask(address, env, question)
+  return answer === undefined ? undefined : /\btrue\b/.test(answer)
+}
+
+/** A list of icons alone shows none: a panel has to have said that it does. */
+const hasHost = async (address: string, env: NodeJS.ProcessEnv) => {
+  const isThere = await hasOwner(watcher.name, address, env)
+  if (!isThere) return isThere
+  const answer = await ask(address, env, {
+    of: watcher,
+    method: 'org.freedesktop.DBus.Properties.Get',
+    words: [watcher.name, 'IsStatusNotifierHostRegistered'],
+  })
+  return answer === undefined ? undefined : /\btrue\b/.test(answer)
+}
+
+/** True as well for a service that the bus starts when it is needed. */
+const canStart = async (name: string, address: string, env: NodeJS.ProcessEnv) => {
+  const isOwned = await hasOwner(name, address, env)
+  if (isOwned !== false) return isOwned
+  const question = { of: bus, method: 'org.freedesktop.DBus.ListActivatableNames' } as const
+  return (await ask(address, env, question))?.includes(name)
+}
+
+/** The soname that the packaged program is linked with; Debian has it as a link, not in its cache. */
+const hasLibrary = async (): Promise<boolean> => {
+  const below = async (folder: string) =>
+    (await readdir(folder).catch(() => []))
+      .filter((name) => name.includes('-linux-gnu'))
+      .map((name) => join(folder, name))
+  const folders = ['/usr/lib64', '/usr/lib', '/lib64', '/lib', ...(await below('/usr/lib'))]
+  return folders.some((folder) => existsSync(join(folder, 'libappindicator3.so.1')))
+}
+
+const { ok, warning, error, skipped } = checksOf('tray')
+
+/** As much of a configuration as says who waits for the tray. */
+type Delivering = {
+  readonly webhooks: readonly (Pick<Config['webhooks'][number], 'path' | 'enabled'> & {
+    readonly targets: readonly { readonly kind: string }[]
+  })[]
+}
+
+/**
+ * Whether the tray's program is whole, whether this session can show its icon and its notes, and whether it
+ * runs where an enabled webhook delivers to it.
+ */
+export const judgeTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
+  const { pid } = facts
+  return [
+    programOf(facts),
+    pid === undefined ? absent(config) : ok('running', `pid ${pid}`),
+    ...(facts.platform === 'linux' ? sessionOf(facts) : []),
+  ]
+}
+
+const absent = (config: Delivering | undefined): Check => {
+  const waiting = (config?.webhooks ?? []).filter(
+    ({ enabled, targets }) => enabled && targets.some(({ kind }) => kind === 'notify'),
+  )
+  const [first, ...more] = waiting
+  if (!first) return skipped('running', 'it does not run; start it with: doorward tray')
+  const deliver = more.length === 0 ? 'delivers' : `and ${more.length} more deliver`
+  return warning(
+    'running',
+    `it does not run, so nobody is shown what ${first.path} ${deliver} to notify:desktop`,
+    'doorward tray',
+  )
+}
+
+const programOf = ({ program, platform, arch }: DesktopFacts): Check => {
+  switch (program) {
+    case 'good':
+      return ok('program', 'it is the one this version was made with')
+    case 'changed':
+      return error(
+        'program',
+        'it is not, byte for byte, the one this version was made with: it is not run',
+        'install doorward again',
+      )
+    case 'missing':
+      return error('program', 'it is not there', 'install doorward again, with its dependencies')
+    case 'none':
+      return skipped('program', `there is none for ${platform} ${arch}`)
+  }
+}
+
+const sessionOf = (facts: DesktopFacts): Check[] => {
+  const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
+  // A server has a session bus too, once somebody logs in over ssh; it wants no panel.
+  if (!hasDisplay && !hasHost)
+    return [skipped('session', 'this is no desktop session: there is nothing to show an icon on')]
+  return [
+    hasLibrary
+      ? ok('library', 'libappindicator3 is there')
+      : // Our own program needs no library, but a panel of the usual kind.
+        hasHost
+        ? ok('library', 'libappindicator3 is missing: our own program shows the icon')
+        : warning(
+            'library',
+            'libappindicator3.so.1 is missing, which the packaged program needs',
+            'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
+          ),
+    hostOf(facts),
+    notificationsOf(hasBus, hasNotifications),
+  ]
+}
+
+const noBus = 'there is no session bus to ask'
+const noAsker = 'no program here can ask the session bus (gdbus, dbus-send or busctl)'
+
+const hostOf = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
+  if (!hasBus || hasHost === undefined) return skipped('host', hasBus ? noAsker : noBus)
+  return hasHost
+    ? ok('host', 'a panel shows tray icons')
+    : warning(
+        'host',
+        `no panel of this session shows tray icons of the usual kind${hasDisplay ? '; whether one of the older kind is there was not checked' : ''}`,
+        'GNOME: install the extension AppIndicator and KStatusNotifierItem Support; Sway, i3: a bar with a tray',
+      )
+}
+
+const notificationsOf = (hasBus: boolean, has: boolean | undefined): Check => {
+  if (!hasBus || has === undefined) return skipped('notifications', hasBus ? noAsker : noBus)
+  return has
+    ? ok('notifications', 'a service shows them')
+    : warning(
+        'notifications',
+        'no service of this session shows notifications',
+        'install one, for example: sudo apt install dunst',
+      )
+}

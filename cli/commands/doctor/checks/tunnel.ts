@@ -1,0 +1,113 @@
+import type { Config } from '../../../../shared/config/load.ts'
+import { ask, type Asked, jsonOf } from '../ask.ts'
+import { type Check, checksOf } from '../check.ts'
+
+const { ok, warning, error, skipped } = checksOf('tunnel')
+
+/** What the internet reaches of the daemon; `answers` are there when it was asked (--online). */
+export const judgeTunnel = (
+  { server }: Config['gateway'],
+  answers: readonly TunnelAnswer[] | undefined,
+  isRunning: boolean,
+): Check[] => {
+  const remote = server.allow_remote && !['127.0.0.1', '::1', 'localhost'].includes(server.host)
+  const address = remote
+    ? [ok('address', `${server.host}: others on the network reach webhooks and nothing else`)]
+    : []
+  if (server.public_url === undefined)
+    return [...address, skipped('tunnel', 'no server.public_url is configured')]
+  if (!answers)
+    return [
+      ...address,
+      skipped(
+        'tunnel',
+        isRunning ? 'what answers there is asked with --online only' : 'the daemon does not run',
+      ),
+    ]
+  const silent = answers.find(({ is }) => is === 'nothing')
+  if (silent && answers.every(({ is }) => is === 'nothing'))
+    return [
+      ...address,
+      error('tunnel', `server.public_url cannot be reached: ${silent.why}`, 'start the tunnel'),
+    ]
+  const webhook = answers.find(({ path }) => !closedPaths.includes(path))
+  return [
+    ...address,
+    ...answers.filter(({ path }) => closedPaths.includes(path)).map(judgeClosed),
+    ...(webhook ? [judgeWebhook(webhook)] : []),
+  ]
+}
+
+const toPublicPort = 'set server.public_port in gateway.yaml, and let the tunnel end there'
+
+const judgeClosed = ({ path, status, is, code, why }: TunnelAnswer): Check => {
+  if (is === 'route')
+    return error(path, `it answers to the whole internet (${status})`, toPublicPort)
+  // The guard took the request for one of this machine: the bearer token alone is left.
+  if (code === 'unauthorized' || code === 'origin-forbidden')
+    return error(
+      path,
+      'the tunnel makes requests look as if they came from this machine: only the token protects it',
+      toPublicPort,
+    )
+  if (is === 'refusal') return ok(path, `refused (${status} ${code})`)
+  if (is === 'nothing') return skipped(path, why ?? 'no answer')
+  return status >= 200 && status < 300
+    ? warning(path, `something that is not doorward answers (${status})`)
+    : ok(path, `nothing of doorward answers (${status})`)
+}
+
+const judgeWebhook = ({ path, status, is, code }: TunnelAnswer): Check => {
+  if (code === 'method-not-allowed') return ok(path, 'the webhook answers there')
+  if (is === 'refusal')
+    return error(path, `the webhook does not answer there (${status} ${code})`, toHome)
+  return error(path, `what answers there is not doorward (${status})`, toHome)
+}
+
+const toHome = 'let the tunnel end at the port of this daemon, and check server.public_url'
+
+/** What answered at one path behind the public address. */
+export type TunnelAnswer = {
+  readonly path: string
+  readonly status: number
+  /** A route of ours; ours but refused, with the code; another program; or no answer at all. */
+  readonly is: 'route' | 'refusal' | 'other' | 'nothing'
+  readonly code?: string
+  readonly why?: string
+}
+
+/** The routes that nobody may reach from outside. */
+const closedPaths = ['/status', '/events', '/oauth/tokens', '/health']
+
+/**
+ * Asks the public address for what must not answer there, and for a webhook (by GET, which none takes).
+ * Without the bearer token, and following no redirect.
+ */
+export const askTunnel = async (
+  publicUrl: string,
+  webhookPath: string | undefined,
+): Promise<TunnelAnswer[]> => {
+  const base = publicUrl.replace(/\/+$/, '')
+  const paths = [...closedPaths, ...(webhookPath === undefined ? [] : [webhookPath])]
+  return Promise.all(
+    paths.map(async (path) => answerOf(path, await ask(new URL(`${base}${path}`)))),
+  )
+}
+
+const answerOf = (path: string, asked: Asked): TunnelAnswer => {
+  if (asked.is === 'failed') return { path, status: 0, is: 'nothing', why: asked.why }
+  const { status } = asked
+  const json = jsonOf(asked)
+  const { code } = json
+  const isProblem = /problem\+json/.test(asked.headers['content-type'] ?? '')
+  if (isProblem && typeof code === 'string' && /^[a-z-]{1,40}$/.test(code))
+    return { path, status, is: 'refusal', code }
+  const isRoute = status >= 200 && status < 300 && looksLikeOurs(path, json)
+  return { path, status, is: isRoute ? 'route' : 'other' }
+}
+
+const looksLikeOurs = (path: string, json: Readonly<Record<string, unknown>>): boolean => {
+  if (path === '/health') return json['name'] === 'doorward'
+  if (path === '/status') return Array.isArray(json['webhooks'])
+  return Array.isArray(json[path === '/events' ? 'events' : 'tokens'])
+}

@@ -1,0 +1,222 @@
+import type { Config } from '../../../shared/config/load.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { findUserHome } from '../../../shared/home/home.ts'
+import { type PrivateText, replacePrivate } from '../../../shared/privacy.ts'
+import { plainLine, widthOf } from '../../../shared/text.ts'
+import { version } from '../../../shared/version.ts'
+import type { Context } from '../../context.ts'
+import { exitFailed } from '../../exit-code.ts'
+import { pause } from '../../terminal/spinner.ts'
+import { asTyped, type Style, type Terminal } from '../../terminal/terminal.ts'
+import { wrapWords } from '../../terminal/wrap.ts'
+import { type Check, type CheckStatus, groups, summaryOf } from './check.ts'
+import type { Examination } from './run.ts'
+
+export type DoctorOptions = {
+  readonly privacy?: boolean
+  readonly yes?: boolean
+  readonly online?: boolean
+}
+
+/**
+ * Checks everything that can be wrong, with or without a daemon, and names what mends it; exit code 1 when
+ * something is red. With `privacy`, what an event leaves on disk instead. Throws `usage`.
+ */
+export const doctor = async (
+  context: Context,
+  paths: string[],
+  { privacy = false, yes = false, online = false }: DoctorOptions,
+): Promise<void> => {
+  if (privacy) {
+    const { checkPrivacy } = await import('./privacy.ts')
+    return checkPrivacy(context, paths, yes)
+  }
+  if (paths.length > 0)
+    throw new DoorwardError('usage', 'webhooks are named for the privacy check only', {
+      hint: `doorward doctor --privacy ${paths.join(' ')}`,
+    })
+  const { examine } = await import('./run.ts')
+  const { home, userAgent, terminal } = context
+  const found = await examine({ home, userAgent, env: process.env, online })
+  if (found.checks.some(({ status }) => status === 'error')) process.exitCode = exitFailed
+  if (terminal.json) await printDocument(context, found, online)
+  else await printPage(context, found)
+  await new Promise((resolve) => process.stdout.write('', resolve))
+  await endNow()
+}
+
+/**
+ * Ends though something may still go on that took longer than its limit. Node itself waits at its exit for
+ * a file system that never answers; one that does answer is given the time for it, for a process that is
+ * killed cannot tell by its exit code what it has found.
+ */
+const endNow = async (): Promise<void> => {
+  for (const until = performance.now() + patienceMs; isReading(); await pause(20))
+    if (performance.now() > until) process.kill(process.pid, 'SIGKILL')
+  process.exit()
+}
+
+const patienceMs = 1000
+
+const isReading = (): boolean =>
+  process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
+
+const printPage = async ({ terminal }: Context, { checks }: Examination): Promise<void> => {
+  const shown = checks.map((check) =>
+    check.hint === undefined ? check : { ...check, hint: asTyped(check.hint) },
+  )
+  const summary = wrapWords(summaryLine(checks), terminal.columns)
+  terminal.print([...checkLines(shown, terminal), ...summary].join('\n'))
+}
+
+const printDocument = async (
+  { home, terminal }: Context,
+  { checks, config }: Examination,
+  online: boolean,
+): Promise<void> => {
+  const facts = {
+    version,
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+    checkedAt: new Date().toISOString(),
+    online,
+  }
+  const userHome = findUserHome() ?? ''
+  const isWithin = userHome !== '' && home.root.startsWith(`${userHome}/`)
+  const root = isWithin ? [] : [[home.root, '<home>'] as const]
+  terminal.printJson(documentOf(checks, facts, [...root, ...privateTextsOf(config, userHome)]))
+}
+
+/** What `doctor --json` prints. It goes to clipboards and into reports: nothing in it is private. */
+export type DoctorDocument = {
+  readonly ok: boolean
+  readonly version: string
+  readonly node: string
+  readonly platform: string
+  readonly checkedAt: string
+  readonly online: boolean
+  readonly summary: Readonly<Record<CheckStatus, number>>
+  readonly checks: readonly Check[]
+}
+
+/** The document, with private texts replaced in every check, and whatever looks like a mail address. */
+export const documentOf = (
+  checks: readonly Check[],
+  facts: Omit<DoctorDocument, 'ok' | 'summary' | 'checks'>,
+  hidden: readonly PrivateText[],
+): DoctorDocument => {
+  const words = hidden.filter(([text]) => text.length > 1)
+  const clean = (text: string): string => replacePrivate(text, words)
+  const summary = summaryOf(checks)
+  return {
+    ok: summary.error === 0,
+    ...facts,
+    summary,
+    checks: checks.map((check) => ({
+      ...check,
+      name: clean(check.name),
+      detail: clean(check.detail),
+      ...(check.hint === undefined ? {} : { hint: clean(check.hint) }),
+    })),
+  }
+}
+
+/** Where the internet reaches this machine, who is written to, and the paths that are a secret because nothing is signed there. */
+export const privateTextsOf = (config: Config | undefined, userHome: string): PrivateText[] => [
+  [userHome, '~'],
+  ...(config?.gateway.server.public_url === undefined
+    ? []
+    : [[config.gateway.server.public_url, '<public url>'] as const]),
+  // Those that name people and places; of the others it is a name of gateway.yaml.
+  ...(config?.webhooks ?? [])
+    .flatMap(({ targets }) => targets)
+    .filter(({ kind }) => ['slack', 'telegram', 'email', 'github'].includes(kind))
+    .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
+  ...(config?.webhooks ?? [])
+    .filter(({ secretNames }) => secretNames.length === 0)
+    .map(({ path }) => [path, '<unsigned webhook>'] as const),
+]
+
+type Page = Pick<Terminal, 'columns' | 'paint'>
+
+const marks: Readonly<Record<CheckStatus, readonly [string, Style]>> = {
+  ok: ['✓', 'green'],
+  warning: ['!', 'yellow'],
+  error: ['✗', 'red'],
+  skipped: ['-', 'gray'],
+}
+
+/** Below this, what a check says stands under its name. */
+const narrowest = 60
+const widestName = 22
+
+/** The checks as lines, by groups: mark, name and detail, and under it what mends it. */
+export const checkLines = (checks: readonly Check[], page: Page): string[] => {
+  const names = checks.map(({ name }) => widthOf(plainLine(name)))
+  const width = Math.min(widestName, Math.max(0, ...names))
+  return groups.flatMap((group) => {
+    const own = checks.filter((check) => check.group === group)
+    if (own.length === 0) return []
+    const title = `${group.charAt(0).toUpperCase()}${group.slice(1)}`
+    // What mends several at once is said once.
+    const shown = own.map((check, index) =>
+      check.hint !== undefined && check.hint === own[index + 1]?.hint
+        ? { ...check, hint: undefined }
+        : check,
+    )
+    return [page.paint('bold', title), ...shown.flatMap((check) => linesOf(check, width, page)), '']
+  })
+}
+
+const linesOf = (
+  {
+    name: given,
+    status,
+    detail,
+    hint,
+  }: Omit<Check, 'hint'> & { readonly hint?: string | undefined },
+  width: number,
+  { columns, paint }: Page,
+): string[] => {
+  const [sign, style] = marks[status]
+  const mark = paint(style, sign)
+  const name = plainLine(given)
+  const isNarrow = columns !== undefined && columns < narrowest
+  const indent = isNarrow ? 4 : width + 6
+  const fits = !isNarrow && widthOf(name) <= width
+  const text = plainLine(detail)
+  const first = `  ${mark} ${name}`
+  const firstWidth = widthOf(name) + 4
+  const lines = fits
+    ? wrapWords(text, columns, { used: indent, indent }).map((line, index) =>
+        index === 0 ? `${first}${' '.repeat(width - widthOf(name))}  ${line}` : line,
+      )
+    : columns === undefined || firstWidth + 2 + widthOf(text) <= columns
+      ? [`${first}  ${text}`]
+      : [first, ...indented(text, columns, indent)]
+  if (hint === undefined) return lines
+  const [start = '', ...rest] = wrapWords(plainLine(hint), columns, {
+    used: indent + 2,
+    indent: indent + 2,
+  })
+  return [...lines, `${' '.repeat(indent)}→ ${start}`, ...rest]
+}
+
+const indented = (text: string, columns: number, indent: number): string[] => {
+  const [start = '', ...rest] = wrapWords(text, columns, { used: indent, indent })
+  return [`${' '.repeat(indent)}${start}`, ...rest]
+}
+
+/** `2 errors, 1 warning, 20 ok, 4 not checked`, without what there is none of. */
+export const summaryLine = (checks: readonly Check[]): string => {
+  const { error, warning, ok, skipped } = summaryOf(checks)
+  const count = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`
+  return [
+    error > 0 ? count(error, 'error') : [],
+    warning > 0 ? count(warning, 'warning') : [],
+    ok > 0 ? `${ok} ok` : [],
+    skipped > 0 ? `${skipped} not checked` : [],
+  ]
+    .flat()
+    .join(', ')
+}

@@ -1,0 +1,327 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import type { EventDetail } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { agentClis, cliKinds } from '../../../shared/config/agent-clis.ts'
+import { readEnvironment } from '../../../shared/config/environment.ts'
+import { loadConfig } from '../../../shared/config/load.ts'
+import type { Webhook } from '../../../shared/config/webhook.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { expandTilde, type Home } from '../../../shared/home/home.ts'
+import { type DotPath, parseTemplate } from '../../../shared/templates.ts'
+import { plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { webhookAt } from '../../daemon-client/webhooks.ts'
+import { exitFailed } from '../../exit-code.ts'
+import { interruptSignal } from '../../terminal/spinner.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { untilFinished } from '../events/wait.ts'
+import { postWebhook } from '../webhook/send.ts'
+import { ownDelivery, signedHeaders } from '../webhook/signing.ts'
+import { findText, type Found } from './find-text.ts'
+
+/*
+ * The story of the privacy check: say what will be run and sent, ask, send a canary through each
+ * webhook, wait until its agent and targets are done, search what has changed on disk since, report.
+ */
+
+/** What became of the canary that was sent through one webhook. */
+type Sent = {
+  readonly path: string
+  readonly agent: string
+  readonly targets: readonly string[]
+  readonly event?: string
+  readonly state: string
+  readonly detail?: string
+}
+
+type FoundFile = { readonly path: string; readonly expected: boolean; readonly target?: string }
+
+/** File systems that keep whole seconds, or two (FAT). */
+const clockMarginMs = 2000
+
+/**
+ * Sends a canary through webhooks, agents and targets, and reports each file that holds it afterwards.
+ * Exit code 1 when one does that no target wrote, or when a webhook could not be checked. Throws
+ * `usage` where nobody can be asked and `--yes` is not given.
+ */
+export const checkPrivacy = async (
+  context: Context,
+  paths: readonly string[],
+  yes: boolean,
+): Promise<void> => {
+  const { home, terminal } = context
+  const env = await readEnvironment(home)
+  const { webhooks } = await loadConfig(home, env)
+  const chosen = choose(webhooks, paths)
+  announce(chosen, terminal)
+  if (!yes && !(await isWanted(terminal))) {
+    terminal.warn('nothing was run or sent')
+    process.exitCode = exitFailed
+    return
+  }
+
+  const canary = `doorward-canary-${randomBytes(16).toString('hex')}`
+  const sinceMs = Date.now() - clockMarginMs
+  const interrupt = interruptSignal()
+  const sent = await withDaemon(context, async (client) => {
+    const all: { readonly sent: Sent; readonly event?: EventDetail }[] = []
+    for (const webhook of chosen)
+      all.push(await sendCanary(client, webhook, env, canary, interrupt, terminal))
+    return all
+  })
+  terminal.say('searching files that have changed since ...')
+  const roots = placesOf(home, chosen)
+  const found = await findText(roots, canary, sinceMs)
+  const files = await expectations(
+    home,
+    found.paths,
+    sent.flatMap(({ event }) => event ?? []),
+  )
+  report(
+    sent.map((one) => one.sent),
+    files,
+    found,
+    roots,
+    terminal,
+  )
+}
+
+/** The webhooks by these paths, or every enabled one; those whose target depends on the event are no use. */
+const choose = (webhooks: readonly Webhook[], paths: readonly string[]): Webhook[] => {
+  const named = paths.map((path) => webhookAt(path, webhooks))
+  for (const { path, enabled } of named)
+    if (!enabled)
+      throw new DoorwardError('usage', `webhook ${path} is not enabled`, {
+        hint: 'set enabled: true, or name another',
+      })
+  const chosen = paths.length > 0 ? [...new Set(named)] : webhooks.filter(({ enabled }) => enabled)
+  if (chosen.length === 0)
+    throw new DoorwardError('usage', 'there is no enabled webhook to check', {
+      hint: 'doorward config edit webhooks',
+    })
+  return chosen
+}
+
+const announce = (webhooks: readonly Webhook[], terminal: Terminal): void => {
+  if (terminal.json) return
+  terminal.warn(
+    'A made-up event goes through these webhooks. Their agents run and answer for real:',
+  )
+  for (const webhook of webhooks)
+    terminal.warn(
+      plainLine(
+        `  ${webhook.path} -> agent ${webhook.agentName} (${doingOf(webhook.agent)}) -> ${targetsOf(webhook).join(', ') || 'none'}`,
+      ),
+    )
+}
+
+const doingOf = (agent: Webhook['agent']): string => {
+  switch (agent.kind) {
+    case 'echo':
+      return 'answers with the prompt'
+    case 'command':
+      return `runs ${agent.command.join(' ')}`
+    case 'openai':
+      return `asks ${agent.model} at ${new URL(agent.base_url).host}`
+    case 'http':
+      return `asks ${new URL(agent.url).host}`
+    case 'claude':
+    case 'codex':
+    case 'gemini':
+    case 'opencode':
+    case 'llm':
+      return ['runs', agentClis[agent.kind].program, ...(agent.args ?? [])].join(' ')
+  }
+}
+
+const targetsOf = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
+
+/** Asks. Throws `usage` where nobody sits, `interrupted` at Ctrl-C. */
+const isWanted = async (terminal: Terminal): Promise<boolean> => {
+  if (!process.stdin.isTTY || !terminal.isInteractive)
+    throw new DoorwardError(
+      'usage',
+      'this runs agents and sends their answers, and nobody is asked',
+      {
+        hint: 'say so with --yes',
+      },
+    )
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const control = new AbortController()
+  lines.once('SIGINT', () => control.abort())
+  lines.once('close', () => control.abort())
+  try {
+    const answer = await lines.question('Go on? [y/N] ', { signal: control.signal })
+    return /^y(es)?$/i.test(answer.trim())
+  } catch (error) {
+    process.stderr.write('\n')
+    throw new DoorwardError('interrupted', 'nothing was run or sent', { cause: error })
+  } finally {
+    lines.close()
+  }
+}
+
+const sendCanary = async (
+  client: Client,
+  webhook: Webhook,
+  env: NodeJS.ProcessEnv,
+  canary: string,
+  interrupt: AbortSignal,
+  terminal: Terminal,
+): Promise<{ readonly sent: Sent; readonly event?: EventDetail }> => {
+  const { path, agentName: agent } = webhook
+  const about = { path, agent, targets: targetsOf(webhook) }
+  const fixed = webhook.targets.every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
+  if (!fixed) {
+    const detail = 'left out: where its answer goes depends on the event'
+    return { sent: { ...about, state: 'not sent', detail } }
+  }
+  terminal.say(`${path}: waiting for agent ${agent} ...`)
+  try {
+    const nowMs = Date.now()
+    const payload = Buffer.from(JSON.stringify(canaryPayload(webhook, canary)))
+    const delivery = ownDelivery(webhook, payload, nowMs)
+    const headers = signedHeaders(webhook, env, delivery, nowMs)
+    const url = new URL(webhook.urlPaths[0] ?? path, client.daemon.url)
+    const send = async () => (await postWebhook(url, headers, delivery.body)).id
+    const event = await untilFinished(client, send, interrupt)
+    const { id, state, detail } = event
+    // What a failed program said may repeat the prompt: it is in the event, not here.
+    const why = state === 'done' ? undefined : (event.code ?? detail)
+    return { sent: { ...about, event: id, state, ...(why && { detail: why }) }, event }
+  } catch (error) {
+    if (!(error instanceof DoorwardError) || error.code === 'interrupted') throw error
+    return { sent: { ...about, state: 'not sent', detail: error.message } }
+  }
+}
+
+/** Where an event could leave something: our home, the agents' own folders, temporary ones. */
+const placesOf = (home: Home, webhooks: readonly Webhook[]): string[] => {
+  const environments = [
+    process.env,
+    ...webhooks.map(({ agent }) => ({
+      ...process.env,
+      ...('env' in agent ? plainValues(agent.env ?? {}) : {}),
+    })),
+  ]
+  return [
+    ...new Set([
+      home.root,
+      ...environments.flatMap((env) =>
+        cliKinds.flatMap((kind) => agentClis[kind].stateFolders(env)),
+      ),
+      ...webhooks.flatMap(({ agent }) =>
+        'cwd' in agent && agent.cwd ? [resolve(home.root, expandTilde(agent.cwd))] : [],
+      ),
+      tmpdir(),
+      '/dev/shm',
+    ]),
+  ].filter((place) => existsSync(place))
+}
+
+const plainValues = (env: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => !/^(env|oauth):/.test(value)))
+
+/** Tells what a target was to write from what nobody was to keep. */
+const expectations = async (
+  home: Home,
+  paths: readonly string[],
+  events: readonly EventDetail[],
+): Promise<FoundFile[]> => {
+  const written = new Map<string, string>()
+  for (const { target } of events.flatMap(({ targets }) => targets))
+    if (target.startsWith('file:')) {
+      const path = resolve(home.root, expandTilde(target.slice('file:'.length)))
+      written.set(await realpath(path).catch(() => path), target)
+    }
+  return paths.map((path) => {
+    const target = written.get(path)
+    return { path, expected: target !== undefined, ...(target !== undefined && { target }) }
+  })
+}
+
+const report = (
+  sent: readonly Sent[],
+  files: readonly FoundFile[],
+  { searched, unreadable }: Found,
+  roots: readonly string[],
+  terminal: Terminal,
+): void => {
+  const unchecked = sent.filter(({ state }) => state !== 'done')
+  const unexpected = files.filter(({ expected }) => !expected)
+  const ok = unchecked.length === 0 && unexpected.length === 0
+  if (!ok) process.exitCode = exitFailed
+  if (terminal.json) {
+    terminal.printJson({
+      ok,
+      webhooks: sent,
+      files,
+      searched: { folders: roots, files: searched, unreadable },
+    })
+    return
+  }
+  for (const { path, state, detail, event } of sent)
+    terminal.print(
+      plainLine(
+        `${path}: ${state}${detail === undefined ? '' : ` (${detail})`}${event === undefined ? '' : ` ${event}`}`,
+      ),
+    )
+  for (const { path, target } of files)
+    terminal.print(
+      plainLine(target === undefined ? `found in ${path}` : `as expected in ${path} (${target})`),
+    )
+  const inAll = `${searched} changed files in ${roots.length} places searched`
+  terminal.print(
+    unexpected.length > 0
+      ? `${inAll}: ${unexpected.length} of them ${unexpected.length === 1 ? 'holds' : 'hold'} the event, and no target was to write it there`
+      : `${inAll}: the event is in none but those its targets were to write`,
+  )
+  if (unreadable > 0) terminal.say(`${unreadable} of them could not be read`)
+  terminal.say('what a program compresses or encrypts cannot be looked into')
+  for (const { path } of unchecked)
+    terminal.say(`hint: ${path} was not checked to its end: doorward events`)
+}
+
+type Node = { [name: string]: unknown }
+
+/**
+ * A payload that passes the filter of a webhook and brings the canary into its prompt, through every
+ * value that the template asks for. Values that a target asks for are plain words.
+ */
+export const canaryPayload = (webhook: Webhook, canary: string): Node => {
+  const payload: Node = { doorward_canary: canary }
+  for (const path of pathsIn(webhook.prompt.parts)) put(payload, path, canary)
+  for (const target of webhook.targets)
+    for (const path of pathsIn(parseTemplate(target.text).parts))
+      put(payload, path, 'privacy-check')
+  for (const { path, expected } of webhook.filter) put(payload, path, expected[0])
+  return payload
+}
+
+const pathsIn = (parts: readonly (string | DotPath)[]): DotPath[] =>
+  parts.filter((part) => typeof part !== 'string').filter((path) => path.length > 0)
+
+/** Lists are maps with numbers for names here: a path leads through both alike. */
+const put = (payload: Node, path: DotPath, value: unknown): void => {
+  let node = payload
+  for (const name of path.slice(0, -1)) {
+    const next = Object.hasOwn(node, name) ? node[name] : undefined
+    // What stood there as a text of its own is asked for deeper down as well.
+    const inner: Node =
+      typeof next === 'object' && next !== null
+        ? (next as Node)
+        : next === undefined
+          ? {}
+          : { text: next }
+    node[name] = inner
+    node = inner
+  }
+  const last = path.at(-1) ?? ''
+  if (typeof node[last] !== 'object' || node[last] === null) node[last] = value
+}

@@ -1,0 +1,26 @@
+import type { Command } from 'commander'
+import { run } from '../../run-action.ts'
+
+/** The commands of `doorward events`. */
+export const addEventsCommands = (events: Command): void => {
+  events
+    .command('show')
+    .description('one event with its prompt and answer')
+    .argument('<id>')
+    .action(run(async () => (await import('./show.ts')).showEvent))
+  events
+    .command('open')
+    .description('open the page of an event in the browser')
+    .argument('<id>')
+    .option('--no-browser', 'print a link to it, which works once and for a minute')
+    .action(run(async () => (await import('./open.ts')).openEvent))
+
+  events
+    .command('retry')
+    .description(
+      'run a failed event again: its agent, or only what was not delivered. Prompt and targets are those of the event; the agent of that name, tokens and addresses are as configured now',
+    )
+    .argument('<id>')
+    .option('--wait', "wait until it is finished and print the agent's answer")
+    .action(run(async () => (await import('./retry.ts')).retryEvent))
+}

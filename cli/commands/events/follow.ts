@@ -1,0 +1,282 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { widthOf } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { findDaemon } from '../../daemon-client/connect.ts'
+import { reachDaemon } from '../../daemon-client/ensure.ts'
+import { openEventStream } from '../../daemon-client/event-stream.ts'
+import { clock } from '../../terminal/format.ts'
+import { interruptSignal, pause } from '../../terminal/spinner.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { type EventFilter, eventLines, isChosen, isFinished } from './format.ts'
+
+const firstPauseMs = 500
+const longestPauseMs = 10_000
+/** An id of no stream: the daemon then sends all the changes that it knows. */
+const fromTheBeginning = '0-0'
+
+/**
+ * Prints what becomes of events from now on; with `--json` JSON lines. Comes back after a restart of the
+ * daemon, without starting one itself then, and goes on where it was. Ends by `interrupted`.
+ */
+export const followEvents = async (
+  context: Context,
+  choose: (client: Client) => Promise<EventFilter>,
+): Promise<void> => {
+  const { terminal } = context
+  const signal = interruptSignal()
+  let client = await reachDaemon(context)
+  let lastId: string | undefined
+  let view: FollowView | undefined
+  let said: string | undefined = 'following; Ctrl-C ends it'
+  let isSeen: (record: EventRecord) => boolean = () => false
+  try {
+    const filter = await choose(client)
+    for (;;) {
+      try {
+        const stream = await openEventStream(client, signal, lastId)
+        const { events: known } = await client.get<{ events: EventRecord[] }>('/events?limit=1000')
+        if (view) view.replace(known)
+        else {
+          view = createFollowView(terminal, {
+            filter,
+            known,
+            names: await namesOf(client, terminal.isLive),
+          })
+          isSeen = seenBefore(known)
+        }
+        if (said !== undefined) view.say(said)
+        said = undefined
+        const isReplay = lastId === fromTheBeginning
+        for await (const { id, record } of stream) {
+          lastId = id ?? lastId
+          if (!isReplay || !isSeen(record)) view.change(record)
+        }
+      } catch (error) {
+        if (!signal.aborted && !isGone(error)) throw error
+      }
+      client.close()
+      if (signal.aborted) throw new DoorwardError('interrupted', 'interrupted')
+      lastId ??= fromTheBeginning
+      const { startedAt } = client.daemon
+      ;({ client, said } = await untilBack(context, startedAt, signal, view?.say ?? terminal.say))
+    }
+  } finally {
+    view?.end()
+    client.close()
+  }
+}
+
+/** One that takes over at once, or one that is waited for; `said` is what a person is to know of it. */
+const untilBack = async (
+  context: Context,
+  startedAt: string,
+  signal: AbortSignal,
+  say: (text: string) => void,
+): Promise<{ client: Client; said: string }> => {
+  const successor = await foundNow(context)
+  if (successor && successor.daemon.startedAt !== startedAt)
+    return { client: successor, said: 'the daemon was restarted; following the new one' }
+  successor?.close()
+  say('the daemon has gone; waiting for it')
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    await pause(pauseMs, signal)
+    const client = await foundNow(context)
+    if (client) return { client, said: 'the daemon is back' }
+  }
+}
+
+const foundNow = async (context: Context): Promise<Client | undefined> => {
+  try {
+    return await findDaemon(context)
+  } catch (error) {
+    if (isGone(error) || isNotYet(error)) return undefined
+    throw error
+  }
+}
+
+/** Whatever breaks a stream that was open means that its daemon has gone. */
+const isGone = (error: unknown): boolean =>
+  !(error instanceof DoorwardError) ||
+  error.code === 'daemon-unreachable' ||
+  error.code === 'stopping'
+
+/** Between two daemons another program may have the port, and one that has just begun may be slow. */
+const isNotYet = (error: unknown): boolean =>
+  error instanceof DoorwardError &&
+  (error.code === 'daemon-foreign' || error.code === 'daemon-silent')
+
+/**
+ * Of a stream that nothing had come over there is no place to go on from, and a daemon that took the
+ * events over tells all of them again: up to where each finished one stood in the beginning, that is old.
+ */
+const seenBefore = (known: readonly EventRecord[]): ((record: EventRecord) => boolean) => {
+  const old = new Map(known.filter(({ state }) => isFinished(state)).map((one) => [one.id, one]))
+  return (record) => {
+    const last = old.get(record.id)
+    if (!last) return false
+    if (record.state === last.state && record.attempts === last.attempts) old.delete(record.id)
+    return true
+  }
+}
+
+const namesOf = async (
+  client: Client,
+  isLive: boolean,
+): Promise<{ path: string; agent: string }[]> =>
+  isLive ? (await client.get<{ webhooks: WebhookSummary[] }>('/webhooks')).webhooks : []
+
+/** Shows changes of events as they come. */
+type FollowView = {
+  readonly change: (record: EventRecord) => void
+  /** A line on standard error, beside what is drawn. */
+  readonly say: (text: string) => void
+  /** What a daemon knows that came after another: events that it does not know go on nowhere. */
+  readonly replace: (known: readonly EventRecord[]) => void
+  readonly end: () => void
+}
+
+/** Of id, time, state, webhook, agent and duration: lines that come one by one share no columns. */
+const usualWidths = [22, 8, 12, 7, 5, 5]
+
+type FollowOptions = {
+  readonly filter: EventFilter
+  /** What there is already; of these the unfinished ones are drawn. */
+  readonly known: readonly EventRecord[]
+  /** Names that may come, so that lines have room for them from the beginning. */
+  readonly names: readonly { readonly path: string; readonly agent: string }[]
+}
+
+/** JSON lines, a line for each change, or on a terminal one for each event that is drawn until it is finished. */
+const createFollowView = (
+  terminal: Terminal,
+  { filter, known, names }: FollowOptions,
+): FollowView => {
+  const widths = [...usualWidths]
+  const makeRoom = ({ webhook, agent }: Pick<EventRecord, 'webhook' | 'agent'>) => {
+    widths[3] = Math.max(widths[3] ?? 0, webhook?.length ?? 0)
+    widths[4] = Math.max(widths[4] ?? 0, agent?.length ?? 0)
+  }
+  for (const { path, agent } of names) makeRoom({ webhook: path, agent })
+  const linesOf = (records: readonly EventRecord[], header = false): string[] => {
+    const { columns, paint } = terminal
+    return eventLines(records, new Date(), paint, { columns, atLeast: widths, header })
+  }
+  if (terminal.isLive) {
+    for (const line of linesOf([], true)) terminal.print(line)
+    return createLiveView(terminal, { filter, known, makeRoom, linesOf })
+  }
+  return {
+    change: (record) => {
+      if (!isChosen(filter, record)) return
+      if (terminal.json) {
+        terminal.printJsonLine(record)
+        return
+      }
+      makeRoom(record)
+      for (const line of linesOf([record])) terminal.print(line)
+    },
+    say: terminal.say,
+    replace: () => undefined,
+    end: () => undefined,
+  }
+}
+
+type LiveParts = Pick<FollowOptions, 'filter' | 'known'> & {
+  readonly makeRoom: (record: EventRecord) => void
+  readonly linesOf: (records: readonly EventRecord[]) => string[]
+}
+
+type Active = { readonly record: EventRecord; readonly sinceMs: number }
+
+const createLiveView = (
+  terminal: Terminal,
+  { filter, known, makeRoom, linesOf }: LiveParts,
+): FollowView => {
+  const active = new Map<string, Active>()
+  const block = createLiveBlock(terminal)
+  const draw = (staying: readonly EventRecord[] = []) => {
+    const nowMs = Date.now()
+    const lines = [...active.values()].flatMap(({ record, sinceMs }) =>
+      linesOf([{ ...record, resultPreview: progressOf(record, nowMs - sinceMs) }]),
+    )
+    // A block that is higher than the window could not be taken away again.
+    const room = Math.max(1, terminal.rows - 2)
+    const shown = lines.length > room ? [...lines.slice(0, room - 1), '…'] : lines
+    block.draw(linesOf(staying), shown)
+  }
+  const note = (record: EventRecord, sinceMs: number) => {
+    const before = active.get(record.id)
+    const isSame = before?.record.state === record.state
+    if (isFinished(record.state) || !isChosen(filter, record)) active.delete(record.id)
+    else active.set(record.id, { record, sinceMs: isSame ? before.sinceMs : sinceMs })
+    makeRoom(record)
+  }
+  for (const record of known.toReversed()) note(record, Date.parse(record.receivedAt))
+  draw()
+  const timer = setInterval(() => {
+    if (active.size > 0) draw()
+  }, 1000)
+  return {
+    change: (record) => {
+      note(record, Date.now())
+      draw(isFinished(record.state) && isChosen(filter, record) ? [record] : [])
+    },
+    say: (text) => {
+      block.clear()
+      terminal.say(text)
+      draw()
+    },
+    replace: (events) => {
+      const ids = new Set(events.map(({ id }) => id))
+      for (const id of active.keys()) if (!ids.has(id)) active.delete(id)
+      draw()
+    },
+    end: () => clearInterval(timer),
+  }
+}
+
+/** How long an event has been in its state, and why a target of it is tried again. */
+const progressOf = ({ targets }: EventRecord, ms: number): string => {
+  const again = targets.find(({ state, detail }) => state === 'waiting' && detail !== undefined)
+  return again ? `${clock(ms)}, try ${again.attempts}: ${again.detail}` : clock(ms)
+}
+
+/** Lines at the end of a terminal that are drawn again and again, with lines above them that stay. */
+type LiveBlock = {
+  /** Writes lines that stay, and then the block anew. */
+  readonly draw: (staying: readonly string[], block: readonly string[]) => void
+  /** Takes the block away, for something else to be written. */
+  readonly clear: () => void
+}
+
+export const createLiveBlock = (terminal: Pick<Terminal, 'draw' | 'columns'>): LiveBlock => {
+  let drawn: readonly string[] = []
+  /** Lines of a window that was made narrower since are in several rows. */
+  const erasing = (): string => {
+    // Windows change.
+    const { columns = 80 } = terminal
+    const rows = drawn.reduce(
+      (sum, line) => sum + Math.max(1, Math.ceil(shownWidth(line) / columns)),
+      0,
+    )
+    drawn = []
+    // ECMA-48: cursor up, then erase to the end of the screen.
+    return rows === 0 ? '' : `\u001b[${rows}A\r\u001b[J`
+  }
+  return {
+    draw: (staying, block) => {
+      const text = erasing() + [...staying, ...block].map((line) => `${line}\n`).join('')
+      drawn = block
+      if (text !== '') terminal.draw(text)
+    },
+    clear: () => {
+      const text = erasing()
+      if (text !== '') terminal.draw(text)
+    },
+  }
+}
+
+const shownWidth = (line: string): number => widthOf(stripVTControlCharacters(line))

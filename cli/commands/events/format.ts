@@ -1,0 +1,135 @@
+import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { duration, nearest, plainLine } from '../../../shared/text.ts'
+import { moment } from '../../terminal/format.ts'
+import { type Cell, narrowed, tableLines } from '../../terminal/table.ts'
+import type { Style } from '../../terminal/terminal.ts'
+
+type Paint = (style: Style, text: string) => string
+
+const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
+  accepted: ['○', 'cyan'],
+  queued: ['○', 'cyan'],
+  running: ['●', 'cyan'],
+  delivering: ['●', 'cyan'],
+  done: ['✓', 'green'],
+  filtered: ['-', 'gray'],
+  duplicate: ['-', 'gray'],
+  rejected: ['✗', 'yellow'],
+  failed: ['✗', 'red'],
+  dropped: ['✗', 'red'],
+}
+
+/** Every state that an event can be in. */
+export const eventStates = Object.keys(marks) as readonly EventState[]
+
+/** True once nothing more happens to an event in this state by itself. */
+export const isFinished = (state: EventState): boolean =>
+  !['accepted', 'queued', 'running', 'delivering'].includes(state)
+
+const eventHeader = ['ID', 'TIME', 'STATE', 'WEBHOOK', 'AGENT', 'TOOK', 'WHAT']
+
+/** The state with its mark, as a cell. */
+export const stateCell = (state: EventState, paint: Paint): Cell => {
+  const [mark, style] = marks[state] ?? ['?', 'reset']
+  return { text: `${mark} ${state}`, paint: (text) => paint(style, text) }
+}
+
+/** One event as a row of a table: id, time, state, webhook, agent, duration, answer or reason. */
+export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] => [
+  event.id,
+  moment(event.receivedAt, now),
+  stateCell(event.state, paint),
+  event.webhook ?? event.kind,
+  event.agent ?? '-',
+  event.durations.agentMs === undefined ? '-' : duration(event.durations.agentMs),
+  plainLine(whatOf(event)),
+]
+
+/**
+ * Events as lines of a table. Where a terminal is too narrow to say what came of them, the duration and
+ * then the agent are left out; where that does not help, each event has lines of its own.
+ */
+export const eventLines = (
+  events: readonly EventRecord[],
+  now: Date,
+  paint: Paint,
+  { columns, header = false, atLeast }: Shape,
+): string[] => {
+  const all = events.map((event) => eventRow(event, now, paint))
+  if (header) all.unshift(eventHeader)
+  const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('AGENT')]
+  const shown = narrowed(all, columns, places, 30, atLeast)
+  if (columns !== undefined && shown.room < leastRoom)
+    return events.flatMap((event) => stackedLines(event, now, paint, columns))
+  return tableLines(shown.rows, columns, shown.atLeast)
+}
+
+/** Below this, what came of an event is cut to nothing that says something. */
+const leastRoom = 14
+
+const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
+  const [id = '', time = '', state = '', webhook = '', agent = '', took = '', what = ''] = eventRow(
+    event,
+    now,
+    paint,
+  )
+  const more = [agent, took].filter((cell) => cell !== '-').join(' ')
+  return tableLines([[state, time, webhook]], columns).concat(
+    ...[[[id, more]], ...(what === '' ? [] : [[[what]]])].map((rows) =>
+      tableLines(rows, columns - 2).map((line) => `  ${line}`),
+    ),
+  )
+}
+
+type Shape = {
+  readonly columns: number | undefined
+  readonly header?: boolean
+  /** Widths of the columns but the last, for lines that are drawn one by one. */
+  readonly atLeast?: readonly number[]
+}
+
+/** What a person wants to know first: why it failed, else the answer. */
+const whatOf = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
+  if (state === 'failed' || state === 'rejected' || state === 'dropped')
+    return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
+  return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
+}
+
+/** In place of an answer with nothing in it: an agent may have said all on standard error. */
+export const emptyAnswer = 'the answer is empty'
+
+/** Which events are shown: of this webhook, in this state. */
+export type EventFilter = {
+  readonly webhook?: string | undefined
+  readonly state?: EventState | undefined
+}
+
+export const isChosen = ({ webhook, state }: EventFilter, record: EventRecord): boolean =>
+  (webhook === undefined || record.webhook === webhook) &&
+  (state === undefined || record.state === state)
+
+/** The state that was typed. Throws `usage` with the nearest one. */
+export const stateOf = (typed: string): EventState => {
+  const state = eventStates.find((known) => known === typed)
+  if (state) return state
+  throw new DoorwardError('usage', `there is no state "${typed}"`, {
+    hint: nearest(typed, eventStates) ?? `one of ${eventStates.join(', ')}`,
+  })
+}
+
+/** What helps with an event that ended badly, as a hint; undefined when nothing has to be done. */
+export const nextStep = ({ id, kind, state, code, prompt }: EventDetail): string | undefined => {
+  if (kind !== 'webhook') return undefined
+  if (state === 'rejected')
+    return code === 'signature-invalid'
+      ? 'mend what the reason names, then deliver it again from the sender'
+      : 'nothing was run; deliver it again from the sender'
+  if (state !== 'failed' && state !== 'dropped') return undefined
+  if (prompt === undefined)
+    return 'its prompt is no longer in memory: deliver it again from the sender'
+  const retry = `doorward events retry ${id}`
+  return code === 'needs-login' || code === 'not-logged-in'
+    ? `log in (doorward oauth list shows where), then: ${retry}`
+    : retry
+}

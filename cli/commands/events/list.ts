@@ -1,0 +1,62 @@
+import type { EventRecord } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { nearest } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { type EventFilter, eventLines, stateOf } from './format.ts'
+import { knownWebhook } from '../../daemon-client/webhooks.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+
+export type EventsOptions = {
+  readonly follow?: boolean
+  readonly webhook?: string
+  readonly state?: string
+  readonly limit: number
+}
+
+/** Prints the events, newest first, or follows what happens from now on. */
+export const listEvents = async (
+  context: Context,
+  [command]: (string | undefined)[],
+  options: EventsOptions,
+): Promise<void> => {
+  if (command !== undefined && /^evt_\w+$/.test(command))
+    throw new DoorwardError('usage', `${command} is the id of an event, not a command`, {
+      hint: `doorward events show ${command}`,
+    })
+  if (command !== undefined)
+    throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
+      hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
+    })
+  const { terminal } = context
+  const state = options.state === undefined ? undefined : stateOf(options.state)
+  const choose = async (client: Client): Promise<EventFilter> => ({
+    state,
+    webhook:
+      options.webhook === undefined
+        ? undefined
+        : await knownWebhook(client, options.webhook, terminal),
+  })
+  if (options.follow) {
+    const { followEvents } = await import('./follow.ts')
+    return followEvents(context, choose)
+  }
+  const answer = await withDaemon(context, async (client) => {
+    const { webhook } = await choose(client)
+    const query = new URLSearchParams({ limit: String(options.limit) })
+    if (webhook !== undefined) query.set('webhook', webhook)
+    if (state !== undefined) query.set('state', state)
+    return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
+  })
+  if (terminal.json) {
+    terminal.printJson(answer)
+    return
+  }
+  if (answer.events.length === 0) {
+    terminal.say((options.webhook ?? state) ? 'there is no such event' : 'nothing has come in yet')
+    return
+  }
+  const shape = { columns: terminal.columns, header: true }
+  for (const line of eventLines(answer.events, new Date(), terminal.paint, shape))
+    terminal.print(line)
+}

@@ -1,0 +1,149 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { EventDetail, TargetResult } from '../../../shared/api.ts'
+import { type Bar, barsOf, stagesOf, targetWord } from '../../../shared/event-stages.ts'
+import { duration, localTime, plainLines } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { fromNow } from '../../terminal/format.ts'
+import { type Field, printFields, printSection } from '../../terminal/table.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { emptyAnswer, nextStep, stateCell } from './format.ts'
+
+/** Prints everything that is known of one event, and what helps where it failed. Throws `event-not-found`. */
+export const showEvent = async (context: Context, [id = '']: string[]): Promise<void> => {
+  const { terminal } = context
+  const event = await withDaemon(context, (client) =>
+    client.get<EventDetail>(`/events/${encodeURIComponent(id)}`),
+  )
+  if (terminal.json) {
+    terminal.printJson(event)
+    return
+  }
+  printFields(fieldsOf(event, terminal, new Date()), terminal)
+  if (event.kind === 'webhook') {
+    const columns = terminal.columns === undefined ? undefined : terminal.columns - 2
+    terminal.print(`\n${terminal.paint('bold', 'stages')}`)
+    for (const line of stageLines(event, { paint: terminal.paint, columns }))
+      terminal.print(`  ${line}`)
+  }
+  const { prompt, result, resultPreview } = event
+  if (prompt !== undefined) printSection('prompt', plainLines(prompt), terminal)
+  if (result?.trim() === '') terminal.print(`\n${terminal.paint('gray', emptyAnswer)}`)
+  else if (result !== undefined) printSection('answer', plainLines(result), terminal)
+  else if (resultPreview !== undefined)
+    printSection(
+      'answer (only its beginning is still in memory)',
+      plainLines(resultPreview),
+      terminal,
+    )
+  const hint = nextStep(event)
+  if (hint !== undefined) terminal.say(`hint: ${hint}`)
+}
+
+const fieldsOf = (event: EventDetail, { paint }: Terminal, now: Date): Field[] => {
+  const optional = (name: string, value: string | number | null | undefined): Field[] =>
+    value === undefined || value === null ? [] : [[name, String(value)]]
+  return [
+    ['id', event.id],
+    ['kind', event.kind],
+    ['state', stateCell(event.state, paint)],
+    ...optional('stage', event.stage),
+    ...optional('code', event.code),
+    ...optional('detail', event.detail),
+    ...optional('webhook', event.webhook),
+    ['received', `${localTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
+    ...optional('delivery', event.deliveryId),
+    ...optional('signature', signatureOf(event)),
+    ...optional('bytes', event.size),
+    ...optional('agent', event.agent),
+    ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
+    ...event.targets.map((result): Field => [
+      'target',
+      targetText(result, targetWord(event, result)),
+    ]),
+  ]
+}
+
+const signatureOf = ({ signed }: EventDetail): string | undefined =>
+  signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
+
+const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
+  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${reasonOf(target, detail)}` : ''}`
+
+/** A reason that begins with the name of its target stands after that name. */
+const reasonOf = (target: string, detail: string): string =>
+  detail.startsWith(`${target} `) ? detail.slice(target.length + 1) : detail
+
+type Look = { readonly paint: Terminal['paint']; readonly columns: number | undefined }
+
+const styles = { done: 'green', failed: 'red', now: 'cyan', ahead: 'gray', none: 'gray' } as const
+const checks = ['receive', 'verify', 'parse', 'filter', 'expand'] as const
+const widestBar = 40
+const narrowestBar = 8
+
+/**
+ * The way of an event of a webhook as a picture: the checks as far as it came, then a bar for each stage
+ * that takes time, one after another as they ran, with what it took. Nothing in it is text from outside.
+ */
+export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): string[] => {
+  const bars = barsOf(stagesOf(event))
+  const timed = bars.slice(1)
+  const said = timed.map(saidOf)
+  const saidWidth = Math.max(...said.map(({ length }) => length))
+  const room = columns - 'delivery'.length - saidWidth - 4
+  const width = Math.max(narrowestBar, Math.min(widestBar, room))
+  const lines = timed.map((bar, index) => {
+    const { name, state } = bar.row
+    const text = `${(said[index] ?? '').padEnd(saidWidth)}  ${drawn(bar, width)}`
+    return `${name.toLowerCase().padEnd('delivery'.length)}  ${paint(styles[state], text.trimEnd())}`
+  })
+  return [...flowing(checkWords(event, bars[0]?.row.note, paint), columns), ...lines]
+}
+
+const saidOf = ({ row: { state, ms, note = '' } }: Bar): string =>
+  `${state === 'failed' ? '✗ ' : ''}${ms === undefined ? note : duration(ms)}`
+
+/** From and length of a bar are in hundredths of the whole. */
+const drawn = ({ from, length }: Bar, width: number): string => {
+  if (length === 0) return ''
+  const cells = Math.round((length / 100) * width)
+  const start = Math.min(Math.floor((from / 100) * width), width - Math.max(cells, 1))
+  return ' '.repeat(start) + (cells === 0 ? '▏' : '█'.repeat(cells))
+}
+
+/** Each check with its mark, and what ended them where that was no fault. */
+const checkWords = (
+  { state, stage = 'receive', signed }: EventDetail,
+  note: string | undefined,
+  paint: Terminal['paint'],
+): string[] => {
+  const last =
+    state === 'filtered'
+      ? 'filter'
+      : state === 'duplicate'
+        ? 'parse'
+        : state === 'rejected' && stage !== 'queue'
+          ? stage
+          : 'expand'
+  const passed = checks.slice(0, checks.findIndex((name) => name === last) + 1)
+  const words = passed.map((name) => {
+    if (name === last && state === 'rejected' && stage !== 'queue') return paint('red', `✗ ${name}`)
+    if (name === 'filter' && state === 'filtered') return paint('gray', `- ${name}`)
+    if (name === 'verify' && signed === false) return paint('yellow', `- ${name}`)
+    return paint('green', `✓ ${name}`)
+  })
+  const isPassedOver = state === 'filtered' || state === 'duplicate'
+  return isPassedOver && note !== undefined ? [...words, paint('gray', note)] : words
+}
+
+/** Words two spaces apart, in as many lines as it takes. */
+const flowing = (words: readonly string[], columns: number): string[] => {
+  const lines: string[] = []
+  for (const word of words) {
+    const joined = lines.length === 0 ? word : `${lines.at(-1)}  ${word}`
+    if (lines.length > 0 && stripVTControlCharacters(joined).length <= columns)
+      lines[lines.length - 1] = joined
+    else lines.push(word)
+  }
+  return lines
+}

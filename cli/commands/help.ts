@@ -1,0 +1,130 @@
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { DoorwardError } from '../../shared/errors.ts'
+import { nearest } from '../../shared/text.ts'
+import { packageFolder } from '../../shared/version.ts'
+import type { Context } from '../context.ts'
+import { renderMarkdown } from '../terminal/markdown.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { wrapLine } from '../terminal/wrap.ts'
+
+/** Lines that are longer are hard to read, however wide the terminal is. */
+const widest = 100
+
+/**
+ * Shows the help of a command (`events retry`), a page of the documents (`webhooks`), or the entry of an
+ * error code (`signature-invalid`). Throws `usage` with the nearest name for anything else.
+ */
+export const showHelp = async (
+  { terminal }: Context,
+  words: readonly string[],
+  program: Command,
+): Promise<void> => {
+  const command = commandAt(program, words)
+  if (command) {
+    const more = command === program ? topicLines(program, terminal.columns) : []
+    if (terminal.json) {
+      const text = [helpOf(command).trimEnd(), ...more].join('\n')
+      terminal.printJson({ topic: words.join(' '), text })
+      return
+    }
+    command.outputHelp()
+    for (const line of more) terminal.print(line)
+    return
+  }
+  const [name = ''] = words
+  const text = words.length > 1 ? undefined : await pageOf(name)
+  if (text === undefined) throw await unknown(words, program)
+  if (terminal.json) terminal.printJson({ topic: name, text })
+  else for (const line of linesOf(text, terminal)) terminal.print(line)
+}
+
+/** Laid out as commander does the commands above them. */
+const topicLines = (program: Command, columns = 80): string[] => {
+  const help = Object.assign(program.createHelp(), { helpWidth: columns })
+  const width = Math.max(...Object.keys(helpTopics).map((name) => name.length))
+  const items = Object.entries(helpTopics).map(([name, what]) =>
+    help.formatItem(name, width, what, help),
+  )
+  const codes = wrapLine('  and every error code, such as signature-invalid', columns, '  ')
+  return ['', 'Topics:', ...items, codes]
+}
+
+/** With what is added below, which `helpInformation` leaves out. */
+const helpOf = (command: Command): string => {
+  let help = ''
+  command.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp()
+  return help
+}
+
+const commandAt = (program: Command, words: readonly string[]): Command | undefined => {
+  let command: Command | undefined = program
+  for (const word of words) command = command?.commands.find((known) => known.name() === word)
+  return command
+}
+
+const pageOf = async (name: string): Promise<string | undefined> =>
+  isHelpTopic(name) ? readHelpTopic(name) : (await troubleEntries()).get(name)
+
+const linesOf = (text: string, { columns, paint }: Terminal): string[] =>
+  renderMarkdown(text, {
+    width: Math.max(20, Math.min(widest, columns ?? 80)),
+    paint,
+    linked,
+  })
+
+/** A page of ours is named by its command; an address is shown unless it is the text itself. */
+const linked = (href: string, text: string): string => {
+  const [, topic = ''] = /^([a-z-]+)\.md(?:#.*)?$/.exec(href) ?? []
+  if (isHelpTopic(topic)) return `(doorward help ${topic})`
+  return /^https?:/.test(href) && href !== text ? `(${href})` : ''
+}
+
+const unknown = async (words: readonly string[], program: Command): Promise<DoorwardError> => {
+  const group = commandAt(program, words.slice(0, -1))
+  const inGroup = words.length > 1 && group !== undefined && group.commands.length > 0
+  const last = (inGroup ? words.at(-1) : words.join(' ')) ?? ''
+  const known = (inGroup ? group : program).commands
+    .map((command) => command.name())
+    .filter((name) => !name.startsWith('_'))
+  const names = inGroup
+    ? known
+    : [...known, ...Object.keys(helpTopics), ...(await troubleEntries()).keys()]
+  const what = inGroup ? `command "${last}" of ${group.name()}` : `command or topic "${last}"`
+  return new DoorwardError('usage', `there is no ${what}`, {
+    hint: nearest(last, names) ?? 'doorward help lists commands and topics',
+  })
+}
+
+/** What `doorward help` explains besides commands: the pages of `docs/`, by their names. */
+export const helpTopics = {
+  'getting-started': 'from nothing to a comment on a pull request',
+  webhooks: 'a webhook: its sender, its secret, filter and prompt',
+  agents: 'who answers: programs, models, servers',
+  targets: 'where answers go',
+  providers: 'an OAuth client of your own, at each provider',
+  google: 'Google: a login, mail, tokens for programs',
+  slack: 'Slack: its events, and answers in a channel',
+  'local-model': 'a model on your own machine',
+  configuration: 'every key of the three files',
+  security: 'what doorward protects, and what it does not',
+  privacy: 'what is kept, where, and what leaves the machine',
+  extending: 'a provider, a scheme, an agent, a target of your own',
+  troubleshooting: 'every error code: what it means, what to do',
+} as const
+
+export type HelpTopic = keyof typeof helpTopics
+
+/** True for the name of a topic. */
+export const isHelpTopic = (name: string): name is HelpTopic => Object.hasOwn(helpTopics, name)
+
+/** The page of a topic, in Markdown. */
+export const readHelpTopic = async (topic: HelpTopic): Promise<string> =>
+  readFile(new URL(`docs/${topic}.md`, packageFolder), 'utf8')
+
+/** The entry of an error code in `docs/troubleshooting.md`, by the code. */
+export const troubleEntries = async (): Promise<ReadonlyMap<string, string>> => {
+  const page = await readHelpTopic('troubleshooting')
+  const entries = page.matchAll(/^### (`([a-z-]+)`\n[^]*?)(?=^#{1,3} |(?![^]))/gm)
+  return new Map([...entries].map(([entry, , code = '']) => [code, entry]))
+}

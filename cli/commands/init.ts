@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { addWebhookSecret, makeHome, sampleSecretName } from '../../shared/config/init-home.ts'
+import type { Context } from '../context.ts'
+import { findRunningDaemon } from '../daemon-client/connect.ts'
+import { asTyped } from '../terminal/terminal.ts'
+
+/** Writes what is missing in the home, and nothing else; a second run changes nothing. */
+export const init = async ({ home, terminal }: Context): Promise<void> => {
+  const hadSecrets = existsSync(home.env)
+  const { created } = await makeHome(home)
+  if (await addWebhookSecret(home)) created.push(home.env)
+  if (terminal.json) {
+    terminal.printJson({ home: home.root, created })
+    return
+  }
+  if (created.length === 0) terminal.print(`${home.root} is complete: nothing was changed`)
+  for (const path of created)
+    terminal.print(
+      path === home.env && hadSecrets ? `added ${sampleSecretName} to ${path}` : `created ${path}`,
+    )
+  if (created.includes(home.env))
+    terminal.say(`${home.env} holds ${sampleSecretName}: give the same value to the sender`)
+  terminal.say(
+    [
+      'next:',
+      '  doorward daemon start',
+      '  doorward webhook send /webhook/github --sample github:pull_request.opened --wait',
+      '  doorward config edit webhooks',
+    ].join('\n'),
+  )
+}
+
+const firstSteps = `
+  doorward init            write the sample configuration and a secret
+  doorward daemon start    start it
+`
+
+const nextSteps = `
+  doorward daemon start    start it
+  doorward doctor          what is wrong, and what mends it
+`
+
+/**
+ * What stands alone: `doorward`. The status when the daemon runs, else a short help. Throws
+ * `daemon-foreign` as every command does.
+ */
+export const welcome = async (context: Context): Promise<void> => {
+  const { home, terminal } = context
+  const running = await findRunningDaemon(context)
+  if (running) {
+    running.close()
+    const { showStatus } = await import('./status.ts')
+    return showStatus(context)
+  }
+  if (terminal.json) {
+    terminal.printJson({ running: false })
+    return
+  }
+  const isNew = await access(home.config).then(
+    () => false,
+    () => true,
+  )
+  terminal.print(
+    asTyped(`Usage: doorward <command>
+
+The daemon is not running${isNew ? ', and there is no home yet' : ''}.
+${isNew ? firstSteps : nextSteps}
+Then:
+  doorward webhook list    where senders send to
+  doorward oauth login     log in to google, github or slack
+  doorward events          what came in and what became of it
+  doorward                 everything on one screen
+
+All commands: doorward --help`),
+  )
+}

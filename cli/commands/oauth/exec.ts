@@ -1,0 +1,94 @@
+import { basename } from 'node:path'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { plainLine } from '../../../shared/text.ts'
+import { userAgentOf } from '../../../shared/version.ts'
+import type { Context } from '../../context.ts'
+import { accessTokenOf } from '../../daemon-client/connect.ts'
+import { withNextDaemon } from '../../daemon-client/ensure.ts'
+import { runInOurPlace } from '../../run-in-our-place.ts'
+import { providerNameOf, type TokenOptions } from './token.ts'
+
+/** What stands after `--`: undefined when there is no `--`. */
+export type ExecOptions = TokenOptions & { readonly command: readonly string[] | undefined }
+
+/**
+ * Runs a command with fresh tokens in its environment, and ends as it ends. All tokens are there before
+ * it starts: throws what the daemon refuses the first of them with, `usage`, `command-not-found` or
+ * `command-not-runnable`, and then nothing was started.
+ */
+export const exec = async (
+  context: Context,
+  words: readonly string[],
+  { minValidity, command }: ExecOptions,
+): Promise<void> => {
+  if (command === undefined) throw missingDashes()
+  const [program, ...args] = command
+  if (program === undefined) throw missing('the command is missing after --')
+  if (words.length === 0) throw missing('a provider is missing before --')
+  const requested = requestedTokens(words)
+  // Of the command its name alone: arguments may be anything.
+  const asker = { ...context, userAgent: userAgentOf('cli', `oauth exec ${basename(program)}`) }
+  const tokens = await withNextDaemon(
+    asker,
+    async (client) => {
+      const names = [...new Set(requested.map(({ provider }) => provider))]
+      // Each its own way to an end: a request of one that failed must not outlive the others.
+      const results = await Promise.allSettled(
+        names.map(async (name) => accessTokenOf(client, name, minValidity)),
+      )
+      return new Map(names.map((name, index) => [name, valueOf(results[index])]))
+    },
+    { reads: true },
+  )
+  const added = requested.map(({ provider, variable }) => [variable, tokens.get(provider)] as const)
+  await runInOurPlace(program, args, { ...process.env, ...Object.fromEntries(added) })
+}
+
+const valueOf = (
+  result: PromiseSettledResult<{ readonly accessToken: string }> | undefined,
+): string => {
+  if (result?.status === 'fulfilled') return result.value.accessToken
+  throw result?.reason
+}
+
+/** What is wrong with a call without `--`. */
+export const missingDashes = (): DoorwardError =>
+  missing('-- is missing between the providers and the command')
+
+const missing = (what: string): DoorwardError =>
+  new DoorwardError('usage', what, {
+    hint: 'for example: doorward oauth exec github -- gh api user',
+  })
+
+/** A token that a program wants, and the environment variable that it looks in. */
+type RequestedToken = { readonly provider: string; readonly variable: string }
+
+/**
+ * Reads `github`, for `GITHUB_TOKEN`, and `github=GH_TOKEN`. Throws `usage` for what no shell could
+ * name a variable and for two tokens in one, `provider-unknown` for what can be no provider.
+ */
+export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
+  const requested = words.map(requestedToken)
+  for (const { variable } of requested) {
+    const sharing = requested.filter((other) => other.variable === variable)
+    if (sharing.length > 1)
+      throw new DoorwardError(
+        'usage',
+        `${variable} is asked for twice: for ${sharing.map(({ provider }) => provider).join(' and ')}`,
+        { hint: 'name another variable: <provider>=NAME' },
+      )
+  }
+  return requested
+}
+
+const requestedToken = (word: string): RequestedToken => {
+  const [, typed = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? []
+  const provider = providerNameOf(typed)
+  const variable = given ?? `${provider.replaceAll('-', '_').toUpperCase()}_TOKEN`
+  if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) return { provider, variable }
+  throw new DoorwardError(
+    'usage',
+    `"${plainLine(variable).slice(0, 80)}" cannot be the name of an environment variable`,
+    { hint: `for example: doorward oauth exec ${provider}=API_TOKEN -- command` },
+  )
+}

@@ -1,0 +1,166 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AccessToken } from '../../../shared/api.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { type Home, systemReason } from '../../../shared/home/home.ts'
+import type { Context } from '../../context.ts'
+import { accessTokenOf } from '../../daemon-client/connect.ts'
+import { withNextDaemon } from '../../daemon-client/ensure.ts'
+
+/** git's own lines are short, but for what a server sent it (`wwwauth[]`). */
+const maxInputBytes = 1024 * 1024
+
+/**
+ * One call by git (gitcredentials(7)): `get` prints name and password for the hosts of github, and
+ * nothing for any other, so that git asks its next helper. The tokens are kept by the daemon, so
+ * `store`, `erase` and what later versions of git may call have nothing to do. Throws what the daemon
+ * refuses a token with: git shows the message, goes on, and asks the person.
+ */
+export const gitCredential = async (
+  context: Context,
+  [operation = '']: string[],
+): Promise<void> => {
+  if (process.stdin.isTTY)
+    context.terminal.say(
+      'reading what git would ask: protocol=https, host=github.com, an empty line',
+    )
+  const input = await readInput()
+  if (operation !== 'get') return
+  const question = readQuestion(input)
+  const provider = providerAt(question, gitHosts(await gatewayValue(context.home)))
+  if (provider === undefined) return
+  const token = await withNextDaemon(context, async (client) => accessTokenOf(client, provider), {
+    reads: true,
+  })
+  process.stdout.write(answerOf(question, token))
+}
+
+/** Any name will do with a token (https://docs.github.com/en/get-started/git-basics); git's own stays. */
+const answerOf = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessToken): string =>
+  [
+    `username=${username ?? 'x-access-token'}`,
+    `password=${accessToken}`,
+    ...(expiresAt ? [`password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}`] : []),
+    '',
+  ].join('\n')
+
+/** Standard input up to an empty line or its end: git keeps it open until we have answered. */
+const readInput = async (): Promise<string> => {
+  let text = ''
+  process.stdin.setEncoding('utf8')
+  for await (const chunk of process.stdin as AsyncIterable<string>) {
+    text += chunk
+    if (text.startsWith('\n') || text.includes('\n\n')) break
+    if (text.length > maxInputBytes)
+      throw new DoorwardError('usage', 'standard input is too long for a question of git')
+  }
+  return text
+}
+
+/** What gateway.yaml says, unchecked; undefined where it says nothing of hosts. */
+const gatewayValue = async (home: Home): Promise<unknown> => {
+  const path = join(home.config, 'gateway.yaml')
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return ''
+    throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`)
+  })
+  // git calls twice for each push: the reader of YAML is loaded for a file that needs it only. A line that
+  // begins with # names no host; elsewhere a # may be part of a value, and a backslash of a name.
+  if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|\\)/m.test(text)) return undefined
+  const { readYaml } = await import('../../../shared/config/yaml.ts')
+  const { value, problems } = readYaml(path, text)
+  if (problems.length === 0) return value
+  throw new DoorwardError('config-invalid', `${path} cannot be read, so no host is known`, {
+    hint: 'doorward config check',
+  })
+}
+
+/** A place that git may send a provider's token to: exactly this protocol, host and port. */
+type GitHost = { readonly provider: string; readonly origin: string }
+
+/** What git wants a password for, as it writes it (git-credential(1), "input/output format"). */
+type GitQuestion = {
+  readonly protocol: string
+  readonly host: string
+  readonly username: string | undefined
+}
+
+const builtIn = 'https://github.com/login/oauth/authorize'
+
+/** Gists are repositories of the same account at a host of their own. */
+const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
+
+/**
+ * Where the tokens of github, and of other providers that speak its dialect, belong: the host that a
+ * login goes to, by the value of gateway.yaml. Plain http counts on loopback alone; where github itself
+ * logs in there (a proxy of the owner's, a test), its tokens are still those of github.com.
+ */
+export const gitHosts = (gateway: unknown): GitHost[] => {
+  const providers = valueOf(gateway, 'providers')
+  const names = typeof providers === 'object' ? Object.keys(providers ?? {}) : []
+  const textOf = (name: string, key: string): string | undefined => {
+    const text = valueOf(valueOf(providers, name), key)
+    return typeof text === 'string' && text !== '' ? text : undefined
+  }
+  const speakers = names.filter((name) => textOf(name, 'dialect') === 'github')
+  return [...new Set(['github', ...speakers])].flatMap((provider) => {
+    const address =
+      textOf(provider, 'authorization_endpoint') ??
+      textOf(provider, 'issuer') ??
+      (provider === 'github' ? builtIn : '')
+    if (!URL.canParse(address)) return []
+    const { origin, protocol, hostname } = new URL(address)
+    if (!(protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))) return []
+    // What logs in on this very machine stands in for github.com.
+    const isStandIn = provider === 'github' && isLoopback(hostname)
+    const isGitHub = isStandIn || origin === gitHubOrigins[0]
+    const origins = new Set([origin, ...(isGitHub ? gitHubOrigins : [])])
+    return [...origins].map((one) => ({ provider, origin: one }))
+  })
+}
+
+/** The provider whose token belongs to what git asks for, if any does. */
+export const providerAt = (
+  { protocol, host }: GitQuestion,
+  hosts: readonly GitHost[],
+): string | undefined => {
+  // Only a plain host: a URL would also take the name and path that it may be given as.
+  if (!/^(https?)$/.test(protocol) || !/^([\w.-]+|\[[\da-f:]+\])(:\d{1,5})?$/i.test(host))
+    return undefined
+  const address = `${protocol}://${host}`
+  if (!URL.canParse(address)) return undefined
+  const { origin } = new URL(address)
+  return hosts.find((known) => known.origin === origin)?.provider
+}
+
+/**
+ * Reads what git writes: `key=value` lines up to an empty one; the last of a key counts. Throws `usage`
+ * for a line that is none, or for a control character in what counts here.
+ */
+export const readQuestion = (text: string): GitQuestion => {
+  const values = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    if (line === '') break
+    const at = line.indexOf('=')
+    const isOurs = /^(protocol|host|username)=/.test(line)
+    if (at < 1 || (isOurs && /[\u0000-\u001f\u007f]/.test(line)))
+      throw new DoorwardError('usage', 'standard input is not what git asks a credential helper', {
+        hint: 'lines such as protocol=https and host=github.com, then an empty one',
+      })
+    values.set(line.slice(0, at), line.slice(at + 1))
+  }
+  const username = values.get('username')
+  return {
+    protocol: values.get('protocol') ?? '',
+    host: values.get('host') ?? '',
+    username: username === '' ? undefined : username,
+  }
+}
+
+const isLoopback = (hostname: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+
+const valueOf = (map: unknown, key: string): unknown =>
+  typeof map === 'object' && map !== null && Object.hasOwn(map, key)
+    ? (map as Record<string, unknown>)[key]
+    : undefined

@@ -1,0 +1,129 @@
+import type { Status, TokenSummary } from '../../../shared/api.ts'
+import { problemOfLogin } from '../../../shared/client/discovery.ts'
+import { plainLine, twoDigits } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { fromNow, shellWord } from '../../terminal/format.ts'
+import { type Cell, cut, narrowed, tableLines } from '../../terminal/table.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/** On a terminal; a longer name would leave no room for the rest. */
+const nameColumns = 32
+
+/** Prints the authorized providers, and what keeps each from all that was asked for; never a token. */
+export const listTokens = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const { tokens, problems } = await withDaemon(context, async (client) => {
+    const answer = await client.get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+    const isOver = answer.tokens.some(({ status }) => status === 'needs-login')
+    // Why a login is over stands there; the list is of use without it.
+    const status =
+      isOver && !terminal.json
+        ? await client.get<Status>('/status').catch(() => undefined)
+        : undefined
+    return { ...answer, problems: status?.problems ?? [] }
+  })
+  if (terminal.json) {
+    terminal.printJson({ tokens })
+    return
+  }
+  if (tokens.length === 0) {
+    terminal.say('not logged in anywhere\nhint: doorward oauth login github, or google, slack')
+    return
+  }
+  const now = new Date()
+  const header = ['PROVIDER', 'ACCOUNT', 'STATUS', 'EXPIRES', 'SCOPES']
+  const rows = tokens.map((token) => rowOf(token, now, terminal))
+  // The account makes room for the scopes, and then the time.
+  const shown = narrowed([header, ...rows], terminal.columns, [1, 3], 8)
+  for (const line of tableLines(shown.rows, terminal.columns)) terminal.print(line)
+  for (const token of tokens) {
+    for (const line of whatIsWrong(token, problems)) terminal.say(line)
+  }
+}
+
+const rowOf = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
+  const name = plainLine(token.account?.name ?? '-')
+  return [
+    token.provider,
+    terminal.columns === undefined ? name : cut(name, nameColumns),
+    {
+      text: token.status,
+      paint: (text) => terminal.paint(token.status === 'ok' ? 'green' : 'red', text),
+    },
+    token.expiresAt ? fromNow(token.expiresAt, now) : token.status === 'ok' ? 'never' : '-',
+    shortScopes(token.scopes).join(' '),
+  ]
+}
+
+/** What a person can mend about one login, each with its command. */
+const whatIsWrong = (
+  { provider, status, scopes, missingScopes = [] }: TokenSummary,
+  problems: Status['problems'],
+): string[] => {
+  if (status === 'needs-login') {
+    const { detail, hint } = problemOfLogin(problems, provider) ?? {}
+    return [
+      ...(detail ? [plainLine(detail)] : []),
+      `hint: ${plainLine(hint || `doorward oauth login ${provider}`)}`,
+    ]
+  }
+  if (missingScopes.length === 0) return []
+  return [
+    `not granted at ${plainLine(provider)}: ${plainLine(shortScopes(missingScopes).join(', '))}`,
+    `hint: ${plainLine(loginCommand(provider, [...scopes, ...missingScopes]))}`,
+  ]
+}
+
+type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'loginExpiresAt'>
+
+/**
+ * How long a login is good for, in words: `token good for 41 min; login lasts until 12 Dec`. The token is
+ * what programs get now, the login what renews it.
+ */
+export const expiryWords = (token: Expiring, now: Date): string => {
+  const { status, expiresAt, refreshable, loginExpiresAt } = token
+  if (status === 'needs-login') return 'a new login is needed'
+  const left = expiresAt === null ? undefined : Date.parse(expiresAt) - now.getTime()
+  if (left === undefined) return 'token does not expire; login lasts until you log out'
+  const ofToken =
+    left > 0 ? `token good for ${roughly(left)}` : `token expired ${roughly(-left)} ago`
+  if (!refreshable) return `${ofToken}, and nothing renews it`
+  const until = loginExpiresAt === undefined ? 'you log out' : day(loginExpiresAt, now)
+  return `${ofToken}; login lasts until ${until}`
+}
+
+/** A duration in its largest unit: `41 min`, `3 h`, `12 days`. */
+export const roughly = (ms: number): string => {
+  const minutes = Math.floor(ms / 60_000)
+  if (minutes < 1) return 'less than a minute'
+  if (minutes < 120) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** `14:05` on the same day, `12 Dec`, and with the year where that is another. */
+const day = (iso: string, now: Date): string => {
+  const date = new Date(iso)
+  if (date.toDateString() === now.toDateString())
+    return [date.getHours(), date.getMinutes()].map(twoDigits).join(':')
+  const text = `${date.getDate()} ${months[date.getMonth()]}`
+  return date.getFullYear() === now.getFullYear() ? text : `${text} ${date.getFullYear()}`
+}
+
+// https://developers.google.com/identity/protocols/oauth2/scopes
+const googlePrefix = 'https://www.googleapis.com/auth/'
+
+/** Scopes for people: without the part that is the same in nearly all of Google's. */
+export const shortScopes = (scopes: readonly string[]): string[] =>
+  scopes.map((scope) =>
+    scope.startsWith(googlePrefix) && scope !== googlePrefix
+      ? scope.slice(googlePrefix.length)
+      : scope,
+  )
+
+/** The command that asks for these scopes, in full and each once. */
+export const loginCommand = (provider: string, scopes: readonly string[]): string =>
+  `doorward oauth login ${shellWord(provider)} --scopes ${shellWord([...new Set(scopes)].join(','))}`

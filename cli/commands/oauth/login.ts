@@ -1,0 +1,295 @@
+import { hostname, userInfo } from 'node:os'
+import type {
+  Login,
+  StartedDeviceLogin,
+  StartedLogin,
+  StartLogin,
+  TokenSummary,
+} from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { lostLogin } from '../../../shared/client/discovery.ts'
+import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
+import { isSafeToOpen } from '../../../shared/net.ts'
+import { plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withNextDaemon } from '../../daemon-client/ensure.ts'
+import { readSecret } from '../../terminal/input.ts'
+import { holdInterrupt, showWaiting } from '../../terminal/spinner.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { loginCommand, shortScopes } from './list.ts'
+import {
+  canAsk,
+  hasBrowser,
+  helpToEnterCode,
+  isRemoteShell,
+  openBrowser,
+  takePastedUrls,
+  tunnelCommand,
+} from './login-help.ts'
+import { providerNameOf } from './token.ts'
+
+/*
+ * A login, as this side sees it: start -> say whose place it takes -> show the URL, and open the browser
+ * or take what is pasted -> wait -> say who is logged in, and what was not granted. The daemon does the
+ * rest. Ctrl-C cancels it there, so that no half login is left.
+ */
+
+export type LoginOptions = {
+  readonly clientId?: string
+  readonly clientSecret?: string
+  readonly clientSecretStdin?: boolean
+  readonly scopes?: string
+  readonly browser: boolean
+  readonly paste?: boolean
+  readonly device?: boolean
+}
+
+/**
+ * Logs in to a provider. With `--json` two lines: the started login with its URL, and the outcome.
+ * Throws the code of the failed login, or `interrupted`.
+ */
+export const login = async (
+  context: Context,
+  [typed = '']: string[],
+  options: LoginOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const provider = providerNameOf(typed)
+  const request = await requestOf(provider, options, terminal)
+  await withNextDaemon(context, async (client) => {
+    const before = await loginBefore(client, provider)
+    // Given back at the end: a daemon that refuses it is waited for, and Ctrl-C ends that wait.
+    const { signal, letGo } = holdInterrupt()
+    try {
+      const started = await startLogin(client, request, signal, terminal)
+      if (before && !signal.aborted) terminal.say(before)
+      const stopHelping = await helpOn(client, started, options, terminal, signal)
+      const outcome = await untilSettled(client, started, signal).finally(stopHelping)
+      tellOutcome(outcome, started, terminal)
+    } finally {
+      letGo()
+    }
+  })
+}
+
+const tellOutcome = (
+  outcome: Login | 'cancelled',
+  { provider, scopes }: Pick<StartedLogin, 'provider' | 'scopes'>,
+  terminal: Terminal,
+): void => {
+  if (outcome === 'cancelled') {
+    terminal.say(`the login to ${plainLine(provider)} is cancelled`)
+    throw new DoorwardError('interrupted', 'interrupted')
+  }
+  if (terminal.json) terminal.printJsonLine(outcome)
+  if (outcome.status !== 'authorized') throw failureOf(outcome)
+  if (!terminal.json) showSuccess(outcome, scopes, terminal)
+}
+
+const helpOn = async (
+  client: Client,
+  started: StartedLogin | StartedDeviceLogin,
+  options: LoginOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<() => void> => {
+  if (signal.aborted) return () => undefined
+  if (!('userCode' in started)) return helpToBrowser(client, started, options, terminal, signal)
+  return (await helpToEnterCode(started, options, terminal, signal)).stop
+}
+
+const requestOf = async (
+  provider: string,
+  options: LoginOptions,
+  terminal: Terminal,
+): Promise<StartLogin> => {
+  if (options.clientSecret !== undefined)
+    terminal.warn(
+      'warning: other users of this machine can see --client-secret, and your shell remembers it; --client-secret-stdin is safer',
+    )
+  if (options.clientId === '')
+    throw new DoorwardError('usage', '--client-id is empty', {
+      hint: 'is the variable set that it is taken from?',
+    })
+  const clientSecret = options.clientSecretStdin ? await readSecret() : options.clientSecret
+  const scopes = options.scopes?.split(/[\s,]+/).filter((scope) => scope !== '')
+  if (scopes?.length === 0) throw new DoorwardError('usage', '--scopes names no scope')
+  return {
+    provider,
+    ...(options.clientId === undefined ? {} : { clientId: options.clientId }),
+    ...(clientSecret === undefined ? {} : { clientSecret }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(options.device && { device: true }),
+  }
+}
+
+/** What to say of a login that this one takes the place of; the start itself tells what is wrong. */
+const loginBefore = async (client: Client, provider: string): Promise<string | undefined> => {
+  const { tokens } = await client
+    .get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+    .catch(() => ({ tokens: [] }))
+  const token = tokens.find((known) => known.provider === provider)
+  if (!token) return undefined
+  const whose = token.account ? ` as ${plainLine(token.account.name)}` : ''
+  return token.status === 'needs-login'
+    ? `the login to ${provider}${whose} is over; this one takes its place`
+    : `you are logged in to ${provider}${whose}; this login takes its place`
+}
+
+/** Brings the person to the provider's page, and the answer back, and shows that it waits for that. */
+const helpToBrowser = async (
+  client: Client,
+  started: StartedLogin,
+  options: LoginOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<() => void> => {
+  const isRemote = isRemoteShell(process.env)
+  const pastes = options.paste || (isRemote && canAsk(terminal))
+  const opens = options.browser && !isRemote && isSafeToOpen(started.authorizationUrl)
+  const hasOne = hasBrowser(process.platform, process.env)
+  showUrl(started, opens && hasOne, terminal)
+  if (options.clientId !== undefined)
+    terminal.say(
+      `if it shows an error: check the client id, and that the app may redirect to\n\n  ${plainLine(started.redirectUri)}\n`,
+    )
+  if (isRemote) terminal.say(wayBack(started.redirectUri))
+  if (opens) {
+    const tell = () => terminal.say('no browser could be opened here: open the page yourself')
+    if (hasOne) await openBrowser(started.authorizationUrl, tell)
+    else tell()
+  }
+  if (pastes) terminal.say(howToPaste(started.redirectUri, isRemote))
+  else if (isRemote) terminal.say('or use --paste')
+  const stopPasting = pastes
+    ? takePastedUrls(client, started, terminal, !(opens && hasOne))
+    : undefined
+  // A prompt shows by itself how long it has waited.
+  const asks = pastes && canAsk(terminal)
+  const label = `waiting for you at ${plainLine(started.provider)}`
+  const waiting = asks
+    ? undefined
+    : await showWaiting(label, terminal, { signal, interrupt: 'cancels' })
+  return () => {
+    stopPasting?.()
+    waiting?.stop()
+  }
+}
+
+const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Terminal): void => {
+  if (terminal.json) {
+    terminal.printJsonLine(started)
+    return
+  }
+  const provider = plainLine(started.provider)
+  const what = opensBrowser
+    ? `your browser opens to log in to ${provider}; if it does not, open this page:`
+    : `open this page to log in to ${provider}:`
+  terminal.warn(`${what}\n\n  ${plainLine(started.authorizationUrl)}\n`)
+}
+
+/** Nothing answers there on another machine: the page does not load, but its address is all it takes. */
+const howToPaste = (redirectUri: string, isRemote: boolean): string => {
+  const first = `${isRemote ? 'or ' : ''}log in, then paste the address that the browser ends at`
+  return `${first}, and press Enter;\nthe page need not load: ${plainLine(redirectUri)}?...`
+}
+
+/** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
+const wayBack = (redirectUri: string): string => {
+  const { port } = new URL(redirectUri)
+  const place = { user: userName(), hostname: hostname() }
+  return `your browser is on another machine; run this there first, for its way back:\n\n  ${tunnelCommand(port, process.env, place)}\n`
+}
+
+/** As the system knows this user; where it does not, as sshd(8) does. */
+const userName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return process.env['USER'] || 'you'
+  }
+}
+
+const failureOf = ({ provider, status, error }: Login): DoorwardError => {
+  const hint = error?.hint ?? `doorward oauth login ${provider}`
+  if (error)
+    return new DoorwardError(
+      error.code as ErrorCode,
+      status === 'failed' ? `login to ${provider} failed: ${error.message}` : error.message,
+      { hint },
+    )
+  return status === 'expired'
+    ? new DoorwardError('login-expired', `nobody finished the login to ${provider} in time`, {
+        hint,
+      })
+    : new DoorwardError('login-cancelled', `the login to ${provider} was cancelled`, { hint })
+}
+
+const showSuccess = (
+  { provider, account, replaced, missingScopes = [] }: Login,
+  asked: readonly string[],
+  terminal: Terminal,
+): void => {
+  const name = plainLine(provider)
+  terminal.print(`logged in to ${name}${account ? ` as ${plainLine(account.name)}` : ''}`)
+  if (replaced)
+    terminal.warn(`replaced: you were logged in to ${name} as ${plainLine(replaced.name)}`)
+  if (missingScopes.length === 0) return
+  terminal.warn(`not granted: ${plainLine(shortScopes(missingScopes).join(', '))}`)
+  terminal.say(`hint: ${plainLine(loginCommand(name, [...asked, ...missingScopes]))}`)
+}
+
+/**
+ * Starts a login. Ctrl-C meanwhile ends the command when the daemon has told what there is to cancel; a
+ * second one does at once. Throws as the daemon does, and `interrupted`.
+ */
+const startLogin = async (
+  client: Client,
+  request: StartLogin,
+  signal: AbortSignal,
+  terminal: Terminal,
+): Promise<StartedLogin | StartedDeviceLogin> => {
+  const tell = () => terminal.say('cancelling; Ctrl-C again ends at once')
+  signal.addEventListener('abort', tell)
+  try {
+    return await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
+  } catch (error) {
+    throw signal.aborted ? new DoorwardError('interrupted', 'interrupted') : error
+  } finally {
+    signal.removeEventListener('abort', tell)
+  }
+}
+
+/**
+ * Holds a request open until the login has an outcome; nothing is polled. Once the signal is aborted it is
+ * cancelled at the daemon. Throws `daemon-unreachable` or `login-not-found` when the daemon has lost it.
+ */
+const untilSettled = async (
+  client: Client,
+  { loginId, provider }: Pick<StartedLogin, 'loginId' | 'provider'>,
+  signal: AbortSignal,
+): Promise<Login | 'cancelled'> => {
+  const path = `/oauth/logins/${encodeURIComponent(loginId)}`
+  try {
+    for (;;) {
+      const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
+      if (now.status !== 'pending') return now
+    }
+  } catch (error) {
+    if (!signal.aborted) throw lostLogin(error, provider, `doorward oauth login ${provider}`)
+    return await cancel(client, path)
+  }
+}
+
+/** Too late is too late: a login whose tokens are being written is done, and said to be. */
+const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {
+  try {
+    await client.delete(path, { timeoutMs: 3000 })
+  } catch (error) {
+    if (error instanceof DoorwardError && error.code === 'login-not-pending') {
+      const now = await client.get<Login>(`${path}?wait=5`).catch(() => undefined)
+      if (now?.status === 'authorized') return now
+    }
+  }
+  return 'cancelled'
+}

@@ -1,0 +1,73 @@
+import type { Logout, Status } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { nearest, plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { exitFailed } from '../../exit-code.ts'
+import { providerNameOf } from './token.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { reportError } from '../../errors.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/** Revokes and removes the tokens of a provider, and says whether the provider confirmed it. */
+export const logout = async (
+  context: Context,
+  [typed = '']: string[],
+  { forget = false }: { readonly forget?: boolean },
+): Promise<void> => {
+  const { terminal } = context
+  const provider = providerNameOf(typed)
+  const path = `/oauth/tokens/${encodeURIComponent(provider)}${forget ? '?forget=true' : ''}`
+  try {
+    const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
+    if (terminal.json) terminal.printJson(answer)
+    else printOutcome(answer, terminal)
+    if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
+  } catch (error) {
+    if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
+    const known = await knownProviders(context)
+    if (forget && known.includes(provider)) printForgotten(provider, error.message, terminal)
+    else {
+      // Code 4 means "log in first"; nobody who logs out wants to.
+      const { code, message, hint = whereElse(provider, known) } = error
+      reportError(new DoorwardError(code, message, { hint }), terminal.json)
+      process.exitCode = exitFailed
+    }
+  }
+}
+
+const knownProviders = async (context: Context): Promise<string[]> => {
+  const status = await withDaemon(context, (client) =>
+    client.get<Status>('/status').catch(() => undefined),
+  )
+  return status?.providers.map(({ provider }) => provider) ?? []
+}
+
+/** The provider that was meant, when there is none of this name. */
+const whereElse = (provider: string, known: readonly string[]): string => {
+  const meant = known.includes(provider) ? undefined : nearest(provider, known)
+  return meant ?? 'doorward oauth list'
+}
+
+/** Whoever wants nothing left of a login has that, also where it had ended before. The daemon says if there was a client. */
+const printForgotten = (provider: string, detail: string, terminal: Terminal): void => {
+  if (terminal.json)
+    terminal.printJson({ provider, removed: false, revokedAtProvider: false, detail })
+  else terminal.print(plainLine(detail))
+}
+
+/** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */
+const printOutcome = (answer: Logout, terminal: Terminal): void => {
+  const provider = plainLine(answer.provider)
+  const parts = plainLine(answer.detail ?? '')
+    .split('; ')
+    .filter((part) => part !== '')
+  if (answer.revokedAtProvider) {
+    terminal.print(`logged out of ${provider}: ${provider} confirmed the revocation`)
+    for (const part of parts) terminal.print(`  ${part}`)
+    return
+  }
+  terminal.print(`logged out of ${provider} on this machine`)
+  const warning = `warning: ${provider} did not confirm a revocation`
+  if (parts.length > 1) terminal.warn([warning, ...parts].join('\n  '))
+  else terminal.warn(`${warning}: ${parts[0] ?? 'remove the access in your account there'}`)
+}

@@ -1,0 +1,143 @@
+import { type Command, Option } from 'commander'
+import type { TokenOptions } from './token.ts'
+import { run, seconds } from '../../run-action.ts'
+
+/** The commands of `doorward oauth`. */
+export const addOauthCommands = (
+  oauth: Command,
+  afterDashes: readonly string[] | undefined,
+): void => {
+  oauth
+    .command('login')
+    .description('log in to a provider in the browser')
+    .argument('<provider>', 'google, github, slack, or a name under providers: in gateway.yaml')
+    .option('--client-id <id>', 'OAuth client id; remembered for the next login')
+    .addOption(
+      new Option(
+        '--client-secret <secret>',
+        'OAuth client secret; other users can see it, prefer --client-secret-stdin',
+      ).conflicts('clientSecretStdin'),
+    )
+    .addOption(
+      new Option(
+        '--client-secret-stdin',
+        'read the client secret from standard input; a terminal is asked for it',
+      ).conflicts('paste'),
+    )
+    .option('--scopes <a,b>', "what to ask for (default: the provider's)")
+    .option('--no-browser', 'print the URL, open no browser')
+    .option('--paste', 'take the redirected URL from standard input (no browser on this machine)')
+    .addOption(
+      new Option(
+        '--device',
+        'enter a code in any browser, on any machine (where the provider and your app allow it)',
+      ).conflicts('paste'),
+    )
+    .addHelpText('after', loginHelp)
+    .action(run(async () => (await import('./login.ts')).login))
+  oauth
+    .command('list')
+    .description('authorized providers: account, scopes, expiry, status')
+    .addHelpText('after', listHelp)
+    .action(run(async () => (await import('./list.ts')).listTokens))
+  oauth
+    .command('logout')
+    .description('revoke and remove the tokens of a provider')
+    .argument('<provider>', 'a provider of oauth list')
+    .option('--forget', 'forget the OAuth client too: id and secret')
+    .addHelpText('after', logoutHelp)
+    .action(run(async () => (await import('./logout.ts')).logout))
+
+  oauth
+    .command('token')
+    .description('print a fresh access token, and nothing else')
+    .argument('<provider>', 'a provider of oauth list')
+    .addOption(minValidity())
+    .addHelpText('after', tokenHelp)
+    .action(run(async () => (await import('./token.ts')).printToken))
+  oauth
+    .command('exec')
+    .description('run a command with fresh access tokens in its environment')
+    .argument('<provider...>', 'github for GITHUB_TOKEN, or github=NAME; several are fine')
+    .addOption(minValidity())
+    .usage('[options] <provider>[=NAME]... -- command [args...]')
+    .addHelpText(
+      'after',
+      `
+Example:
+  doorward oauth exec github=GH_TOKEN -- gh api user
+
+It ends as the command ends; with 127 when there is no such command, and with
+126 when it cannot be run.`,
+    )
+    .action(
+      run(async () => {
+        const { exec } = await import('./exec.ts')
+        return (context, words, options: TokenOptions) => {
+          const providers = words.slice(0, words.length - (afterDashes?.length ?? 0))
+          return exec(context, providers, { ...options, command: afterDashes })
+        }
+      }),
+    )
+  oauth
+    .command('git-credential')
+    .description('be a credential helper of git for the hosts of github')
+    .argument('<operation>', 'get, store or erase: git adds it')
+    .addHelpText('after', gitCredentialHelp)
+    .action(run(async () => (await import('./git-credential.ts')).gitCredential))
+}
+
+const minValidity = () =>
+  new Option(
+    '--min-validity <duration>',
+    "for how long the token must still be valid (default: 60s, the daemon's)",
+  ).argParser(seconds)
+
+const loginHelp = `
+The first login needs an OAuth client of your own; without one, the command says
+where to make it. Client id and secret are remembered once a login has worked.
+
+Examples:
+  doorward oauth login github --client-id ID --client-secret-stdin
+  doorward oauth login github
+  doorward oauth login github --scopes repo,read:org
+
+Over ssh it opens no browser, and takes the address that the one on your machine
+ends at. --json prints two lines: the started login, and its outcome.`
+
+const listHelp = `
+STATUS is ok, expired (it is renewed when it is asked for, or cannot be renewed)
+or needs-login (only a new login helps). EXPIRES is that of the access token,
+which the daemon renews by itself before its end where the provider allows it.`
+
+const logoutHelp = `
+The tokens are revoked at the provider and removed here. Where it cannot be
+reached they are removed all the same, and the revocation is tried again for 30
+days. The client stays known, so that the next login needs no options.`
+
+const tokenHelp = `
+Examples:
+  TOKEN=$(doorward oauth token github) || exit
+  curl -H @- https://api.github.com/user <<END
+  Authorization: Bearer $(doorward oauth token github)
+  END
+
+It ends with 4 when a login is needed. A token on a command line can be seen by
+other users of this machine: oauth exec puts it into the environment instead.`
+
+const gitCredentialHelp = `
+To install it for github.com, and in the same way for gist.github.com:
+
+  git config --global credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
+
+Helpers that you have already are asked before it, and are given the token to
+store. An empty one in front leaves them out:
+
+  git config --global --replace-all credential.https://github.com.helper ''
+  git config --global --add credential.https://github.com.helper \\
+    '!doorward oauth git-credential'
+
+GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
+of another provider there that has dialect: github. store and erase do nothing,
+for it is doorward that keeps the tokens.`

@@ -1,0 +1,52 @@
+import { providerNameForm } from '../../../shared/config/values.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { duration, plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { accessTokenOf, showToken } from '../../daemon-client/connect.ts'
+import { withNextDaemon } from '../../daemon-client/ensure.ts'
+
+export type TokenOptions = {
+  /** Seconds. */
+  readonly minValidity?: number
+}
+
+/**
+ * Prints the fresh access token alone, or with `--json` the daemon's whole answer. Throws
+ * `not-logged-in` or `needs-login`, which end with 4, or `provider-unavailable`.
+ */
+export const printToken = async (
+  context: Context,
+  [typed = '']: string[],
+  { minValidity }: TokenOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const provider = providerNameOf(typed)
+  const answer = await withNextDaemon(
+    context,
+    async (client) => accessTokenOf(client, provider, minValidity),
+    { reads: true },
+  )
+  const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
+  // The daemon gives what the provider gives: some have no token that lives so long.
+  if (minValidity !== undefined && left < minValidity * 1000)
+    terminal.say(`warning: this token of ${provider} is valid for ${duration(left)} only`)
+  showToken(terminal, answer)
+}
+
+/**
+ * Checks what was typed as the name of a provider before it becomes a part of a path or of a variable's
+ * name. Throws `provider-unknown`.
+ */
+export const providerNameOf = (typed: string): string => {
+  if (providerNameForm.test(typed)) return typed
+  const lower = typed.toLowerCase()
+  throw new DoorwardError(
+    'provider-unknown',
+    `"${plainLine(typed).slice(0, 80)}" is not the name of a provider`,
+    {
+      hint: providerNameForm.test(lower)
+        ? `did you mean "${lower}"?`
+        : 'names are google, github, slack, and those under providers: in gateway.yaml',
+    },
+  )
+}

@@ -1,0 +1,229 @@
+import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import { fileProblemOf } from '../../shared/client/discovery.ts'
+import { duration, plainLine, plainLines, widthOf } from '../../shared/text.ts'
+import type { Context } from '../context.ts'
+import { findDaemon } from '../daemon-client/connect.ts'
+import { endingWords, moment } from '../terminal/format.ts'
+import { cut } from '../terminal/table.ts'
+import { asTyped, type Style, type Terminal } from '../terminal/terminal.ts'
+import { wrapWords } from '../terminal/wrap.ts'
+import { stateCell } from './events/format.ts'
+import { expiryWords, roughly } from './oauth/list.ts'
+
+/** One screen of everything. Looks, and starts nothing: throws `daemon-unreachable` when none runs. */
+export const showStatus = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const client = await findDaemon(context)
+  try {
+    const status = await client.get<Status>('/status')
+    if (terminal.json) {
+      terminal.printJson(status)
+      return
+    }
+    terminal.print(statusLines(status, new Date(), terminal).join('\n'))
+  } finally {
+    client.close()
+  }
+}
+
+type Page = Pick<Terminal, 'columns' | 'paint'>
+
+/** More of each would push the rest off the screen; their own commands show all. */
+const mostFailures = 3
+const mostWebhooks = 8
+const mostProblems = 8
+
+/** A longer path does not fit into 40 columns. */
+const mostOfPath = 38
+
+/** All of a status on one screen, within the columns of the terminal. Every text in it is made plain. */
+export const statusLines = (status: Status, now: Date, page: Page): string[] => [
+  ...aboutDaemon(status, now, page),
+  ...section('Logins', loginLines(status, now, page), page),
+  ...section('Webhooks', webhookRows(status.webhooks, now, page), page),
+  ...failures(status, now, page),
+  ...problems(status, page),
+]
+
+const section = (title: string, lines: readonly string[], { paint }: Page): string[] =>
+  lines.length === 0 ? [] : ['', paint('bold', title), ...lines]
+
+const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): string[] => {
+  const { version, url, publicUrl, queue, startedAt } = status
+  const since = `up for ${duration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
+  const waiting = `${queue.running} running, ${queue.waiting} waiting`
+  const ending = endingWords(status)
+  return [
+    ...row(
+      `${paint('bold', 'doorward')} ${plainLine(version)}`,
+      `at ${plainLine(url)}, ${since}`,
+      columns,
+      2,
+    ),
+    ...(publicUrl === undefined ? [] : row('public', `at ${plainLine(publicUrl)}`, columns, 2)),
+    ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
+    ...row('queue', waiting, columns, 2),
+  ]
+}
+
+/** What stands first, then the rest; where both do not fit beside each other, the rest is below. */
+const row = (
+  first: string,
+  rest: string,
+  columns: number | undefined,
+  indent: number,
+  width = 0,
+): string[] => {
+  const own = widthOf(plainLines(first))
+  const gap = ' '.repeat(width === 0 ? 1 : Math.max(0, width - own) + 2)
+  const taken = own + gap.length
+  if (columns === undefined || taken + widthOf(rest) <= columns)
+    return [`${first}${gap}${rest}`.trimEnd()]
+  // What has no room for words of a usual length has them below.
+  if (columns - taken >= 30) {
+    const [start = '', ...more] = wrapWords(rest, columns, { used: taken, indent: taken })
+    return [`${first}${gap}${start}`, ...more]
+  }
+  const [start = '', ...more] = wrapWords(rest, columns, { used: indent, indent })
+  return [first, `${' '.repeat(indent)}${start}`, ...more]
+}
+
+const padded = (text: string, width: number): string =>
+  `${text}${' '.repeat(Math.max(0, width - widthOf(text)))}`
+
+const loginMarks: Readonly<Record<string, readonly [string, Style]>> = {
+  ok: ['✓', 'green'],
+  expired: ['!', 'yellow'],
+  'needs-login': ['✗', 'red'],
+}
+
+const loginLines = (
+  { tokens, providers, problems: all }: Status,
+  now: Date,
+  { columns, paint }: Page,
+): string[] => {
+  const names = tokens.map(({ provider }) => plainLine(provider))
+  const accounts = tokens.map(({ account }) => cut(plainLine(account?.name ?? ''), 28))
+  const nameWidth = Math.max(0, ...names.map(widthOf))
+  const accountWidth = Math.max(0, ...accounts.map(widthOf))
+  const lines = tokens.flatMap((token, index) => {
+    const [mark, style] = loginMarks[token.status] ?? ['?', 'reset']
+    const name = padded(names[index] ?? '', nameWidth)
+    const account = padded(accounts[index] ?? '', accountWidth)
+    const words = token.status === 'needs-login' ? mend(token, all) : expiryWords(token, now)
+    const first = `  ${paint(style, mark)} ${name} ${account}`.trimEnd()
+    return row(first, words, columns, 4, 4 + nameWidth + 1 + accountWidth)
+  })
+  const missing = providers
+    .filter(({ provider }) => !tokens.some((token) => token.provider === provider))
+    .map(({ provider }) => plainLine(provider))
+  return missing.length === 0
+    ? lines
+    : [...lines, ...indented(`not logged in: ${missing.join(', ')}`, columns, 2)]
+}
+
+/** What makes a login of use again, as a command to be copied where one does it. */
+const mend = ({ provider }: TokenSummary, all: Status['problems']): string => {
+  const problem = fileProblemOf(all, provider)
+  return problem
+    ? `its token file is not read: ${plainLine(asTyped(problem.hint || problem.detail))}`
+    : `log in again: ${asTyped(`doorward oauth login ${plainLine(provider)}`)}`
+}
+
+const indented = (text: string, columns: number | undefined, indent: number): string[] => {
+  const [start = '', ...more] = wrapWords(text, columns, { used: indent, indent })
+  return [`${' '.repeat(indent)}${start}`, ...more]
+}
+
+const webhookRows = (
+  webhooks: readonly WebhookSummary[],
+  now: Date,
+  { columns, paint }: Page,
+): string[] => {
+  if (webhooks.length === 0)
+    return indented(`none: ${asTyped('doorward config edit webhooks')}`, columns, 2)
+  const shown = webhooks.slice(0, mostWebhooks)
+  const width = Math.max(0, ...shown.map(({ path }) => widthOf(plainLine(path))))
+  const lines = shown.flatMap((webhook) => {
+    const [mark, style] = webhookMark(webhook)
+    const first = `  ${paint(style, mark)} ${plainLine(webhook.path)}`
+    return row(first, webhookWords(webhook, now), columns, 4, 4 + width)
+  })
+  const more = webhooks.length - shown.length
+  return more === 0
+    ? lines
+    : [...lines, ...indented(`and ${more} more: ${asTyped('doorward webhook list')}`, columns, 2)]
+}
+
+const webhookMark = ({ enabled, secret }: WebhookSummary): readonly [string, Style] => {
+  if (!enabled) return ['-', 'gray']
+  return secret === 'set' ? ['✓', 'green'] : secret === 'none' ? ['!', 'yellow'] : ['✗', 'red']
+}
+
+/** `wakes reviewer, last event 3 min ago (4 done, 1 failed)`, and what is wrong with its secret. */
+const webhookWords = (webhook: WebhookSummary, now: Date): string => {
+  const { enabled, agent, secret, lastEventAt, counts } = webhook
+  if (!enabled) return 'disabled'
+  const counted = (['done', 'failed', 'rejected', 'dropped'] as const)
+    .filter((state) => counts[state] > 0)
+    .map((state) => `${counts[state]} ${state}`)
+  const last = lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt, now)}`
+  return [
+    `wakes ${plainLine(agent)}`,
+    secret === 'unset' ? 'secret unset' : secret === 'none' ? 'unsigned' : [],
+    `${last}${counted.length === 0 ? '' : ` (${counted.join(', ')})`}`,
+  ]
+    .flat()
+    .join(', ')
+}
+
+const hasFailed = ({ state }: EventRecord): boolean => state === 'failed' || state === 'dropped'
+
+const failures = (
+  { events, failures: failed = events.filter(hasFailed) }: Status,
+  now: Date,
+  page: Page,
+): string[] => {
+  const { columns, paint } = page
+  const lines = failed.slice(0, mostFailures).flatMap((event) => {
+    const { text, paint: painted } = stateCell(event.state, paint) as Exclude<
+      ReturnType<typeof stateCell>,
+      string
+    >
+    const why = plainLine(event.detail ?? event.code ?? '')
+    const words = `${moment(event.receivedAt, now)} ${plainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
+    return [
+      ...row(`  ${painted(text)}`, words, columns, 4),
+      ...indented(asTyped(`doorward events show ${plainLine(event.id)}`), columns, 4),
+    ]
+  })
+  const shown = section('Last failures', lines, page)
+  if (events.length === 0) return shown
+  const [newest] = events
+  const said = newest && !hasFailed(newest) ? `newest event: ${newestWords(newest, now)}; ` : ''
+  return [...shown, '', ...wrapWords(`${said}all events: ${asTyped('doorward events')}`, columns)]
+}
+
+/** `done at /webhook/github, 3 min ago` */
+const newestWords = ({ state, webhook, receivedAt }: EventRecord, now: Date): string =>
+  `${state} at ${cut(plainLine(webhook ?? ''), mostOfPath)}, ${ago(receivedAt, now)}`
+
+const ago = (time: string, now: Date): string =>
+  `${roughly(Math.max(0, now.getTime() - Date.parse(time)))} ago`
+
+const problems = ({ problems: all }: Status, page: Page): string[] => {
+  const { columns, paint } = page
+  const shown = all.slice(0, mostProblems)
+  const lines = shown.flatMap(({ detail, hint }, index) => {
+    const first = row(`  ${paint('yellow', '!')}`, plainLine(detail), columns, 4)
+    // Several in one file are mended at once.
+    const isSame = hint === shown[index + 1]?.hint
+    return isSame ? first : [...first, ...indented(plainLine(asTyped(hint)), columns, 4)]
+  })
+  const more = all.length - shown.length
+  return section(
+    'Problems',
+    more === 0 ? lines : [...lines, ...indented(`and ${more} more: doorward doctor`, columns, 2)],
+    page,
+  )
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto'
+import type { Gateway } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { secretsOf } from '../../../shared/config/environment.ts'
+import { addSecret } from '../../../shared/config/init-home.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { schemeOf, secretFault } from '../../../shared/signature-schemes.ts'
+import { writeWhole } from '../../../shared/home/files.ts'
+import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
+import { type OpenConfig, openConfig, withConfigLock } from '../../config-edit/open-config.ts'
+import type { Context } from '../../context.ts'
+import { reloadIfRunning } from '../daemon/reload.ts'
+import { freePath } from '../../daemon-client/webhooks.ts'
+import { readSecret } from '../../terminal/input.ts'
+import { shellWord } from '../../terminal/format.ts'
+import { tableLines } from '../../terminal/table.ts'
+import {
+  newWebhook,
+  type NewWebhook,
+  presetOf,
+  type WebhookAddOptions,
+  webhookEntry,
+  type WebhookPreset,
+} from './presets.ts'
+
+/**
+ * Adds a webhook to `webhooks.yaml`, with a secret in `.env`, and says what is left to do at the sender.
+ * Nothing is written when anything is wrong. Throws `usage`, `config-invalid`, `home-unusable`.
+ */
+export const addWebhook = async (
+  context: Context,
+  [given = '']: readonly string[],
+  options: WebhookAddOptions,
+): Promise<void> => {
+  const { home, terminal } = context
+  const preset = presetOf(given)
+  const written = await withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
+    if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
+    printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
+    return undefined
+  })
+  if (!written) return
+  const { open, webhook, file, added, secret, isNew } = written
+
+  const taken = await reloadIfRunning(context)
+  const kept = secretsOf([webhook.secretEnv], open.env)[0]
+  const report: Report = {
+    path: webhook.path,
+    url: urlOf(webhook.path, open.config.gateway.server, taken?.url),
+    agent: webhook.agent,
+    scheme: preset.scheme,
+    secretEnv: webhook.secretEnv,
+    secretState: isNew ? 'new' : kept === undefined ? 'unset' : 'kept',
+    ...(options.showSecret && { secret: isNew ? secret : kept }),
+    file: file.path,
+    line: added.line,
+    reloaded: taken !== undefined,
+  }
+  if (terminal.json) {
+    terminal.printJson(report)
+    return
+  }
+  for (const line of reportLines(report, home.env)) terminal.print(line)
+  taken?.tell()
+  const isPublic = open.config.gateway.server.public_url !== undefined
+  terminal.say(nextSteps(report, preset, home.env, isPublic))
+}
+
+/** The entry, and its secret before it, so that it is never there without one. */
+const writeEntry = async (home: Home, open: OpenConfig, { webhook, preset, options }: ToWrite) => {
+  const file = open.file('webhooks')
+  const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
+  const { lines, value } = webhookEntry(webhook, preset)
+  refuseDouble(webhook.path, open)
+  const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
+  open.check('webhooks', added.text)
+  const secret = await secretFor(webhook, preset, options, open)
+  const before = await readSecretFile(home.env)
+  const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
+  try {
+    await open.write('webhooks', added.text)
+  } catch (error) {
+    if (isNew && before !== undefined) await writeWhole(home.env, before)
+    throw error
+  }
+  return { open, webhook, file, added, secret, isNew }
+}
+
+type ToWrite = {
+  readonly webhook: NewWebhook
+  readonly preset: WebhookPreset
+  readonly options: WebhookAddOptions
+}
+
+/** What is printed of a webhook that was added. */
+type Report = {
+  readonly path: string
+  readonly url: string
+  readonly agent: string
+  readonly scheme: string
+  readonly secretEnv: string
+  readonly secretState: 'new' | 'kept' | 'unset'
+  /** Only when it was asked for. */
+  readonly secret?: string | undefined
+  readonly file: string
+  readonly line: number
+  readonly reloaded: boolean
+}
+
+const urlOf = (
+  path: string,
+  { public_url: publicUrl, port }: Gateway['server'],
+  daemonUrl: string | undefined,
+): string => {
+  const base = publicUrl ?? daemonUrl ?? `http://127.0.0.1:${port === 0 ? 'PORT' : port}`
+  return `${base.replace(/\/+$/, '')}${path}`
+}
+
+const reportLines = (report: Report, envFile: string): string[] => {
+  const state = {
+    new: `put into ${envFile}`,
+    kept: 'which was set already',
+    unset: 'not set yet: deliveries are answered 503',
+  }[report.secretState]
+  return tableLines([
+    ['added', `${report.file}:${report.line}`],
+    ['webhook', report.url],
+    ['agent', report.agent],
+    ['secret', `${report.secretEnv}, ${state}`],
+    ...(report.secret === undefined ? [] : [['', report.secret]]),
+  ])
+}
+
+const refuseDouble = (path: string, { config, file }: OpenConfig): void => {
+  const index = config.webhooks.findIndex((webhook) => webhook.path === path)
+  if (index === -1) return
+  const { line, file: name } = file('webhooks').problemAt(['webhooks', index, 'path'], '')
+  throw new DoorwardError('usage', `a webhook ${path} is there already, at ${name}:${line}`, {
+    hint: `--path ${freePath(path, config)} adds another; doorward config edit webhooks changes that one`,
+  })
+}
+
+/** The secret to write: from the sender, a new one where it is ours to make, or none. */
+const secretFor = async (
+  { secretEnv, path }: NewWebhook,
+  preset: WebhookPreset,
+  options: WebhookAddOptions,
+  { env }: OpenConfig,
+): Promise<string | undefined> => {
+  const isSet = secretsOf([secretEnv], env).length > 0
+  if (!options.secretStdin)
+    return isSet || preset.secret === 'theirs' ? undefined : randomBytes(32).toString('hex')
+  if (isSet)
+    throw new DoorwardError('usage', `${secretEnv} is set already`, {
+      hint: 'leave --secret-stdin out to keep it, or name another with --secret-env',
+    })
+  const secret = await readSecret({
+    name: `secret of ${path}`,
+    example: `doorward webhook add ${preset.scheme} --secret-stdin < secret.txt`,
+  })
+  const scheme = schemeOf(preset.scheme, {
+    header: 'x-hub-signature-256',
+    algorithm: 'sha256',
+    prefix: 'sha256=',
+  })
+  const fault = secretFault(scheme, secret)
+  if (fault)
+    throw new DoorwardError('usage', `what was given ${fault.reason}`, {
+      hint: `it has to be ${preset.secretIs}`,
+    })
+  return secret
+}
+
+const nextSteps = (
+  { path, secretEnv, secretState }: Report,
+  preset: WebhookPreset,
+  envFile: string,
+  isPublic: boolean,
+): string => {
+  const steps = [
+    `at ${preset.title}: ${preset.where}`,
+    ...(preset.secret === 'theirs' && secretState === 'unset'
+      ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`]
+      : []),
+    ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
+    ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
+    preset.sample
+      ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
+      : `see what its events hold: doorward webhook learn ${path}`,
+  ]
+  return ['next:', ...steps.map((step) => `  ${step}`)].join('\n')
+}

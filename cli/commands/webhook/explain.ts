@@ -1,0 +1,179 @@
+import type { Explain, Explanation } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { plainLines } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { type Cell, type Field, printFields, printSection } from '../../terminal/table.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { readTextInput } from '../../terminal/input.ts'
+import { readSample } from './signing.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+export type ExplainOptions = { readonly sample?: string; readonly header?: readonly string[] }
+
+/**
+ * Prints what would become of a delivery, and why, without doing any of it. Throws `webhook-not-found`,
+ * or what the daemon cannot read the payload for.
+ */
+export const explainWebhook = async (
+  context: Context,
+  [path = '', file]: (string | undefined)[],
+  options: ExplainOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const { headers: ofSample, payload } = await payloadOf(file, options.sample)
+  const headers = { ...ofSample, ...headersOf(options.header ?? []) }
+  const request: Explain = { path, headers, payload }
+  const explanation = await withDaemon(context, (client) =>
+    client.post<Explanation>('/webhooks/explain', request),
+  )
+  if (terminal.json) terminal.printJson(explanation)
+  else printExplanation(explanation, terminal)
+}
+
+const payloadOf = async (file?: string, sample?: string): Promise<Omit<Explain, 'path'>> => {
+  if (sample !== undefined) {
+    if (file !== undefined)
+      throw new DoorwardError('usage', 'a file and --sample exclude each other')
+    const { sender, event, contentType, body } = await readSample(sample)
+    const headers = {
+      'content-type': contentType,
+      ...(sender === 'github' && { 'x-github-event': event }),
+    }
+    return { headers, payload: body.toString('utf8') }
+  }
+  if (file === undefined)
+    throw new DoorwardError('usage', 'there is no payload to explain', {
+      hint: 'name a file, - for standard input, or --sample github:pull_request.opened',
+    })
+  return { payload: await readTextInput(file) }
+}
+
+/** `Name: value`, as curl takes them; the same name twice is a header that was sent twice. */
+const headersOf = (lines: readonly string[]): Record<string, string[]> => {
+  const headers: Record<string, string[]> = Object.create(null) as Record<string, string[]>
+  for (const line of lines) {
+    const [, name, value] = /^([^\s:]+):\s*(.*)$/s.exec(line) ?? []
+    if (name === undefined || value === undefined)
+      throw new DoorwardError('usage', 'a header is written as Name: value', {
+        hint: "--header 'X-Hub-Signature-256: sha256=…'",
+      })
+    const key = name.toLowerCase()
+    headers[key] = [...(headers[key] ?? []), value]
+  }
+  return { ...headers }
+}
+
+const printExplanation = (explanation: Explanation, terminal: Terminal): void => {
+  const { webhook, signature, filter, agent, targets } = explanation
+  const empty = emptyPaths(explanation)
+  const fields: Field[] = [
+    ['webhook', webhook],
+    ['signature', signatureCell(signature, terminal)],
+    ...filter.map((condition, index): Field => [
+      index === 0 ? 'filter' : '',
+      conditionCell(condition, terminal),
+    ]),
+    ...optional(filter.length === 0, ['filter', 'none: every delivery matches']),
+    ['outcome', outcomeOf(explanation)],
+    ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
+    ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
+    ...targets.map(({ target, parts, detail }, index): Field => [
+      index === 0 ? 'targets' : '',
+      detail === undefined
+        ? `${target}: ${partsText(parts)}`
+        : failedCell(`${target}: ${detail}`, terminal),
+    ]),
+    ...optional(targets.length === 0, ['targets', 'none']),
+    ...optional(empty.length > 0, ['missing', emptyCell(empty, terminal)]),
+  ]
+  printFields(fields, terminal)
+  printSection('prompt', markedPrompt(explanation, terminal), terminal)
+}
+
+const optional = (isThere: boolean, field: Field): Field[] => (isThere ? [field] : [])
+
+const signatureWords = {
+  valid: ['✓ valid', 'green'],
+  invalid: ['✗ invalid', 'red'],
+  'not-given': ['- not given', 'yellow'],
+  'not-required': ['! not required', 'yellow'],
+} as const
+
+const signatureCell = (
+  { scheme, result, detail }: Explanation['signature'],
+  terminal: Terminal,
+): Cell => {
+  const [words, style] = signatureWords[result]
+  return {
+    text: `${words} (${scheme})${detail === undefined ? '' : `: ${detail}`}`,
+    paint: (text) => terminal.paint(style, text),
+  }
+}
+
+const conditionCell = (
+  { path, expected, actual, matches, hint }: Explanation['filter'][number],
+  terminal: Terminal,
+): Cell => ({
+  text: `${matches ? '✓' : '✗'} ${path} is ${actual === null ? 'missing or null' : JSON.stringify(actual)}, expected ${expected.map((text) => JSON.stringify(text)).join(' or ')}${hint === undefined ? '' : `; ${hint}`}`,
+  paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
+})
+
+/** The placeholders that nothing came of, each once. */
+const emptyPaths = ({ substituted }: Explanation): string[] => [
+  ...new Set(substituted.filter(({ start, end }) => start === end).map(({ path }) => path)),
+]
+
+const emptyCell = (paths: readonly string[], terminal: Terminal): Cell => ({
+  text: `! ${paths.map((path) => `{{${path}}}`).join(', ')} of the prompt: missing, null or empty in this payload`,
+  paint: (text) => terminal.paint('yellow', text),
+})
+
+const failedCell = (detail: string, terminal: Terminal): Cell => ({
+  text: `✗ ${detail}`,
+  paint: (text) => terminal.paint('red', text),
+})
+
+const outcomeOf = (explanation: Explanation): string => {
+  const { signature, matches, handshake, ownComment, agent, targets } = explanation
+  if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
+  const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
+  if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
+  if (ownComment) return `${then}it would be passed over: it is about what doorward wrote itself`
+  if (matches && agent.detail !== undefined)
+    return `${then}it would be taken, and fail: the agent cannot run here`
+  return matches
+    ? `${then}the agent would run${failuresOf(targets)}`
+    : `${then}it would be filtered out`
+}
+
+const failuresOf = (targets: Explanation['targets']): string => {
+  const failing = targets.filter(({ detail }) => detail !== undefined).length
+  const all = targets.length === 1 ? '1 target' : `${targets.length} targets`
+  return failing === 0 ? '' : `, and ${failing} of ${all} would fail`
+}
+
+const argvText = (argv: readonly string[]): string =>
+  argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
+
+/** What the answer would be split into, were it as long as the prompt. */
+const partsText = (parts: readonly string[]): string =>
+  parts.length === 1
+    ? 'one message'
+    : `${parts.length} messages of ${parts.map(({ length }) => length).join(', ')} characters, for an answer as long as the prompt`
+
+/** Bold where there is colour, in brackets where there is none. */
+const markedPrompt = (
+  { prompt, substituted }: Pick<Explanation, 'prompt' | 'substituted'>,
+  terminal: Terminal,
+): string => {
+  const canPaint = terminal.paint('bold', 'x') !== 'x'
+  const mark = (text: string) =>
+    canPaint ? terminal.paint(['bold', 'cyan'], plainLines(text)) : `[${plainLines(text)}]`
+  let end = 0
+  const pieces = substituted.map((span) => {
+    const before = plainLines(prompt.slice(end, span.start))
+    end = span.end
+    return before + mark(prompt.slice(span.start, span.end))
+  })
+  return pieces.join('') + plainLines(prompt.slice(end))
+}

@@ -1,0 +1,63 @@
+import type { Lesson } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { interruptSignal } from '../../terminal/spinner.ts'
+import { knownWebhook } from '../../daemon-client/webhooks.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { readTextInput } from '../../terminal/input.ts'
+import { tableLines } from '../../terminal/table.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+export type LearnOptions = { readonly from?: string }
+
+/**
+ * Waits for the next verified delivery at a webhook, or reads a file, and prints its paths and types
+ * without values, with a filter and a prompt to begin with. Throws `webhook-not-found`, `interrupted`.
+ */
+export const learnWebhook = async (
+  context: Context,
+  [path = '']: (string | undefined)[],
+  { from }: LearnOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const payload = from === undefined ? undefined : jsonOf(await readTextInput(from), from)
+  const lesson = await withDaemon(context, async (client) => {
+    if (payload !== undefined) {
+      // A payload of a webhook that is still to be written teaches as well.
+      await knownWebhook(client, path, terminal)
+      return client.post<Lesson>('/webhooks/learn', { path, payload })
+    }
+    terminal.say(`waiting for the next delivery at ${path}; Ctrl-C ends it`)
+    const signal = interruptSignal()
+    return client.post<Lesson>('/webhooks/learn', { path }, { timeoutMs: 0, signal })
+  })
+  if (terminal.json) terminal.printJson(lesson)
+  else printLesson(lesson, terminal)
+}
+
+const jsonOf = (text: string, file: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    throw new DoorwardError('usage', `${file} is not JSON`)
+  }
+}
+
+const printLesson = (lesson: Lesson, terminal: Terminal): void => {
+  const rows = lesson.paths.map(({ path, type }) => [`event.${path}`, type])
+  for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
+  if (lesson.cut) terminal.print('… and more')
+  terminal.print(
+    `\n${terminal.paint('bold', `# for ${plainLine(lesson.webhook)} in webhooks.yaml`)}`,
+  )
+  if (lesson.filter.length > 0) {
+    terminal.print('    filter:')
+    for (const path of lesson.filter)
+      terminal.print(`      ${path}: '' # the value that should wake the agent`)
+  }
+  terminal.print('    prompt_template: |')
+  for (const line of lesson.promptTemplate.trimEnd().split('\n'))
+    terminal.print(line === '' ? '' : `      ${plainLine(line)}`)
+}

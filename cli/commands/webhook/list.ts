@@ -1,0 +1,85 @@
+import type { WebhookSummary } from '../../../shared/api.ts'
+import { plainLine, widthOf } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { moment } from '../../terminal/format.ts'
+import { type Cell, cut, narrowed, tableLines } from '../../terminal/table.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/** Prints the webhook definitions with their URLs, and whether their secrets are set. */
+export const listWebhooks = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const answer = await withDaemon(context, (client) =>
+    client.get<{ webhooks: WebhookSummary[] }>('/webhooks'),
+  )
+  if (terminal.json) {
+    terminal.printJson(answer)
+    return
+  }
+  if (answer.webhooks.length === 0) {
+    terminal.say('no webhooks are defined\nhint: doorward config edit webhooks')
+    return
+  }
+  const shape = { columns: terminal.columns, withTargets: true }
+  for (const line of webhookLines(answer.webhooks, new Date(), terminal, shape))
+    terminal.print(line)
+}
+
+type Shape = {
+  readonly columns: number | undefined
+  /** Stands before the word on a secret. */
+  readonly secretLabel?: string
+  /** With a header, and where answers go. */
+  readonly withTargets?: boolean
+}
+
+/**
+ * Webhooks as lines of a table that ends with their URLs. Those are there to be copied and never cut:
+ * where a terminal is too narrow for them, each stands in a line of its own.
+ */
+export const webhookLines = (
+  webhooks: readonly WebhookSummary[],
+  now: Date,
+  terminal: Pick<Terminal, 'paint'>,
+  { columns, secretLabel = '', withTargets = false }: Shape,
+): string[] => {
+  const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'DELIVERS TO']
+  const rows = webhooks.map((webhook) => [
+    ...webhookRow(webhook, now, terminal, secretLabel),
+    ...(withTargets ? [deliversTo(webhook)] : []),
+  ])
+  const urls = webhooks.map(({ enabled, url }) => (enabled ? url : 'disabled'))
+  const asOne = tableLines([
+    ...(withTargets ? [[...header, 'URL']] : []),
+    ...rows.map((row, index) => [...row, urls[index] ?? '']),
+  ])
+  if (columns === undefined || asOne.every((line) => widthOf(plainLine(line)) <= columns))
+    return asOne
+  // When it came last, scheme and agent make room, in this order, where there is none.
+  const places = withTargets ? [4, 2, 1] : [2, 1]
+  const shown = narrowed([...(withTargets ? [header] : []), ...rows], columns, places, 10)
+  const lines = tableLines(shown.rows, columns)
+  const first = lines.length - rows.length
+  return lines.flatMap((line, index) =>
+    index < first ? [line] : [line, `  ${plainLine(urls[index - first] ?? '')}`],
+  )
+}
+
+const deliversTo = ({ deliverTo }: WebhookSummary): string =>
+  cut(deliverTo.join(', '), 40) || 'nowhere'
+
+const webhookRow = (
+  webhook: WebhookSummary,
+  now: Date,
+  terminal: Pick<Terminal, 'paint'>,
+  secretLabel: string,
+): Cell[] => [
+  webhook.path,
+  webhook.agent,
+  webhook.scheme,
+  {
+    text: `${secretLabel}${webhook.secret}`,
+    paint: (text) => terminal.paint(webhook.secret === 'set' ? 'green' : 'red', text),
+  },
+  webhook.lastEventAt ? moment(webhook.lastEventAt, now) : '-',
+]

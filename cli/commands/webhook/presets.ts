@@ -1,0 +1,273 @@
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { SchemeName } from '../../../shared/signature-schemes.ts'
+import { nearest } from '../../../shared/text.ts'
+import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
+
+/** What `webhook add` knows of a sender, besides how it signs. */
+export type WebhookPreset = {
+  readonly scheme: SchemeName
+  readonly title: string
+  /** `ours`: a person types it at the sender, so it can be made here. `theirs`: the sender makes it. */
+  readonly secret: 'ours' | 'theirs'
+  /** What the secret is at the sender. */
+  readonly secretIs: string
+  /** Where the address goes at the sender. */
+  readonly where: string
+  readonly filter?: Readonly<Record<string, readonly string[]>>
+  /** A line of YAML that could be its filter, for one that has none. */
+  readonly filterExample?: string
+  readonly prompt: string
+  /** A built-in payload that the entry lets through. */
+  readonly sample?: string
+}
+
+const anyEvent = (title: string) =>
+  `This came from ${title}. Say in two sentences what happened, and whether somebody has to act.\n\n{{event}}\n`
+
+/** By the name that is typed; `svix` is `standard-webhooks`. */
+export const webhookPresets: Readonly<Record<string, WebhookPreset>> = {
+  github: {
+    scheme: 'github',
+    title: 'GitHub',
+    secret: 'ours',
+    secretIs: 'what is typed as Secret into the webhook',
+    where: 'the repository, Settings, Webhooks, Add webhook; content type application/json',
+    filter: { action: ['opened', 'reopened'] },
+    prompt: `Pull request #{{event.number}} in {{event.repository.full_name}}: {{event.pull_request.title}}
+Author: {{event.pull_request.user.login}}
+
+{{event.pull_request.body}}
+
+Say in three sentences what a reviewer should look at first.
+`,
+    sample: 'github:pull_request.opened',
+  },
+  gitlab: {
+    scheme: 'gitlab',
+    title: 'GitLab',
+    secret: 'theirs',
+    secretIs: 'the signing token of the webhook (whsec_...), or its secret token',
+    where: 'the project, Settings, Webhooks, Add new webhook',
+    filterExample: 'object_kind: [issue, merge_request]',
+    prompt: anyEvent('GitLab'),
+  },
+  stripe: {
+    scheme: 'stripe',
+    title: 'Stripe',
+    secret: 'theirs',
+    secretIs: 'the signing secret of the endpoint, whsec_ and all',
+    where: 'Developers, Webhooks, Add endpoint',
+    filterExample: 'type: [invoice.paid, invoice.payment_failed]',
+    prompt: `Stripe says {{event.type}}:\n\n{{event.data.object}}\n\nSay in one sentence what happened, and whether somebody has to act.\n`,
+    sample: 'stripe:invoice.paid',
+  },
+  slack: {
+    scheme: 'slack',
+    title: 'Slack',
+    secret: 'theirs',
+    secretIs: 'the Signing Secret of the app (Basic Information), not a token',
+    where: 'the app, Event Subscriptions, Request URL',
+    filter: { 'event.type': ['app_mention'] },
+    prompt: `Somebody wrote this to you in Slack:\n\n{{event.event.text}}\n\nAnswer in a few sentences.\n`,
+    sample: 'slack:app_mention',
+  },
+  shopify: {
+    scheme: 'shopify',
+    title: 'Shopify',
+    secret: 'theirs',
+    secretIs: 'the client secret of the app',
+    where: 'the app, Webhooks',
+    filterExample: 'financial_status: [paid]',
+    prompt: anyEvent('Shopify'),
+  },
+  linear: {
+    scheme: 'linear',
+    title: 'Linear',
+    secret: 'theirs',
+    secretIs: 'the signing secret of the webhook',
+    where: 'Settings, API, Webhooks',
+    filterExample: 'type: [Issue, Comment]',
+    prompt: anyEvent('Linear'),
+  },
+  sentry: {
+    scheme: 'sentry',
+    title: 'Sentry',
+    secret: 'theirs',
+    secretIs: 'the client secret of the integration',
+    where: 'Settings, Developer Settings, the integration, Webhook URL',
+    filterExample: 'action: [created, triggered]',
+    prompt: anyEvent('Sentry'),
+  },
+  'standard-webhooks': {
+    scheme: 'standard-webhooks',
+    title: 'a sender by Standard Webhooks',
+    secret: 'theirs',
+    secretIs: 'the secret of the endpoint, whsec_ and base64',
+    where: 'its settings of webhooks or endpoints',
+    filterExample: 'type: [one, another]',
+    prompt: anyEvent('a sender'),
+  },
+  hmac: {
+    scheme: 'hmac',
+    title: 'any sender with an HMAC',
+    secret: 'ours',
+    secretIs: 'the secret that both sides have',
+    where:
+      'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as signature_header, signature_algo and signature_prefix say',
+    filterExample: 'type: [one, another]',
+    prompt: anyEvent('a sender'),
+  },
+}
+
+export type WebhookAddOptions = {
+  readonly path?: string
+  readonly agent?: string
+  readonly filter?: readonly string[]
+  readonly deliverTo?: readonly string[]
+  readonly prompt?: string
+  readonly secretEnv?: string
+  readonly secretStdin?: boolean
+  readonly showSecret?: boolean
+  readonly print?: boolean
+}
+
+/** The preset of this name. Throws `usage` with the nearest. */
+export const presetOf = (given: string): WebhookPreset => {
+  const name = given === 'svix' ? 'standard-webhooks' : given
+  const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : undefined
+  if (preset) return preset
+  const names = Object.keys(webhookPresets)
+  throw new DoorwardError('usage', `there is no preset "${given}"`, {
+    hint: nearest(given, names) ?? `one of ${names.join(', ')}`,
+  })
+}
+
+/** The webhook that these options and the preset describe. Throws `usage`. */
+export const newWebhook = (
+  preset: WebhookPreset,
+  options: WebhookAddOptions,
+  agents: readonly string[],
+): NewWebhook => {
+  const path = options.path ?? `/webhook/${preset.scheme}`
+  const secretEnv = options.secretEnv ?? `${variablePart(path)}_WEBHOOK_SECRET`
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(secretEnv))
+    throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
+      hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
+    })
+  return {
+    path,
+    agent: options.agent ?? onlyAgent(agents),
+    filter: options.filter ? filterOf(options.filter) : (preset.filter ?? {}),
+    deliverTo: options.deliverTo ?? ['notify:desktop'],
+    prompt: options.prompt ?? preset.prompt,
+    secretEnv,
+  }
+}
+
+/** `/webhook/github-work` is `GITHUB_WORK`. */
+const variablePart = (path: string): string => {
+  const name = path
+    .replace(/^\/(webhook\/)?/, '')
+    .replaceAll(/[^A-Za-z0-9]+/g, '_')
+    .replaceAll(/^_+|_+$/g, '')
+    .toUpperCase()
+  return /^[A-Z]/.test(name) ? name : `W_${name}`
+}
+
+/** The one agent there is, `echo` not counted where there is another. */
+const onlyAgent = (names: readonly string[]): string => {
+  const others = names.length > 1 ? names.filter((name) => name !== 'echo') : names
+  const [only] = others
+  if (only !== undefined && others.length === 1) return only
+  throw new DoorwardError(
+    'usage',
+    only === undefined ? 'there is no agent yet' : 'which agent is to answer is not clear',
+    {
+      hint:
+        only === undefined
+          ? 'doorward agent add claude'
+          : `--agent with one of ${names.join(', ')}`,
+    },
+  )
+}
+
+/** `action=opened` and `action=reopened`: either of them. */
+const filterOf = (texts: readonly string[]): Record<string, string[]> => {
+  const filter: Record<string, string[]> = Object.create(null) as Record<string, string[]>
+  for (const text of texts) {
+    const at = text.indexOf('=')
+    const key = text.slice(0, at)
+    if (at < 1)
+      throw new DoorwardError('usage', `--filter ${text} is no condition`, {
+        hint: 'write it as path=value, for example action=opened',
+      })
+    filter[key] = [...(filter[key] ?? []), text.slice(at + 1)]
+  }
+  return filter
+}
+
+/** A webhook that is to be written. */
+export type NewWebhook = {
+  readonly path: string
+  readonly agent: string
+  /** Dot path to the values of which one has to be there. */
+  readonly filter: Readonly<Record<string, readonly string[]>>
+  readonly deliverTo: readonly string[]
+  readonly prompt: string
+  readonly secretEnv: string
+}
+
+/** The commented lines of an entry of `webhooks.yaml`, and the value that they stand for. */
+export const webhookEntry = (
+  { path, agent, filter, deliverTo, prompt, secretEnv }: NewWebhook,
+  preset: WebhookPreset,
+): { readonly lines: string[]; readonly value: unknown } => {
+  const conditions = Object.entries(filter)
+  const keys = [
+    `agent: ${yamlText(agent)}`,
+    `signature_scheme: ${preset.scheme}`,
+    '',
+    '# The name of a variable in .env, never the secret itself.',
+    `# It is ${preset.secretIs}.`,
+    `secret_env: ${secretEnv}`,
+    '',
+    `# doorward webhook learn ${path} shows what the events of this sender hold.`,
+    ...(conditions.length > 0
+      ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
+      : ['# filter:', `#   ${preset.filterExample ?? 'action: [opened, reopened]'}`]),
+    ...yamlBlock('prompt_template', prompt),
+    '',
+    '# doorward help targets names the others; a list delivers to each.',
+    `deliver_to: ${yamlOneOrList(deliverTo)}`,
+  ]
+  return {
+    lines: [
+      `# ${preset.title}: the address goes into ${preset.where.split(';', 1)[0]}.`,
+      `- path: ${yamlText(path)}`,
+      ...keys.map((line) => (line === '' ? '' : `  ${line}`)),
+    ],
+    value: {
+      path,
+      agent,
+      signature_scheme: preset.scheme,
+      secret_env: secretEnv,
+      ...(conditions.length > 0 && {
+        filter: Object.fromEntries(conditions.map(([key, values]) => [key, valueOf(values)])),
+      }),
+      prompt_template: prompt,
+      deliver_to: deliverTo.length === 1 ? deliverTo[0] : deliverTo,
+    },
+  }
+}
+
+const conditionLine = (key: string, values: readonly string[]): string =>
+  `  ${yamlText(key)}: ${yamlOneOrList(values, yamlScalar)}`
+
+const valueOf = (values: readonly string[]): unknown =>
+  values.length === 1 ? scalarOf(values[0] ?? '') : values.map(scalarOf)
+
+/** As `yamlScalar` is read back. */
+const scalarOf = (text: string): string | number | boolean => {
+  if (yamlScalar(text) !== text || yamlText(text) === text) return text
+  return text === 'true' ? true : text === 'false' ? false : Number(text)
+}

@@ -1,0 +1,188 @@
+import { type IncomingMessage, request as httpRequest } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { eventHeader, type EventRecord, type ProblemDocument } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { readEnvironment } from '../../../shared/config/environment.ts'
+import { loadConfig } from '../../../shared/config/load.ts'
+import type { Webhook } from '../../../shared/config/webhook.ts'
+import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
+import { plainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withNextDaemon } from '../../daemon-client/ensure.ts'
+import { webhookAt } from '../../daemon-client/webhooks.ts'
+import { readInput } from '../../terminal/input.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { waitForEvent } from '../events/wait.ts'
+import {
+  type Delivery,
+  ownDelivery,
+  readSample,
+  sampleDelivery,
+  sampleNames,
+  signedHeaders,
+} from './signing.ts'
+
+export type SendOptions = {
+  readonly sample?: string | true
+  readonly event?: string
+  readonly wait?: boolean
+}
+
+/**
+ * Sends a payload as the sender of the webhook would: signed with the definition's own secret. With
+ * `--wait` the agent's answer is printed. Throws what the daemon refused it with.
+ */
+export const sendWebhook = async (
+  context: Context,
+  [path, file]: (string | undefined)[],
+  options: SendOptions,
+): Promise<void> => {
+  const { home, terminal } = context
+  if (options.sample === true) return listSamples(terminal)
+  if (path === undefined)
+    throw new DoorwardError('usage', 'the path of a webhook is missing', {
+      hint: 'doorward webhook list shows them',
+    })
+  const env = await readEnvironment(home)
+  const webhook = webhookAt(path, (await loadConfig(home, env)).webhooks)
+  const make = await deliveryMaker(file, options, webhook)
+  const sign = (nowMs: number) => {
+    const { body, ...delivery } = make(nowMs)
+    return { body, headers: signedHeaders(webhook, env, { body, ...delivery }, nowMs) }
+  }
+  // What cannot be signed starts no daemon.
+  sign(Date.now())
+  await withNextDaemon(context, async (client) => {
+    const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
+    // Here, as a daemon may have been waited for longer than a signature is good.
+    const { body, headers } = sign(Date.now())
+    const post = () => postWebhook(url, headers, body, webhook.enabled ? undefined : switchedOff)
+    if (!options.wait) {
+      const posted = await post()
+      printPosted(posted, terminal)
+      if (posted.status !== 'accepted') await sayWhy(client, posted.id, terminal)
+      return
+    }
+    await waitForEvent(client, terminal, async () => {
+      const posted = await post()
+      terminal.say(`${posted.id} ${posted.status}`)
+      return posted.id
+    })
+  })
+}
+
+const switchedOff =
+  'enabled: false in webhooks.yaml switches this webhook off: doorward config edit webhooks'
+
+const listSamples = async (terminal: Terminal): Promise<void> => {
+  const samples = await sampleNames()
+  if (terminal.json) terminal.printJson({ samples })
+  else for (const name of samples) terminal.print(name)
+}
+
+/** What makes the delivery of a time of sending. */
+const deliveryMaker = async (
+  file: string | undefined,
+  { sample: sampleName, event }: SendOptions,
+  webhook: Webhook,
+): Promise<(nowMs: number) => Delivery> => {
+  const { scheme } = webhook
+  if (typeof sampleName === 'string') {
+    if (file !== undefined)
+      throw new DoorwardError('usage', 'a file and --sample exclude each other')
+    const delivery = sampleDelivery(await readSample(sampleName))
+    return () => delivery
+  }
+  if (file === undefined)
+    throw new DoorwardError('usage', 'there is no payload to send', {
+      hint: 'name a file, - for standard input, or --sample github:pull_request.opened',
+    })
+  if (event !== undefined && scheme.eventHeader === undefined)
+    throw new DoorwardError(
+      'usage',
+      `--event does not go with the scheme ${scheme.name}, which has no header for it`,
+    )
+  const payload = await readInput(file)
+  return (nowMs) => ownDelivery(webhook, payload, nowMs, event)
+}
+
+/** What the event says of it: which part of a filter did not match, or which delivery it repeats. */
+const sayWhy = async (client: Client, id: string, terminal: Terminal): Promise<void> => {
+  const { detail } = await client.get<EventRecord>(`/events/${encodeURIComponent(id)}`)
+  if (detail !== undefined) terminal.say(plainLine(detail))
+}
+
+const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
+  if (terminal.json) terminal.printJson(posted)
+  else terminal.print(plainLine(`${posted.id} ${posted.status}`))
+}
+
+/** What the daemon answers to a webhook that it takes. */
+type PostedWebhook = { readonly id: string; readonly status: string }
+
+/**
+ * Posts a webhook as it stands, without the local API's token. Throws what it is refused with;
+ * `hintIfUnknown` is what to do where there is no webhook.
+ */
+export const postWebhook = async (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+  hintIfUnknown = 'doorward webhook list shows what is served; a broken configuration is said by: doorward status',
+): Promise<PostedWebhook> => {
+  const response = await send(url, { ...headers, 'content-length': String(body.length) }, body)
+  const text = (await buffer(response)).toString('utf8')
+  const status = response.statusCode ?? 0
+  if (status >= 200 && status < 300) return postedOf(response, text)
+  throw refusal(status, text, status === 404 ? hintIfUnknown : hints.get(status))
+}
+
+/** Where the body is for somebody else, as for Slack, id and status are in a header. */
+const postedOf = ({ headers }: IncomingMessage, text: string): PostedWebhook => {
+  const [, id, state] = /^(\S+) (\S+)$/.exec(String(headers[eventHeader] ?? '')) ?? []
+  if (id !== undefined && state !== undefined) return { id, status: state }
+  return JSON.parse(text) as PostedWebhook
+}
+
+const send = async (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method: 'POST', headers }, resolve)
+    request.setTimeout(30_000, () => request.destroy(new Error('no answer in time')))
+    request.on('error', (error) =>
+      reject(
+        new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} does not answer`, {
+          cause: error,
+          hint: 'doorward daemon status',
+        }),
+      ),
+    )
+    request.end(body)
+  })
+
+const inEvents = 'the reason is in: doorward events --limit 1'
+
+const hints = new Map([
+  [400, 'it was sent as it is: mend the payload, then send it again'],
+  [401, inEvents],
+  [413, inEvents],
+  [429, 'rate_limit of the webhook in webhooks.yaml says how many are taken'],
+  [503, 'doorward status shows what runs and waits'],
+])
+
+const refusal = (status: number, text: string, hint = 'doorward daemon logs'): DoorwardError => {
+  let problem: Partial<ProblemDocument> = {}
+  try {
+    problem = JSON.parse(text) as Partial<ProblemDocument>
+  } catch {
+    // The daemon always answers JSON; another program need not.
+  }
+  return new DoorwardError(
+    (problem.code ?? 'internal') as ErrorCode,
+    `the webhook was refused with ${status}: ${problem.detail ?? 'no reason given'}`,
+    { hint: problem.hint ?? hint },
+  )
+}

@@ -1,0 +1,105 @@
+import { isDeepStrictEqual } from 'node:util'
+import { readYaml } from '../../shared/config/yaml.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** An entry of a list or a map of a configuration file, as text and as the value it is to have. */
+type Entry = {
+  /** Its lines, without indentation; the first begins with `- ` in a list, with `name:` in a map. */
+  readonly lines: readonly string[]
+  /** The value of the whole list or map once it is there. */
+  readonly expected: unknown
+}
+
+/**
+ * Adds an entry at the end of the list or map under `key`, without touching a character of the rest:
+ * comments, order, quotes and blank lines stay as they are. Returns the text, and the line of the entry.
+ * Throws `usage` where that cannot be done, as for a list in brackets. Pure.
+ */
+export const addEntry = (
+  text: string,
+  key: string,
+  { lines, expected }: Entry,
+): { readonly text: string; readonly line: number } => {
+  const found = readYaml('', text).collectionAt(key)
+  if (found.form === 'flow' || /^(\.\.\.|---)\s*$/m.test(text)) throw notAddable(key)
+  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const indent = ' '.repeat(found.form === 'block' ? found.indent : 2)
+  const own = [
+    ...(found.form === 'missing' ? [`${key}:`] : []),
+    ...lines.map((line) => (line === '' ? '' : `${indent}${line}`)),
+  ]
+  const before =
+    found.form === 'empty' ? `${text.slice(0, found.from)}${text.slice(found.to)}` : text
+  const separator = before === '' || before.endsWith('\n') ? '' : eol
+  const isApart = separator === '' && /(^|\n)\r?\n$/.test(before)
+  const candidates = [
+    ...(before === '' || isApart ? [] : [`${separator}${eol}`]),
+    // A blank line could become a part of the text above it.
+    separator,
+  ].map((between) => ({
+    head: `${before}${between}`,
+    text: `${before}${between}${own.join(eol)}${eol}`,
+  }))
+  const added = candidates.find((candidate) => holds(candidate.text, key, expected))
+  if (!added) throw notAddable(key)
+  const line = added.head.split('\n').length + (found.form === 'missing' ? 1 : 0)
+  return { text: added.text, line }
+}
+
+const holds = (text: string, key: string, expected: unknown): boolean => {
+  const { value, problems } = readYaml('', text)
+  return problems.length === 0 && isDeepStrictEqual(value, { [key]: expected })
+}
+
+const notAddable = (key: string): DoorwardError =>
+  new DoorwardError('usage', `nothing can be added to ${key} the way it is written`, {
+    hint: 'write it with one entry below the other, or add what --print prints by hand',
+  })
+
+/*
+ * Values as YAML writes them, for entries that are added to a file of a person's own. Pure.
+ */
+
+const reserved = /^(true|false|null|yes|no|on|off|y|n)$/i
+
+/** A text as a scalar that is read back as this text. */
+export const yamlText = (text: string): string => {
+  if (/^[A-Za-z_/][\w/.-]*$/.test(text) && !reserved.test(text)) return text
+  // Other kinds of target and header are plain where they hold nothing that YAML means something by.
+  if (/^[A-Za-z][\w-]*:[\w/@.-]+$/.test(text)) return text
+  return /[\p{Cc}\p{Cf}]/u.test(text) ? JSON.stringify(text) : `'${text.replaceAll("'", "''")}'`
+}
+
+/** The same where a number or a truth value means the same as its text. */
+export const yamlScalar = (text: string): string =>
+  /^(true|false|0|[1-9]\d{0,14})$/.test(text) ? text : yamlText(text)
+
+/** One scalar, or a list of several in brackets. */
+export const yamlOneOrList = (
+  texts: readonly string[],
+  write: (text: string) => string = yamlText,
+): string => {
+  const [first = ''] = texts
+  return texts.length === 1 ? write(first) : `[${texts.map(write).join(', ')}]`
+}
+
+/** `key: |` and the lines of a text below it; in one line where a block could not hold it. */
+export const yamlBlock = (key: string, text: string): string[] => {
+  const isPlain = /^\S/.test(text) && !/[^\P{Cc}\n]|[\u2028\u2029\ufeff]/u.test(text)
+  if (!isPlain) return [`${key}: ${JSON.stringify(text)}`]
+  const ending = text.endsWith('\n') ? (text.endsWith('\n\n') ? '+' : '') : '-'
+  const lines = text.replace(/\n$/, '').split('\n')
+  return [`${key}: |${ending}`, ...lines.map((line) => (line === '' ? '' : `  ${line}`))]
+}
+
+/** Prints an entry that is not to be written: its lines, or as JSON `named` with its value and its lines. */
+export const printEntry = (
+  terminal: Terminal,
+  named: { readonly name: string } | { readonly path: string },
+  { lines, value }: { readonly lines: readonly string[]; readonly value: unknown },
+): void => {
+  const text = lines.join('\n')
+  if (terminal.json) terminal.printJson({ ...named, entry: value, text })
+  else terminal.print(text)
+}

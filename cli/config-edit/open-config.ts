@@ -1,0 +1,118 @@
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { readEnvironment } from '../../shared/config/environment.ts'
+import { makeHome } from '../../shared/config/init-home.ts'
+import { checkConfig, type Config, ConfigError } from '../../shared/config/load.ts'
+import type { ConfigName } from '../../shared/config/schema.ts'
+import { readYaml, readYamlBytes, type YamlFile } from '../../shared/config/yaml.ts'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { writeWhole } from '../../shared/home/files.ts'
+import { type Home, prepareHome, systemReason } from '../../shared/home/home.ts'
+import { lockHome } from '../../shared/home/lock.ts'
+
+/** The configuration of a home as it is now, to be added to. */
+export type OpenConfig = {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  /** The plain value and the text of a file. */
+  readonly file: (name: ConfigName) => YamlFile & { readonly path: string; readonly text: string }
+  /** Throws `usage` with what would be wrong with this text in place of a file. */
+  readonly check: (name: ConfigName, text: string) => void
+  /** Replaces a file, whole or not at all. Throws `home-unusable`. */
+  readonly write: (name: ConfigName, text: string) => Promise<void>
+}
+
+/**
+ * Reads the configuration to add to it. Throws `config-invalid` when it cannot be used as it is: nothing
+ * is added to what is broken.
+ */
+export const openConfig = async (home: Home): Promise<OpenConfig> => {
+  await makeHome(home)
+  const env = await readEnvironment(home)
+  const read = async (name: ConfigName) => {
+    const path = join(home.config, `${name}.yaml`)
+    const bytes = await readFile(path).catch((error: unknown) => {
+      throw unusable(`cannot read ${path}`, error)
+    })
+    return { ...readYamlBytes(path, bytes), path }
+  }
+  const files = {
+    gateway: await read('gateway'),
+    agents: await read('agents'),
+    webhooks: await read('webhooks'),
+  }
+  const configWith = (changed: Partial<Record<ConfigName, YamlFile>>): Config => {
+    const { gateway, agents, webhooks } = { ...files, ...changed }
+    return checkConfig(gateway, agents, webhooks, env, home.root)
+  }
+  return {
+    config: configWith({}),
+    env,
+    file: (name) => files[name],
+    check: (name, text) => {
+      try {
+        configWith({ [name]: readYaml(files[name].path, text) })
+      } catch (error) {
+        throw error instanceof ConfigError ? ofEntry(error) : error
+      }
+    },
+    write: async (name, text) => {
+      const { path } = files[name]
+      try {
+        // The owner may have made the name a link, into a folder under version control for example.
+        const target = await realpath(path)
+        await writeWhole(target, text, (await stat(target)).mode & 0o777)
+      } catch (error) {
+        throw unusable(`cannot write ${path}`, error)
+      }
+    },
+  }
+}
+
+/** In the words of the entry: the place in a text that was never saved would tell nobody anything. */
+const ofEntry = ({ problems }: ConfigError): DoorwardError => {
+  const words = problems.map(
+    ({ key, reason }) => `${key.replace(/^\w+(\[\d+\]|\.[\w-]+|\["[^"]*"\])\.?/, '')}: ${reason}`,
+  )
+  return new DoorwardError('usage', words.join('\n'), { hint: problems[0]?.hint })
+}
+
+const unusable = (what: string, error: unknown): DoorwardError =>
+  new DoorwardError('home-unusable', `${what}: ${systemReason(error)}`, {
+    cause: error,
+    hint:
+      systemCode(error) === 'ENOENT' ? 'doorward init writes a sample' : 'make it writable for you',
+  })
+
+const tries = 200
+const pauseMs = 50
+
+/**
+ * Reads and writes the configuration as the only command that does: of two that add something at the same
+ * time the slower would write back what the quicker had not added yet. Waits for another one for 10 s;
+ * throws `already-running` with its pid then, and as `prepareHome` does.
+ */
+export const withConfigLock = async <Value>(
+  home: Home,
+  work: () => Promise<Value>,
+): Promise<Value> => {
+  await prepareHome(home)
+  const letGo = await lockConfig(home, tries)
+  try {
+    return await work()
+  } finally {
+    await letGo()
+  }
+}
+
+const lockConfig = async (home: Home, left: number): Promise<() => Promise<void>> => {
+  try {
+    return await lockHome(home, 'config')
+  } catch (error) {
+    const isHeld = error instanceof DoorwardError && error.code === 'already-running'
+    if (!isHeld || left === 0) throw error
+  }
+  await setTimeout(pauseMs)
+  return lockConfig(home, left - 1)
+}

@@ -1,0 +1,98 @@
+import type { DaemonFile, Status } from '../../shared/api.ts'
+import type { Client } from '../../shared/client/client.ts'
+import { untilGone } from '../../shared/client/discovery.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { holderOf, isAlive } from '../../shared/home/lock.ts'
+import { keepDebuggerShut } from '../../shared/runtime.ts'
+import type { Context } from '../context.ts'
+import { findDaemon, findRunningDaemon, hasEnded, startPatienceMs } from './connect.ts'
+
+/**
+ * The daemon for a command that needs it; one that does not run is started, unless `--no-start`.
+ * Throws `daemon-unreachable`, `daemon-foreign`, or `StartError`.
+ */
+export const reachDaemon = async (context: Context): Promise<Client> => {
+  if (!context.start) return findDaemon(context)
+  const running = await findRunningDaemon(context, startPatienceMs)
+  if (running) return running
+  const { startAndConnect } = await import('./start.ts')
+  const client = await startAndConnect(context)
+  context.terminal.say(`started the daemon (${client.daemon.url}, pid ${client.daemon.pid})`)
+  return client
+}
+
+const maxTries = 3
+
+/**
+ * As `withDaemon`, for what any daemon of the home can do: where one is about to end, the next one is asked.
+ * What only `reads` is asked again as well where no answer came.
+ */
+export const withNextDaemon = async <Result>(
+  context: Context,
+  use: (client: Client) => Promise<Result>,
+  { reads = false } = {},
+): Promise<Result> => {
+  for (let tries = 1; ; tries += 1) {
+    const client = await reachDaemon(context)
+    try {
+      return await use(client)
+    } catch (error) {
+      // One that ends each time it is asked is not started for ever.
+      if (!context.start || tries === maxTries || !(error instanceof DoorwardError)) throw error
+      const { hasEnded } = await import('./connect.ts')
+      if (error.code === 'stopping') await untilEnded(context, client.daemon)
+      else if (!reads || !(await hasEnded(error, client.daemon.pid))) throw error
+    } finally {
+      client.close()
+    }
+  }
+}
+
+/** Runs `use` with the daemon and lets go of the connection afterwards. */
+export const withDaemon = async <Result>(
+  context: Context,
+  use: (client: Client) => Promise<Result>,
+): Promise<Result> => {
+  const client = await reachDaemon(context)
+  try {
+    return await use(client)
+  } finally {
+    client.close()
+  }
+}
+
+/** Whether a daemon that answers is on its way to its end: it may finish what it has accepted for long. */
+export const isEnding = async (client: Client): Promise<boolean> => {
+  try {
+    return (await client.get<Status>('/status')).stopping ?? false
+  } catch (error) {
+    if (await hasEnded(error, client.daemon.pid)) return true
+    throw error
+  }
+}
+
+/** Waits for the daemon of the home, if one is about to end. Throws as `findRunningDaemon` and `isEnding`. */
+export const untilNoneEnds = async (context: Context): Promise<void> => {
+  const { home, userAgent } = context
+  const running = await findRunningDaemon({ home, userAgent }, startPatienceMs)
+  if (running && (await isEnding(running).finally(running.close)))
+    await untilEnded(context, running.daemon)
+}
+
+/**
+ * Waits until a daemon that is about to end has gone, or another one has taken its place, and says so.
+ * Nothing has begun meanwhile: Ctrl-C ends the process as ever.
+ */
+export const untilEnded = async (
+  { home, terminal }: Pick<Context, 'home' | 'terminal'>,
+  { pid }: Pick<DaemonFile, 'pid'>,
+): Promise<void> => {
+  keepDebuggerShut()
+  const isReplaced = async () => {
+    const holder = await holderOf(home, 'daemon')
+    return holder !== undefined && holder !== pid
+  }
+  if (!isAlive(pid) || (await isReplaced())) return
+  terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
+  await untilGone(pid, { isOver: isReplaced })
+}

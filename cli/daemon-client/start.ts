@@ -1,0 +1,143 @@
+import type { ChildProcess } from 'node:child_process'
+import { open, readFile } from 'node:fs/promises'
+import { type Client, connect } from '../../shared/client/client.ts'
+import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+import { type Home, prepareHome } from '../../shared/home/home.ts'
+import { holderOf } from '../../shared/home/lock.ts'
+import { type Service, serviceOf } from '../../shared/service/service.ts'
+import { plainLines } from '../../shared/text.ts'
+import { type StartMessage, spawnDaemon, stderrOf } from '../../shared/client/spawn.ts'
+import type { Asker } from '../context.ts'
+import { exitFailed, exitUnreachable, exitUnusable } from '../exit-code.ts'
+import { findRunningDaemon } from './connect.ts'
+import { pause } from '../terminal/spinner.ts'
+import { logLine, readTail } from './log-tail.ts'
+
+const startTimeoutMs = 20_000
+
+/**
+ * A daemon that did not come up, with what it said and, where it told, its code. `exitCode` is that of a
+ * command which needed it: 3 whatever keeps it away, but 1 when a person has to mend something first.
+ */
+export class StartError extends DoorwardError {
+  readonly exitCode: number
+
+  constructor(ended: Ended, message: string, hint: string) {
+    const isUnusable = ended.exitCode === exitUnusable
+    super(ended.code ?? (isUnusable ? 'config-invalid' : 'daemon-unreachable'), message, { hint })
+    this.exitCode = isUnusable ? exitFailed : exitUnreachable
+  }
+}
+
+/** How it ended; a service manager tells no more than the exit code, and one that was killed not even that. */
+type Ended = { readonly exitCode: number; readonly code?: ErrorCode | undefined }
+
+const lost: Ended = { exitCode: exitFailed }
+
+/**
+ * Starts the daemon, and waits until it answers: by the service manager where it is installed there, so
+ * that no second one runs beside it, else as a process of its own that outlives this one.
+ * Throws `StartError` with the last lines of its standard error.
+ */
+export const startAndConnect = async (asker: Asker): Promise<Client> => {
+  const { home, userAgent } = asker
+  await prepareHome(home)
+  const service = await serviceOf(home)
+  if (service) return startService(asker, service)
+  const since = new Date().toISOString()
+  const child = spawnDaemon(home)
+  const ended = await untilListening(child)
+  if (ended === 'listening') return connect(home, { userAgent })
+  if (ended === 'late') {
+    const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
+    throw new StartError(lost, await withLog(message, home, since), 'doorward daemon logs')
+  }
+  const other = await anotherStarted(asker)
+  if (other) return other
+  throw await explained(asker, ended, since)
+}
+
+/** Why it did not start, in its own words, or else with what it has logged meanwhile. */
+const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<StartError> => {
+  const said = plainLines(await readFile(stderrOf(home), 'utf8').catch(() => '')).trim()
+  const error = startError(ended, said)
+  if (said !== '') return error
+  return new StartError(ended, await withLog(error.message, home, since), error.hint ?? '')
+}
+
+/** A manager tells that the process runs, not that it listens; that is asked for. */
+const startService = async (asker: Asker, service: Service): Promise<Client> => {
+  const since = new Date().toISOString()
+  await service.start()
+  for (const until = Date.now() + startTimeoutMs; Date.now() < until; await pause(100)) {
+    const client = await findRunningDaemon(asker).catch(() => undefined)
+    if (client) return client
+    const state = await service.state()
+    if (state.is === 'failed')
+      throw await explained(asker, { exitCode: state.exitCode ?? exitFailed }, since)
+    if (state.is === 'stopped') throw await explained(asker, lost, since)
+  }
+  const message = `the daemon did not answer within ${startTimeoutMs / 1000} s`
+  throw new StartError(lost, message, 'doorward daemon logs')
+}
+
+const shownLines = 5
+
+/** A message with the last lines that the daemon has logged since then, when it has no words of its own. */
+const withLog = async (message: string, home: Home, since: string): Promise<string> => {
+  const file = await open(home.log, 'r').catch(() => undefined)
+  if (!file) return message
+  const { lines } = await readTail(file, shownLines).finally(async () => file.close())
+  const fresh = lines.filter((line) => (/"time":"([^"]+)"/.exec(line)?.[1] ?? '') >= since)
+  return [message, ...fresh.map((line) => logLine(line, (_, text) => text))].join('\n')
+}
+
+/** The daemon tells a parent with a channel when it listens, or why not, so there is nothing to poll. */
+const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
+  const result = await new Promise<'listening' | 'late' | Ended>((resolve) => {
+    const timer = setTimeout(() => resolve('late'), startTimeoutMs)
+    const settle = (value: 'listening' | Ended) => {
+      clearTimeout(timer)
+      resolve(value)
+    }
+    let code: ErrorCode | undefined
+    child.once('message', (message: StartMessage) => {
+      if ('code' in message) code = message.code
+      else settle('listening')
+    })
+    child.once('error', () => settle(lost))
+    child.once('exit', (exitCode) => {
+      const end = () => settle({ exitCode: exitCode ?? exitFailed, code })
+      // What it told may not have been read yet.
+      if (child.connected) child.once('disconnect', end)
+      else end()
+    })
+  })
+  if (child.connected) child.disconnect()
+  child.unref()
+  return result
+}
+
+/** When two commands start a daemon at once, one start loses; that command uses the other's daemon. */
+const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
+  for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
+    const client = await findRunningDaemon(asker).catch(() => undefined)
+    if (client) return client
+    if ((await holderOf(asker.home, 'daemon')) === undefined) return undefined
+    await pause(100)
+  }
+  return undefined
+}
+
+/** Takes the daemon's own words over: `doorward: <message>` and `hint: <hint>`. */
+const startError = (ended: Ended, said: string): StartError => {
+  const lines = said.split('\n').slice(-40)
+  const message = lines.filter((line) => !line.startsWith('hint: ')).join('\n')
+  const hint = lines.findLast((line) => line.startsWith('hint: '))?.slice('hint: '.length)
+  return new StartError(
+    ended,
+    message.replace(/^doorward: /, '') ||
+      `the daemon ended with ${ended.exitCode} and said nothing`,
+    hint ?? 'doorward daemon logs',
+  )
+}

@@ -1,0 +1,64 @@
+import type { WebhookSummary } from '../../shared/api.ts'
+import type { Client } from '../../shared/client/client.ts'
+import type { Config } from '../../shared/config/load.ts'
+import type { Webhook } from '../../shared/config/webhook.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { nearest, nearestName, plainLine } from '../../shared/text.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+/** The definition at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */
+export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
+  const webhook = webhooks.find((known) => known.path === path || known.urlPaths.includes(path))
+  if (webhook) return webhook
+  const paths = webhooks.map((known) => known.path)
+  throw new DoorwardError('webhook-not-found', `no webhook is defined at "${path}"`, {
+    hint:
+      nearestWebhook(path, paths) ??
+      (paths.length > 0 ? `one of ${paths.join(', ')}` : 'doorward config edit webhooks'),
+  })
+}
+
+/**
+ * The path of the definition that is served at this path, with or without `/webhook`. One that the daemon
+ * does not know comes back as it is, and that is said.
+ */
+export const knownWebhook = async (
+  client: Client,
+  path: string,
+  terminal: Terminal,
+): Promise<string> => {
+  const { webhooks } = await client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
+  const found =
+    webhooks.find((webhook) => webhook.path === path) ??
+    webhooks.find(({ url }) => pathOf(url) === path)
+  if (found) return found.path
+  const hint = nearestWebhook(
+    path,
+    webhooks.map((webhook) => webhook.path),
+  )
+  terminal.say(
+    `no webhook is defined at "${plainLine(path)}"${hint === undefined ? '' : `; ${plainLine(hint)}`}`,
+  )
+  return path
+}
+
+const pathOf = (url: string): string | undefined =>
+  URL.canParse(url) ? new URL(url).pathname : undefined
+
+/** `did you mean "/webhook/github"?` for `github` or `/gihub` too. */
+export const nearestWebhook = (given: string, paths: readonly string[]): string | undefined => {
+  const name = nearestName(bare(given), paths.map(bare))
+  const path = paths.find((known) => bare(known) === name)
+  return path === undefined ? nearest(given, paths) : `did you mean "${path}"?`
+}
+
+/** What tells one path from the others. */
+const bare = (path: string): string => path.replace(/^\/?(webhook\/)?/, '')
+
+/** This path of a webhook, or the first one with a number behind it that no webhook has. */
+export const freePath = (path: string, { webhooks }: Config): string => {
+  const taken = new Set(webhooks.flatMap((webhook) => [webhook.path, ...webhook.urlPaths]))
+  let free = path
+  for (let number = 2; taken.has(free); number += 1) free = `${path}-${number}`
+  return free
+}

@@ -1,0 +1,113 @@
+import { plainLine, widthOf } from '../../shared/text.ts'
+import type { Terminal } from './terminal.ts'
+import { wrapLine } from './wrap.ts'
+
+/** One cell; `paint` is applied after the text was measured and padded. */
+export type Cell = string | { readonly text: string; readonly paint: (text: string) => string }
+
+/**
+ * Lines of a table whose columns are two spaces apart. With `columns` the last column is cut so that
+ * no line is wider; `atLeast` are widths for lines that are drawn one by one. Every cell is made plain:
+ * it may come from outside.
+ */
+export const tableLines = (
+  rows: readonly (readonly Cell[])[],
+  columns?: number,
+  atLeast: readonly number[] = [],
+): string[] => {
+  const texts = rows.map((row) => row.map(textOf))
+  const widths = [...atLeast]
+  for (const row of texts)
+    row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))))
+  return rows.map((row, rowIndex) => {
+    let used = 0
+    return row
+      .map((cell, index) => {
+        const isLast = index === row.length - 1
+        const text = texts[rowIndex]?.[index] ?? ''
+        const fitted = isLast && columns !== undefined ? cut(text, columns - used) : text
+        used += (widths[index] ?? 0) + 2
+        const padding = isLast ? '' : ' '.repeat((widths[index] ?? 0) - widthOf(text))
+        return `${typeof cell === 'string' ? fitted : cell.paint(fitted)}${padding}`
+      })
+      .join('  ')
+      .trimEnd()
+  })
+}
+
+/**
+ * The rows without the columns of these places, dropped in this order until the last column has room for
+ * `lastAtLeast` columns of the terminal; `atLeast` are widths as `tableLines` takes them, and come back
+ * without those of the dropped. `room` is what the last column has. Without `columns` all of them stay.
+ */
+export const narrowed = (
+  rows: readonly (readonly Cell[])[],
+  columns: number | undefined,
+  places: readonly number[],
+  lastAtLeast: number,
+  atLeast: readonly number[] = [],
+): {
+  readonly rows: (readonly Cell[])[]
+  readonly atLeast: readonly number[]
+  readonly room: number
+} => {
+  const widths = [...atLeast]
+  for (const row of rows)
+    for (const [index, cell] of row.slice(0, -1).entries())
+      widths[index] = Math.max(widths[index] ?? 0, widthOf(textOf(cell)))
+  const dropped = new Set<number>()
+  let room = widths.reduce((left, width) => left - width - 2, columns ?? Infinity)
+  for (const place of places) {
+    if (room >= lastAtLeast) break
+    dropped.add(place)
+    room += (widths[place] ?? 0) + 2
+  }
+  const stays = (_: unknown, index: number) => !dropped.has(index)
+  return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays), room }
+}
+
+const textOf = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
+
+/** Cuts a text to so many columns; the last of them is then `…`. */
+export const cut = (text: string, columns: number): string => {
+  if (widthOf(text) <= columns) return text
+  let kept = ''
+  let used = 0
+  for (const character of text) {
+    used += widthOf(character)
+    if (used > columns - 1) break
+    kept += character
+  }
+  return columns > 0 ? `${kept.trimEnd()}…` : ''
+}
+
+/** A name, which may be empty to go on with the one above, and what is said of it. */
+export type Field = readonly [name: string, value: Cell]
+
+const nameColumns = 9
+
+/** Prints a line for each; on a terminal long values go on below where they began. */
+export const printFields = (fields: readonly Field[], { print, columns }: Terminal): void => {
+  const width = (columns ?? 0) - nameColumns - 2
+  for (const [name, value] of fields) {
+    const text = plainLine(typeof value === 'string' ? value : value.text)
+    const lines = width > 0 ? wrapLine(text, width).split('\n') : [text]
+    const rows = lines.map((line, index): Cell[] => [
+      index === 0 ? name : '',
+      typeof value === 'string' ? line : { ...value, text: line },
+    ])
+    for (const line of tableLines(rows, undefined, [nameColumns])) print(line)
+  }
+}
+
+/** Prints a title and, two columns in, a text of several lines that is harmless already. */
+export const printSection = (
+  title: string,
+  text: string,
+  { print, paint, columns }: Terminal,
+): void => {
+  print(`\n${paint('bold', title)}`)
+  const lines = text.trimEnd().split('\n')
+  const fitted = columns === undefined ? lines : lines.map((line) => wrapLine(line, columns - 2))
+  print(fitted.join('\n').replace(/^(?=.)/gm, '  '))
+}

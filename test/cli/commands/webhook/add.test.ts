@@ -1,0 +1,402 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmod, readFile, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'dotenv'
+import {
+  addEntry,
+  yamlBlock,
+  yamlOneOrList,
+  yamlScalar,
+  yamlText,
+} from '../../../../cli/config-edit/add-entry.ts'
+import { webhookEntry, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { makeHome } from '../../../../shared/config/init-home.ts'
+import { type Home, homeAt } from '../../../../shared/home/home.ts'
+import { loadConfig } from '../../../../shared/config/load.ts'
+import { readYaml } from '../../../../shared/config/yaml.ts'
+import { startDaemon } from '../../../support/daemon.ts'
+import { filesIn, homeIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
+import { run } from '../../support/cli.ts'
+
+const readIn = async (home: Home, name: 'webhooks' | 'agents') =>
+  readFile(join(home.config, `${name}.yaml`), 'utf8')
+const variables = async (home: Home) => parse(await readFile(home.env, 'utf8'))
+
+describe('cli: webhook add', () => {
+  it('adds to the sample without touching a byte of it, with a secret that it does not print', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const before = await readIn(home, 'webhooks')
+    const { code, stdout, stderr } = await run(
+      ['webhook', 'add', 'github', '--path', '/webhook/two'],
+      { home },
+    )
+    assert.equal(code, 0, stderr)
+    const after = await readIn(home, 'webhooks')
+    assert.ok(after.startsWith(before))
+    const secret = (await variables(home))['TWO_WEBHOOK_SECRET'] ?? ''
+    assert.match(secret, /^[0-9a-f]{64}$/)
+    assert.ok(!(stdout + stderr + after).includes(secret))
+    assert.equal((await stat(home.env)).mode & 0o777, 0o600)
+
+    const { webhooks } = await loadConfig(home, {})
+    const added = webhooks[1]
+    assert.deepEqual(
+      [added?.path, added?.agentName, added?.scheme.name, added?.secretNames],
+      ['/webhook/two', 'echo', 'github', ['TWO_WEBHOOK_SECRET']],
+    )
+    const [, line = ''] = /webhooks\.yaml:(\d+)/.exec(stdout) ?? []
+    assert.match(after.split('\n')[Number(line)] ?? '', /- path: \/webhook\/two/)
+    assert.match(stderr, /webhook send \/webhook\/two --sample github:pull_request\.opened/)
+  })
+
+  it('writes nothing into a file that is no UTF-8', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const file = join(home.config, 'webhooks.yaml')
+    const before = Buffer.concat([await readFile(file), Buffer.from('# caf\xe9\n', 'latin1')])
+    await writeFile(file, before)
+    const added = await run(['webhook', 'add', 'stripe'], { home })
+    assert.equal(added.code, 1)
+    assert.match(added.stderr, /webhooks\.yaml:\d+:6 what stands here is no UTF-8/)
+    assert.deepEqual(await readFile(file), before)
+  })
+
+  it('loses nothing when several are added at the same time', async () => {
+    const home = homeAt(await temporaryFolder())
+    await makeHome(home)
+    const names = ['one', 'two', 'three', 'four', 'five']
+    const added = await Promise.all(
+      names.flatMap((name) => [
+        run(['webhook', 'add', 'github', '--agent', 'echo', '--path', `/x/${name}`], { home }),
+        run(['agent', 'add', 'echo', name], { home }),
+      ]),
+    )
+    for (const { code, stderr } of added) assert.equal(code, 0, stderr)
+    const { webhooks, agents } = await loadConfig(home, {})
+    const kept = await variables(home)
+    for (const name of names) {
+      assert.ok(webhooks.some(({ path }) => path === `/x/${name}`))
+      assert.ok(agents.has(name))
+      assert.match(kept[`X_${name.toUpperCase()}_WEBHOOK_SECRET`] ?? '', /^[0-9a-f]{64}$/)
+    }
+    assert.ok(!(await filesIn(home.run)).some((file) => file.includes('config.lock')))
+  })
+
+  it('prints the secret when it is asked to, and says where a daemon that runs serves it', async () => {
+    const daemon = await startDaemon()
+    const { home } = daemon
+    const args = ['webhook', 'add', 'hmac', '--path', '/x/y', '--show-secret', '--json']
+    const { code, stdout, stderr } = await run(args, { home })
+    assert.equal(code, 0, stderr)
+    const added = JSON.parse(stdout) as Record<string, unknown>
+    assert.equal(added['secret'], (await variables(home))['X_Y_WEBHOOK_SECRET'])
+    assert.equal(added['reloaded'], true)
+    assert.equal(added['url'], `${daemon.url}/x/y`)
+    const sent = await run(['webhook', 'send', '/x/y', '-', '--wait'], { home, stdin: '{"a":1}' })
+    assert.equal(sent.code, 0, sent.stderr)
+    assert.match(sent.stdout, /\{"a":1\}/)
+    await daemon.stop()
+  })
+
+  it('shows how to read the secret as a command that can be copied, wherever the home is', async () => {
+    const home = await homeIn(join(await temporaryFolder(), "Zoë's home"))
+    const { code, stderr } = await run(['webhook', 'add', 'github'], { home })
+    assert.equal(code, 0, stderr)
+    const [, command = ''] = /its secret: (.*)/.exec(stderr) ?? []
+    const shown = execFileSync('sh', ['-c', command]).toString()
+    assert.match(shown, /^GITHUB_WEBHOOK_SECRET=\S{20,}\n$/)
+  })
+
+  it('makes conditions, targets and prompt of its options', async () => {
+    const home = await temporaryHome()
+    const conditions = [
+      '--filter',
+      'action=opened',
+      '--filter',
+      'action=closed',
+      '--filter',
+      'a.b=2',
+    ]
+    const targets = ['--deliver-to', 'log', '--deliver-to', 'file:{{event.n}}.md']
+    const others = ['--prompt', 'Say: {{event}}', '--secret-env', 'OWN_NAME']
+    const options = [...conditions, ...targets, ...others]
+    const { code, stderr } = await run(['webhook', 'add', 'github', ...options], { home })
+    assert.equal(code, 0, stderr)
+    const { value } = readYaml('', await readIn(home, 'webhooks'))
+    assert.deepEqual(value, {
+      webhooks: [
+        {
+          path: '/webhook/github',
+          agent: 'echo',
+          signature_scheme: 'github',
+          secret_env: 'OWN_NAME',
+          filter: { action: ['opened', 'closed'], 'a.b': 2 },
+          prompt_template: 'Say: {{event}}',
+          deliver_to: ['log', 'file:{{event.n}}.md'],
+        },
+      ],
+    })
+  })
+
+  it('leaves a secret that the sender makes to be set, or reads it from standard input', async () => {
+    const home = await temporaryHome()
+    const unset = await run(['webhook', 'add', 'stripe'], { home })
+    assert.equal(unset.code, 0)
+    assert.match(unset.stdout, /STRIPE_WEBHOOK_SECRET, not set yet/)
+    assert.deepEqual(await variables(home), {})
+    const given = `whsec_it's "#$\\`
+    const set = await run(['webhook', 'add', 'stripe', '--path', '/s', '--secret-stdin'], {
+      home,
+      stdin: `${given}\n`,
+    })
+    assert.equal(set.code, 0, set.stderr)
+    assert.equal((await variables(home))['S_WEBHOOK_SECRET'], given)
+    assert.ok(!(set.stdout + set.stderr).includes(given))
+  })
+
+  it('keeps a secret that is set already', async () => {
+    const home = await temporaryHome({ env: 'GITHUB_WEBHOOK_SECRET=mine # a note\nOTHER=1' })
+    const { stdout } = await run(['webhook', 'add', 'github'], { home })
+    assert.match(stdout, /which was set already/)
+    assert.equal(await readFile(home.env, 'utf8'), 'GITHUB_WEBHOOK_SECRET=mine # a note\nOTHER=1')
+  })
+
+  it('makes a secret where the name has nothing behind it', async () => {
+    const home = await temporaryHome({ env: 'GITHUB_WEBHOOK_SECRET=\n' })
+    const { stdout } = await run(['webhook', 'add', 'github'], { home })
+    assert.match(stdout, /GITHUB_WEBHOOK_SECRET, put into/)
+    assert.match((await variables(home))['GITHUB_WEBHOOK_SECRET'] ?? '', /^[0-9a-f]{64}$/)
+  })
+
+  it('keeps a link to the file, and its mode', async () => {
+    const home = await temporaryHome()
+    const elsewhere = join(await temporaryFolder(), 'mine.yaml')
+    const path = join(home.config, 'webhooks.yaml')
+    await rename(path, elsewhere)
+    await symlink(elsewhere, path)
+    await chmod(elsewhere, 0o640)
+    assert.equal((await run(['webhook', 'add', 'github'], { home })).code, 0)
+    assert.equal(await readlink(path), elsewhere)
+    assert.equal((await stat(elsewhere)).mode & 0o777, 0o640)
+    assert.match(await readFile(elsewhere, 'utf8'), /webhook\/github/)
+  })
+
+  it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
+    const home = await temporaryHome()
+    for (const [name, { filter, filterExample }] of Object.entries(webhookPresets)) {
+      const { stdout } = await run(['webhook', 'add', name, '--print'], { home })
+      const used = stdout.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
+      const { value } = readYaml('', used) as { value: { filter: Record<string, string[]> }[] }
+      const [path = ''] = Object.keys(value[0]?.filter ?? {})
+      assert.ok(filter ? path in filter : filterExample?.startsWith(`${path}: [`), name)
+    }
+    const { stdout } = await run(['webhook', 'add', 'stripe', '--print'], { home })
+    assert.match(stdout, /# {3}type: \[invoice\.paid, /)
+  })
+
+  it('prints the entry alone with --print', async () => {
+    const home = await temporaryHome()
+    const { stdout, stderr } = await run(['webhook', 'add', 'slack', '--print'], { home })
+    assert.equal(stderr, '')
+    const { value } = readYaml('', stdout) as { value: { path: string }[] }
+    assert.equal(value[0]?.path, '/webhook/slack')
+    const asJson = await run(['webhook', 'add', 'slack', '--print', '--json'], { home })
+    const printed = JSON.parse(asJson.stdout) as { entry: unknown; text: string }
+    assert.deepEqual([[printed.entry], `${printed.text}\n`], [value, stdout])
+    assert.equal(await readIn(home, 'webhooks'), 'webhooks: []\n')
+  })
+
+  const twoAgents = 'agents: { a: { kind: echo }, b: { kind: echo } }\n'
+  const here = 'webhooks:\n  - { path: /webhook/github, agent: echo, prompt_template: x }\n'
+  const refused: readonly (readonly [
+    string,
+    readonly string[],
+    Parameters<typeof temporaryHome>[0],
+    RegExp,
+  ])[] = [
+    ['an unknown preset', ['githb'], {}, /no preset "githb"\nhint: did you mean "github"\?/],
+    [
+      'a path that is there',
+      ['github'],
+      { webhooks: here },
+      /is there already, at .*webhooks\.yaml:2\nhint: --path/,
+    ],
+    [
+      'a path that would be served twice',
+      ['github', '--path', '/github'],
+      { webhooks: here },
+      /two definitions/,
+    ],
+    ['a reserved path', ['github', '--path', '/events'], {}, /reserved/],
+    [
+      'an unknown agent',
+      ['github', '--agent', 'eco'],
+      {},
+      /unknown agent "eco"\nhint: did you mean/,
+    ],
+    ['an agent that is not clear', ['github'], { agents: twoAgents }, /--agent with one of a, b/],
+    ['no agent', ['github'], { agents: 'agents: {}\n' }, /doorward agent add/],
+    ['an unknown target', ['github', '--deliver-to', 'slak:#a'], {}, /unknown target/],
+    ['a filter without a value', ['github', '--filter', 'action'], {}, /is no condition/],
+    ['a filter into a prototype', ['github', '--filter', '__proto__=1'], {}, /can be added/],
+    [
+      'a secret for a name',
+      ['github', '--secret-env', 'not a name'],
+      {},
+      /not the name of a variable/,
+    ],
+    [
+      'a prompt with a typing error',
+      ['github', '--prompt', '{{evnt.a}}'],
+      {},
+      /only \{\{event\}\}/,
+    ],
+    [
+      'a list in brackets',
+      ['github', '--path', '/b'],
+      { webhooks: 'webhooks: [{ path: /a, agent: echo, prompt_template: x }]\n' },
+      /the way it is written\nhint: .*--print/,
+    ],
+  ]
+  for (const [what, args, files, message] of refused)
+    it(`writes nothing for ${what}`, async () => {
+      const home = await temporaryHome(files)
+      const before = await readIn(home, 'webhooks')
+      const { code, stdout, stderr } = await run(['webhook', 'add', ...args], { home })
+      assert.deepEqual([code, stdout], [2, ''], stderr)
+      assert.match(stderr, message)
+      assert.equal(await readIn(home, 'webhooks'), before)
+      assert.equal(await readFile(home.env, 'utf8'), '')
+    })
+
+  it('writes nothing into a configuration that is broken, and says where', async () => {
+    const home = await temporaryHome({ webhooks: 'webhooks:\n  - path: [\n' })
+    const { code, stderr } = await run(['webhook', 'add', 'github'], { home })
+    assert.equal(code, 1)
+    assert.match(stderr, /webhooks\.yaml:\d+:\d+/)
+    assert.equal(await readFile(home.env, 'utf8'), '')
+    assert.equal(await readIn(home, 'webhooks'), 'webhooks:\n  - path: [\n')
+  })
+
+  it('takes the secret back when the file cannot be written', async () => {
+    const home = await temporaryHome()
+    // A name so long that nothing can be made beside it.
+    const elsewhere = join(await temporaryFolder(), `${'a'.repeat(245)}.yaml`)
+    const path = join(home.config, 'webhooks.yaml')
+    await rename(path, elsewhere)
+    await symlink(elsewhere, path)
+    const { code, stderr } = await run(['webhook', 'add', 'github'], { home })
+    assert.equal(code, 1)
+    assert.match(stderr, /cannot write .*webhooks\.yaml: ENAMETOOLONG/)
+    assert.equal(await readFile(home.env, 'utf8'), '')
+    assert.equal(await readFile(elsewhere, 'utf8'), 'webhooks: []\n')
+  })
+})
+
+describe('cli: an entry that is added to a file', () => {
+  const preset = webhookPresets['hmac']
+  assert.ok(preset)
+  const entry = (path: string, prompt = 'Say what it is.\n') =>
+    webhookEntry(
+      { path, agent: 'echo', filter: {}, deliverTo: ['log'], prompt, secretEnv: 'S' },
+      preset,
+    )
+  const add = (text: string) => {
+    const { value } = readYaml('', text)
+    const { webhooks } = (value ?? {}) as { webhooks?: unknown[] | null }
+    const one = entry('/new')
+    return addEntry(text, 'webhooks', { ...one, expected: [...(webhooks ?? []), one.value] }).text
+  }
+
+  const kept = [
+    'webhooks:\n  - path: /a # why\n    agent: "x"\n\n\n# the end\n',
+    'webhooks:\n- path: /a\n',
+    'webhooks:\n    -   path: /a\n',
+    '# only a comment',
+    '',
+    '\ufeffwebhooks:\n  - path: /a\n',
+    'webhooks: # here\n',
+    'webhooks:\n  - prompt_template: |+\n      keeps its blank lines\n\n',
+    'webhooks:\n  - prompt_template: |\n      has no line end',
+    'webhooks:\n  - prompt_template: >-\n      folded\n  # - path: /old\n',
+    "webhooks:\n  - &one { path: /a, b: 'c' }\n  - *one\n",
+    'webhooks:\r\n  - path: /a\r\n    agent: x\r\n',
+  ]
+  for (const text of kept)
+    it(`leaves all of ${JSON.stringify(text)} as it is`, () => {
+      const added = add(text)
+      assert.ok(added.startsWith(text))
+      assert.equal(/(?<!\r)\n/.test(added), !text.includes('\r\n'))
+    })
+
+  it('takes the place of an empty list', () => {
+    for (const text of ['webhooks: [] # none yet\n', 'webhooks: null # none yet\n'])
+      assert.match(add(text), /^webhooks: +# none yet\n\n {2}# any sender.*\n {2}- path: \/new\n/)
+  })
+
+  it('is refused where the rest would change', () => {
+    for (const text of ['webhooks: [a]\n', 'webhooks:\n  - a\n...\n', '---\nwebhooks:\n  - a\n'])
+      assert.throws(
+        () => add(text),
+        (error) => error instanceof DoorwardError && error.code === 'usage',
+      )
+  })
+
+  const texts = [
+    'plain',
+    '',
+    'true',
+    'No',
+    'null',
+    '~',
+    '12',
+    '1e3',
+    '0x1f',
+    "it's",
+    'a: b',
+    'a #b',
+    '- a',
+    '{{event}}',
+    '@me',
+    '&a',
+    '*a',
+    '!a',
+    '%a',
+    '`a`',
+    '"a"',
+    'ends with:',
+    ' lead',
+    'trail ',
+    'a\nb',
+    'tab\there',
+    'notify:desktop',
+    'slack:#general',
+    'http://127.0.0.1:1/v1',
+    '2026-01-01',
+    '\u2028',
+    '\ud83d\ude00',
+    '<<',
+    '=',
+    '--tools',
+    '-m',
+    '/x',
+    'a\u0085b',
+  ]
+  it('reads back every text that it writes', () => {
+    for (const text of texts) {
+      const line = `a: ${yamlText(text)}\nb: ${yamlOneOrList([text, text])}\n`
+      assert.deepEqual(readYaml('', line).value, { a: text, b: [text, text] }, line)
+      assert.equal(
+        String((readYaml('', `a: ${yamlScalar(text)}\n`).value as { a: unknown }).a),
+        text,
+      )
+      for (const prompt of [text, `x\n${text}`, `x\n\n${text}\n`, `x ${text}\n\n`]) {
+        const block = yamlBlock('a', prompt).join('\n')
+        assert.deepEqual(readYaml('', `${block}\n`).value, { a: prompt }, block)
+      }
+    }
+  })
+})

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import type { EventDetail } from '../../../../shared/api.ts'
+import { readSample } from '../../../../cli/commands/webhook/signing.ts'
+import { schemeNames } from '../../../../shared/signature-schemes.ts'
+import { type RunningDaemon, startDaemon } from '../../../support/daemon.ts'
+import { run } from '../../support/cli.ts'
+
+const secrets: Readonly<Record<string, string>> = {
+  hmac: 'secret of hmac',
+  github: 'secret of github',
+  stripe: 'whsec_secret-of-stripe',
+  slack: '0123456789abcdef0123456789abcdef',
+  'standard-webhooks': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  gitlab: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
+  shopify: 'shpss_secret-of-shopify',
+  linear: 'lin_wh_secret-of-linear',
+  sentry: 'secret of sentry',
+  token: 'secret of gitlab: tür',
+  broken: 'whsec_not base64',
+}
+const variableOf = (name: string) => `SECRET_${name.toUpperCase().replace('-', '_')}`
+const definition = (name: string, scheme = name) => `
+  - path: /webhook/${name}
+    agent: echo
+    signature_scheme: ${scheme}
+    secret_env: ${variableOf(name)}
+    prompt_template: "{{event}}"`
+
+describe('cli: webhook send', () => {
+  let daemon: RunningDaemon
+  const variables = Object.fromEntries(
+    Object.entries(secrets).map(([name, secret]) => [variableOf(name), secret] as const),
+  )
+  const send = async (args: readonly string[], stdin?: string) => {
+    const result = await run(['webhook', 'send', ...args, '--wait', '--json'], {
+      home: daemon.home,
+      env: variables,
+      ...(stdin === undefined ? {} : { stdin }),
+    })
+    for (const secret of Object.values(secrets))
+      assert.ok(!`${result.stdout}${result.stderr}`.includes(secret))
+    return result
+  }
+  const event = async (args: readonly string[], stdin?: string): Promise<EventDetail> => {
+    const { stdout, stderr } = await send(args, stdin)
+    assert.match(stdout, /^\{/, stderr)
+    return JSON.parse(stdout) as EventDetail
+  }
+
+  before(async () => {
+    daemon = await startDaemon({
+      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}
+  - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
+  - { path: /webhook/off, agent: echo, prompt_template: x, enabled: false }
+  - { path: /webhook/mute, agent: echo, prompt_template: "{{event.text}}" }\n`,
+      variables,
+    })
+  })
+  after(async () => {
+    await daemon.stop()
+  })
+
+  it('says that an answer is empty, as events and events show do', async () => {
+    const { home } = daemon
+    const sent = await run(['webhook', 'send', '/webhook/mute', '-', '--wait'], {
+      home,
+      stdin: '{"text":" "}',
+    })
+    assert.equal(sent.code, 0)
+    assert.match(sent.stderr, /^the answer is empty$/m)
+    const [id = ''] = /evt_\w+/.exec(sent.stderr) ?? []
+    const shown = await run(['events', 'show', id], { home })
+    assert.match(shown.stdout, /^the answer is empty$/m)
+    const listed = await run(['events', '--webhook', '/webhook/mute'], { home })
+    assert.match(listed.stdout, new RegExp(`${id} .* the answer is empty$`, 'm'))
+  })
+
+  for (const name of [...schemeNames, 'token'])
+    it(`signs as the sender of ${name} does`, async () => {
+      const { state, result } = await event([`/webhook/${name}`, '-'], '{"type":"x","id":"a-1"}')
+      assert.equal(state, 'done')
+      assert.match(result ?? '', /"type":"x"/)
+    })
+
+  it('gives each delivery an id of its own, where the sender does', async () => {
+    for (const name of ['github', 'standard-webhooks', 'gitlab', 'shopify', 'linear', 'sentry']) {
+      const ids = [
+        (await event([`/webhook/${name}`, '-'], '{}')).deliveryId,
+        (await event([`/webhook/${name}`, '-'], '{}')).deliveryId,
+      ]
+      assert.ok(ids[0] && ids[1] && ids[0] !== ids[1], `${name}: ${ids.join()}`)
+    }
+  })
+
+  it('puts the time of sending into the body for Linear, and changes no other body', async () => {
+    const linear = await event(
+      ['/webhook/linear', '-'],
+      '{ "webhookTimestamp": 1, "id": 9007199254740993.0 }',
+    )
+    const { webhookTimestamp } = JSON.parse(linear.result ?? '') as { webhookTimestamp: number }
+    assert.ok(Math.abs(Date.now() - webhookTimestamp) < 60_000)
+    assert.equal(
+      linear.size,
+      Buffer.byteLength(`{ "webhookTimestamp": ${webhookTimestamp}, "id": 9007199254740993.0 }`),
+    )
+    const other = await event(['/webhook/github', '-'], '{ "webhookTimestamp": 1.0 }')
+    assert.equal(other.size, Buffer.byteLength('{ "webhookTimestamp": 1.0 }'))
+  })
+
+  it('sends every sample to a webhook of its sender', async () => {
+    const { stdout } = await run(['webhook', 'send', '--sample', '--json'], { home: daemon.home })
+    const { samples } = JSON.parse(stdout) as { samples: string[] }
+    assert.deepEqual(samples, samples.toSorted())
+    for (const sample of samples) {
+      const sender = sample.split(':')[0] ?? ''
+      const { state, deliveryId } = await event([`/webhook/${sender}`, '--sample', sample])
+      const isHandshake = ['github:ping', 'slack:url_verification'].includes(sample)
+      assert.equal(state, isHandshake ? 'filtered' : 'done', sample)
+      const hasId = !/slash_command|block_actions|url_verification/.test(sample)
+      if (hasId) assert.ok(deliveryId, sample)
+    }
+  }).timeout(60_000)
+
+  it('names the samples that one was begun with, or the nearest', async () => {
+    for (const [wanted, hint] of [
+      ['github:pull_request', 'did you mean "github:pull_request.opened"?'],
+      ['pull_request', 'did you mean "github:pull_request.opened"?'],
+      ['charge', 'did you mean "stripe:charge.dispute.created" or "stripe:charge.failed"?'],
+      ['github:pusch', 'did you mean "github:push"?'],
+      ['gitlab:merge_request', 'doorward webhook send --sample lists them'],
+    ] as const) {
+      await assert.rejects(readSample(wanted), { code: 'usage', hint })
+    }
+  })
+
+  it('sends a sample under another id each time, as a sender does', async () => {
+    for (const sample of ['stripe:invoice.paid', 'slack:app_mention']) {
+      const path = `/webhook/${sample.split(':')[0]}`
+      const one = await event([path, '--sample', sample])
+      const two = await event([path, '--sample', sample])
+      assert.ok(one.deliveryId && one.deliveryId !== two.deliveryId)
+    }
+  })
+
+  it('says what kind of event it is with --event, where there is a header for it', async () => {
+    const ping = await event(['/webhook/github', '-', '--event', 'ping'], '{}')
+    assert.equal(ping.state, 'filtered')
+    const { code, stderr } = await send(['/webhook/stripe', '-', '--event', 'invoice.paid'], '{}')
+    assert.equal(code, 2)
+    assert.match(stderr, /stripe, which has no header for it/)
+  })
+
+  it('says why a delivery that was taken runs nothing', async () => {
+    const { stdout, stderr, code } = await run(['webhook', 'send', '/webhook/picky', '-'], {
+      home: daemon.home,
+      stdin: '{"action": "opened"}',
+    })
+    assert.match(stdout, /^evt_\w+ filtered\n$/)
+    assert.equal(stderr, 'the filter on action does not match\n')
+    assert.equal(code, 0)
+  })
+
+  it('does not send with a secret that is none of the scheme', async () => {
+    const { code, stderr } = await send(['/webhook/broken', '-'], '{}')
+    assert.equal(code, 1)
+    assert.match(stderr, /SECRET_BROKEN holds no secret of the scheme standard-webhooks/)
+  })
+
+  it('has the reason of a refusal for the owner', async () => {
+    const { code } = await run(['webhook', 'send', '/webhook/github', '-'], {
+      home: daemon.home,
+      stdin: '{}',
+      env: { [variableOf('github')]: secrets['sentry'] ?? '' },
+    })
+    assert.equal(code, 1)
+    const { stdout } = await run(['events', '--limit', '1', '--json'], { home: daemon.home })
+    assert.match(stdout, /the secret of the webhook \/webhook\/sentry fits/)
+  })
+
+  it('says of a webhook that is switched off that it is', async () => {
+    const { code, stderr } = await run(['webhook', 'send', '/webhook/off', '-'], {
+      home: daemon.home,
+      stdin: '{}',
+    })
+    assert.equal(code, 1)
+    assert.match(stderr, /404: there is no webhook at this path\nhint: enabled: false in webhooks/)
+  })
+
+  it('warns in config check of secrets that do not fit their scheme, without showing them', async () => {
+    const { code, stdout, stderr } = await run(['config', 'check'], {
+      home: daemon.home,
+      env: { ...variables, SECRET_SLACK: 'xoxb-token-of-slack', SECRET_STRIPE: 'sk_live_x\n' },
+    })
+    assert.equal(code, 0)
+    const all = `${stdout}${stderr}`
+    assert.match(all, /webhook \/webhook\/broken: the value of SECRET_BROKEN is not base64/)
+    assert.match(all, /the value of SECRET_SLACK is not 32 hex digits/)
+    assert.match(all, /the value of SECRET_STRIPE has white space/)
+    assert.doesNotMatch(all, /xoxb|sk_live|SECRET_GITHUB/)
+  })
+})
