@@ -2,13 +2,12 @@ import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { loggedPath } from './event-page/page-path.ts'
+import { loggedPath } from './event-page/routes.ts'
 import type { Guard } from './http/guard.ts'
 import type { Log } from './log/log.ts'
-import { logInternal, sayHowToAsk } from './http/plain-answer.ts'
+import { logInternal, sayHowToAsk, type ServeFirst } from './http/respond.ts'
 import { problemMediaType, problemOf } from './http/problem.ts'
-import type { ServeFirst } from './http/serve-first.ts'
-import { serveHealth } from './http/serve-health.ts'
+import { serveHealth } from './http/health.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])

@@ -1,16 +1,16 @@
 #!/usr/bin/env node
+import type { WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
 import { readDaemonFile } from '../shared/client/discovery.ts'
+import type { StartMessage } from '../shared/client/spawn.ts'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
 import { homeAt } from '../shared/home/home.ts'
+import { whenFinished } from '../shared/privacy.ts'
 import { keepDebuggerShut } from '../shared/runtime.ts'
 import { plainJson } from '../shared/text.ts'
-import type { StartMessage } from '../shared/client/spawn.ts'
 import { version } from '../shared/version.ts'
-import { whenFinished } from '../shared/privacy.ts'
-import { channelToOld } from './handover/channel.ts'
 import { makeAllYoung } from './make-all-young.ts'
-import { neverBlock } from './never-block.ts'
+import { channelToOld } from './restart/protocol.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
 /*
@@ -111,6 +111,18 @@ const report = (error: unknown): void => {
   const message = known?.message ?? (error instanceof Error ? error.message : 'cannot start')
   process.stderr.write(`doorward: ${message}\n`)
   if (known?.hint) process.stderr.write(`hint: ${known.hint}\n`)
+}
+
+/**
+ * Node waits for a terminal with everything until that has taken what is written, and one that is not
+ * read (Ctrl-S, a connection that stalls) takes nothing: no request would be answered meanwhile. There is
+ * no other way to say so than this handle (nodejs.org/api/process.html, "A note on process I/O").
+ */
+const neverBlock = (output: WriteStream): void => {
+  const { _handle: handle } = output as unknown as {
+    readonly _handle?: { readonly setBlocking?: (isBlocking: boolean) => void }
+  }
+  if (output.isTTY) handle?.setBlocking?.(false)
 }
 
 keepDebuggerShut()

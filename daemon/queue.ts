@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
-import type { ByteBudget } from './byte-budget.ts'
-import { workAtEndOfTurn } from './end-of-turn.ts'
-import { longTimeout } from './long-timeout.ts'
+import type { ByteBudget } from './util/byte-budget.ts'
+import { workAtEndOfTurn } from './http/turn-batching.ts'
+import { longTimeout } from './util/abort.ts'
 
 /** The reason of the signal of a job whose program is not given the usual time to end by itself. */
 export const atOnce = 'at-once'

@@ -1,24 +1,24 @@
+import { randomBytes } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
 import { makeHome } from '../shared/config/init-home.ts'
-import { type Home, prepareHome } from '../shared/home/home.ts'
-import { type HomeLock, holdHome, newHolding } from '../shared/home/lock.ts'
+import { writeWhole } from '../shared/home/files.ts'
+import { type Home, prepareHome, readSecretFile } from '../shared/home/home.ts'
+import { holdHome, type HomeLock, newHolding } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
-import { readOrMakeApiToken } from './api-token.ts'
-import { type RunningDaemon, createDaemon } from './create-daemon.ts'
-import { removeHalfWritten } from './configuration/half-written.ts'
-import type { Channel } from './handover/channel.ts'
-import type { FromNew, FromOld } from './handover/messages.ts'
-import { type Predecessor, meetPredecessor } from './handover/take-over.ts'
-import { readConfig } from './configuration/live-config.ts'
+import { readConfig } from './config/live-config.ts'
+import { removeHalfWritten } from './config/stale-files.ts'
+import { createDaemon, type RunningDaemon } from './daemon.ts'
+import { meetPredecessor, type Predecessor } from './restart/new-process.ts'
+import type { Channel, FromNew, FromOld } from './restart/protocol.ts'
 
 /*
  * The two ways in which a daemon's life begins: home -> lock -> configuration -> parts -> listen; or, for
  * a restart, beside a daemon that runs, which passes on lock, memory and sockets once all else is there.
  */
 
-export type { RunningDaemon } from './create-daemon.ts'
+export type { RunningDaemon } from './daemon.ts'
 
-export type StartOptions = {
+type StartOptions = {
   /** Whoever started us watches this very process. */
   readonly isForeground?: boolean
 }
@@ -99,4 +99,16 @@ const begin = async (
     await lock?.letGo()
     throw error
   }
+}
+
+/**
+ * The bearer token of local clients, made at the first start. Throws `home-insecure` when others can
+ * read it.
+ */
+const readOrMakeApiToken = async (home: Home): Promise<string> => {
+  const known = (await readSecretFile(home.apiToken))?.trim()
+  if (known !== undefined && /^[\x21-\x7e]{32,}$/.test(known)) return known
+  const token = randomBytes(32).toString('base64url')
+  await writeWhole(home.apiToken, `${token}\n`)
+  return token
 }

@@ -82,7 +82,7 @@ export const daemonBundle = (root) => ({
     cwd: root,
     input: {
       'doorward-daemon': join(root, 'dist', 'daemon', 'main.js'),
-      'doorward-daemon-under-launchd': join(root, 'dist', 'daemon', 'under-launchd.js'),
+      'doorward-daemon-under-launchd': join(root, 'dist', 'daemon', 'launchd-guard.js'),
     },
     platform: 'node',
     preserveEntrySignatures: false,

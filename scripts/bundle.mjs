@@ -49,14 +49,11 @@ export const bundle = async (root) => {
 
 /** What is large and runs at the start of the daemon, or of `oauth token`. */
 const compiled = [
-  'ask-daemon',
   'doorward-daemon',
   'doorward-daemon-mail',
   'doorward-daemon-packages',
   'doorward-daemon-yaml',
   'doorward-daemon-zod',
-  'quick-token',
-  'run-program',
 ]
 
 /** Makes `NAME.code.cjs` of a file, and puts the program that loads it in its place. */

@@ -1,11 +1,12 @@
+import type { CommandAgent } from '../../shared/config/agent-schema.ts'
 import type { Agent } from '../../shared/config/schema.ts'
-import { type Answer, cutTo } from './answer.ts'
-import { runCli } from './cli.ts'
-import { runCommand } from './command.ts'
-import { type Question, askHttp } from './http.ts'
-import type { RunProcess } from './noted-run.ts'
-import { askOpenAi } from './openai.ts'
-import type { TokenOf } from './program.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { type Answer, cutText, cutTo } from './answer.ts'
+import { runCli } from './cli-agent.ts'
+import { askHttp, type Question } from './http-agent.ts'
+import { askOpenAi } from './openai-agent.ts'
+import type { RunProcess } from './orphans.ts'
+import { endingOf, lastLines, runProgram, type Surroundings, type TokenOf } from './program.ts'
 
 /** Asks an agent. The signal ends it when the daemon cannot wait any longer. */
 export type Invoke = (
@@ -15,7 +16,7 @@ export type Invoke = (
   signal: AbortSignal,
 ) => Promise<Answer>
 
-export type InvokeParts = {
+type InvokeParts = {
   readonly env: NodeJS.ProcessEnv
   readonly run: RunProcess
   /** Gives an access token of the broker to whom it names. */
@@ -49,3 +50,35 @@ export const createInvoke =
         return askHttp(agent, question, env, signal)
     }
   }
+
+/**
+ * Runs the program of a `command` agent; its standard output is the answer. Throws as `runProgram`
+ * does, and `agent-failed` (exit code and last lines of standard error).
+ */
+export const runCommand = async (
+  agent: CommandAgent,
+  prompt: string,
+  surroundings: Surroundings,
+): Promise<Answer> => {
+  const finished = await runProgram(
+    {
+      argv: agent.command,
+      cwd: agent.cwd,
+      env: agent.env ?? {},
+      timeoutMs: agent.timeout,
+      outputLimitBytes: agent.output_limit,
+    },
+    prompt,
+    surroundings,
+  )
+  if (finished.exitCode !== 0) {
+    const message = `${agent.command[0]} ${endingOf(finished)}`
+    const last = lastLines(finished)
+    throw new DoorwardError('agent-failed', message, {
+      localDetail: last === '' ? message : `${message}: ${last}`,
+    })
+  }
+  return finished.cut
+    ? { text: cutText(finished.stdout, agent.output_limit), cut: true }
+    : { text: finished.stdout.toString('utf8'), cut: false }
+}

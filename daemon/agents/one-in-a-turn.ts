@@ -1,5 +1,5 @@
-import { workAtEndOfTurn } from '../end-of-turn.ts'
-import { createFifo } from '../fifo.ts'
+import { workAtEndOfTurn } from '../http/turn-batching.ts'
+import { createFifo } from '../util/fifo.ts'
 
 /**
  * Makes what lets one go on at the end of each turn of the loop, in the order they came. The start of a program

@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { plainLines } from '../../shared/text.ts'
-import { cleanEnvironment, providersIn, secretsIn } from './clean-environment.ts'
-import { makeAgentFolder } from './agent-folders.ts'
-import { hideSecrets } from './hide-secrets.ts'
-import type { RunProcess } from './noted-run.ts'
-import type { Ended } from './run-process.ts'
+import { cleanEnvironment, hideSecrets, providersIn, secretsIn } from './environment.ts'
+import { makeAgentFolder } from './workspace.ts'
+import type { RunProcess } from './orphans.ts'
+import type { Ended } from './process.ts'
 
 const stderrLines = 5
 

@@ -1,21 +1,21 @@
 import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
 import { createById } from '../by-id.ts'
-import { type Detail, type Detailed, createEventDetails } from './event-details.ts'
-import { newEventId } from './event-id.ts'
+import { type Detail, type Detailed, createEventDetails } from './event-texts.ts'
 import {
+  changedRecord,
   type EventChange,
   type EventChanges,
   type EventFields,
   type FullRecord,
-  changedRecord,
   fullRecord,
   isFinal,
+  newEventId,
   newRecord,
   plainRecord,
 } from './event-record.ts'
-import { type Fifo, createFifo } from '../fifo.ts'
+import { type Fifo, createFifo } from '../util/fifo.ts'
 import { randomHex } from '../random-hex.ts'
-import { createRecentChanges } from './recent-changes.ts'
+import { createRecentChanges } from './replay-buffer.ts'
 
 /** Which ring an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'

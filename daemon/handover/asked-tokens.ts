@@ -1,8 +1,7 @@
 import type { AccessToken } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Tokens } from '../oauth/token/tokens.ts'
-import { copyOfError, errorFrom } from './error-copy.ts'
-import type { FromNew, FromOld } from './messages.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
+import { copyOfError, errorFrom, type FromNew, type FromOld } from '../restart/protocol.ts'
 
 /** Tokens for what the old one still runs: only the new one renews any. */
 export type AskedTokens = {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Middleware } from 'koa'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { HandOver } from './hand-over.ts'
+import type { HandOver } from '../restart/old-process.ts'
 
 /** Headers that hold for one connection only (RFC 9110 section 7.6.1). */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])

@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 import { DoorwardError } from '../../shared/errors.ts'
-import { headerValues } from './header-values.ts'
 
 /** Says whether a request may go on; see `createGuard`. Throws why not. */
 export type Guard = (request: IncomingMessage) => void
@@ -85,4 +84,19 @@ const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
   if (!/^Bearer [\x21-\x7e]+$/i.test(value)) return false
   const given = Buffer.from(value.slice('Bearer '.length), 'latin1')
   return given.length === apiToken.length && timingSafeEqual(given, apiToken)
+}
+
+/**
+ * Every value of a header apart, by its name in lower case. Only this one is looked for: `headersDistinct` makes
+ * an object of them all, and `headers` is one of another shape for each order that they are written in.
+ */
+export const headerValues = ({ rawHeaders }: IncomingMessage, name: string): string[] => {
+  const values: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const value = rawHeaders[index + 1]
+    const given = rawHeaders[index]
+    if (given?.length === name.length && given.toLowerCase() === name && value !== undefined)
+      values.push(value)
+  }
+  return values
 }

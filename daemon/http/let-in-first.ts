@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import { hasAnswers } from '../end-of-turn.ts'
-import { createFifo } from '../fifo.ts'
+import { hasAnswers } from './turn-batching.ts'
+import { createFifo } from '../util/fifo.ts'
 
 /*
  * Node (libuv 1.46) accepts one new connection in each turn of its loop. Of many who come at once, the last

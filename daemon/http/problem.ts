@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ProblemDocument } from '../../shared/api.ts'
 import type { ErrorCode } from '../../shared/errors.ts'
-import { knownError } from '../known-error.ts'
+import { knownError } from '../util/assets.ts'
 
 /** The HTTP status of every code; a new code does not compile without one. */
 const statusOf: Readonly<Record<ErrorCode, number>> = {

@@ -1,9 +1,9 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
+import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { isoTime } from '../iso-time.ts'
-import { createLineBuffer } from './line-buffer.ts'
-import { openLogFile } from './log-file.ts'
+import { createLineBuffer, openLogFile } from './log-file.ts'
 
 /** The daemon's log: JSON lines, never a secret, payload, prompt or answer. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
@@ -51,4 +51,15 @@ const resumed = (failedAt: Date): string => {
   const msg = 'the log could not be written: lines are missing'
   const time = new Date().toISOString()
   return `${JSON.stringify({ level: 40, time, since: failedAt.toISOString(), msg })}\n`
+}
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+
+/** The level that `DOORWARD_LOG_LEVEL` names, `info` without it. Throws `config-invalid` for another word. */
+export const logLevelOf = (env: NodeJS.ProcessEnv): string => {
+  const level = env['DOORWARD_LOG_LEVEL'] || 'info'
+  if (logLevels.includes(level)) return level
+  throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is no level of a log', {
+    hint: `set it to one of ${logLevels.join(', ')}`,
+  })
 }

@@ -1,17 +1,16 @@
 import { memoryUsage, resourceUsage } from 'node:process'
+import type { Metric as LibraryMetric } from 'prom-client'
 import type { TokenSummary, WebhookSummary } from '../../shared/api.ts'
 import { version } from '../../shared/version.ts'
 import type { OAuthCount } from '../oauth/dependencies.ts'
-import type { Distribution } from './distribution.ts'
-import { type Measures, quickBoundsMs, slowBoundsMs } from './measures.ts'
-import type { OAuthCounts } from './oauth-counts.ts'
+import { type Distribution, type Measures, quickBoundsMs, slowBoundsMs } from './timings.ts'
 
 /*
  * What `GET /metrics` says, by the conventions of Prometheus: base units (seconds, bytes), `_total` for
  * what only grows. Labels are words of the configuration alone; nothing a sender says becomes one.
  */
 
-export type MetricParts = {
+type MetricParts = {
   readonly startedAt: Date
   readonly measures: Measures
   readonly oauthCounts: OAuthCounts
@@ -23,13 +22,13 @@ export type MetricParts = {
 }
 
 /** One line of the answer. */
-export type Sample = {
+type Sample = {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-export type Metric = {
+type Metric = {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -192,3 +191,48 @@ const histogram = (
     ]
   }),
 })
+
+/** How often each thing happened to the tokens of each provider. */
+export type OAuthCounts = {
+  readonly count: (what: OAuthCount, provider: string) => void
+  readonly all: () => readonly {
+    readonly what: OAuthCount
+    readonly provider: string
+    readonly times: number
+  }[]
+}
+
+/** All at zero. */
+export const createOAuthCounts = (): OAuthCounts => {
+  const counts = new Map<OAuthCount, Map<string, number>>()
+  return {
+    count: (what, provider) => {
+      const byProvider = counts.get(what) ?? new Map<string, number>()
+      counts.set(what, byProvider)
+      byProvider.set(provider, (byProvider.get(provider) ?? 0) + 1)
+    },
+    all: () =>
+      [...counts].flatMap(([what, byProvider]) =>
+        [...byProvider].map(([provider, times]) => ({ what, provider, times })),
+      ),
+  }
+}
+
+/**
+ * The one file that knows prom-client: it writes the text format (Prometheus, "Exposition formats"). It
+ * is loaded by the first who asks. What is measured is counted by us, without labels on the way of a
+ * delivery, so it gets the finished values.
+ */
+export const expose = async (
+  metrics: readonly Metric[],
+): Promise<{ readonly text: string; readonly mediaType: string }> => {
+  const { Registry } = await import('prom-client')
+  const registry = new Registry()
+  for (const { name, help, type, samples } of metrics) {
+    const values = samples.map((sample) => ({ ...sample, metricName: sample.name }))
+    // All that a registry asks of a metric; its own classes count one by one.
+    const finished = { name, get: async () => ({ name, help, type, values, aggregator: 'sum' }) }
+    registry.registerMetric(finished as unknown as LibraryMetric)
+  }
+  return { text: await registry.metrics(), mediaType: registry.contentType }
+}

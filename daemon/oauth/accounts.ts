@@ -1,12 +1,11 @@
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { dialectOf } from './dialect/dialects.ts'
-import { findClient } from './provider/client-file.ts'
+import { dialectOf } from './dialects/dialects.ts'
+import { findClient } from './providers/client-store.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { findProvider, providerNames } from './provider/providers.ts'
-import { storageProblems } from './token/storage-problems.ts'
-import { readToken, tokenProviders } from './token/token-file.ts'
-import { type TokenRecord, summaryOf } from './token/token-record.ts'
+import { findProvider, providerNames } from './providers/providers.ts'
+import { readToken, storageProblems, tokenProviders } from './tokens/token-store.ts'
+import { type TokenRecord, summaryOf } from './tokens/token-record.ts'
 
 type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
 

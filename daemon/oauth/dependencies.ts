@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { AccessToken } from '../../shared/api.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Home } from '../../shared/home/home.ts'
-import type { Wait } from './login/wait.ts'
-import type { Promises } from './token/promises.ts'
-import type { Tokens } from './token/tokens.ts'
+import type { Promises } from './tokens/promises.ts'
+import type { TokenRecord } from './tokens/token-record.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {
@@ -49,4 +50,46 @@ export type OAuthDependencies = {
   readonly promises?: Promises
   /** How time passes between two requests of a login by device code; left out: by the clock. */
   readonly wait?: Wait
+}
+
+export type TokenRequest = {
+  /** How long the token is to be good for, in milliseconds; by default a minute. */
+  readonly minValidityMs?: number | undefined
+  /** Who asks, as far as that is known, in one line of plain text. */
+  readonly asker: string
+}
+
+export type Tokens = {
+  /** The same token where it is in memory and good for long enough; else undefined, and nothing done. */
+  readonly atOnce: (provider: string, request: TokenRequest) => AccessToken | undefined
+  /**
+   * A token that works. Throws `not-logged-in`, `needs-login`, `provider-unavailable` or what else keeps
+   * an expired one from being renewed.
+   */
+  readonly access: (provider: string, request: TokenRequest) => Promise<AccessToken>
+  /** The newest tokens of a provider, where they could not be written to the disk. */
+  readonly unsaved: (provider: string) => TokenRecord | undefined
+  /** All of these. */
+  readonly allUnsaved: () => TokenRecord[]
+  /** Tells that a login or logout has changed the file of a provider. */
+  readonly changed: (provider: string) => void
+  /** Takes up what a killed daemon left, and renews in the background from now on. */
+  readonly start: () => Promise<void>
+  /**
+   * Waits for refreshes on their way, 10 s at most or so many milliseconds, and tries once more to write
+   * what the disk refused, so that no new token is lost.
+   */
+  readonly close: (limitMs?: number) => Promise<void>
+}
+
+/** Lets so many milliseconds pass; resolves early when the signal is aborted. */
+export type Wait = (ms: number, signal: AbortSignal) => Promise<void>
+
+/** By the clock of this machine; keeps no process alive. */
+export const wait: Wait = async (ms, signal) => {
+  try {
+    await delay(ms, undefined, { signal, ref: false })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
 }

@@ -1,7 +1,9 @@
 import type { EventRecord } from '../../shared/api.ts'
-import type { DeliveryKey } from './deliveries.ts'
-import type { ReadyTarget } from '../deliver/ready-target.ts'
-import type { ReadyWebhook } from './ready-webhook.ts'
+import { createById } from '../by-id.ts'
+import type { ReadyTarget } from '../delivery/sender.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { ReadyWebhook } from './compiled-webhook.ts'
+import type { DeliveryKey } from './dedupe.ts'
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
 export type AcceptedEvent = {
@@ -12,4 +14,35 @@ export type AcceptedEvent = {
   readonly targets: readonly ReadyTarget[]
   /** What the sender's repeat of this delivery would have in common with it. */
   readonly delivery?: DeliveryKey | undefined
+}
+
+/** What an event needs to be run again: until it is done, or its prompt is no longer in memory. */
+export type KeptEvents<Value> = {
+  readonly keep: (id: string, value: Value) => void
+  readonly get: (id: string) => Value | undefined
+  readonly entries: () => readonly (readonly [id: string, value: Value])[]
+  /** Calls back with each that is kept, until the returned function is called. */
+  readonly follow: (listener: (id: string, value: Value) => void) => () => void
+}
+
+/** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
+export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
+  const kept = createById<Value>()
+  const listeners = new Set<(id: string, value: Value) => void>()
+  events.onForget((id) => kept.delete(id))
+  events.follow(({ record }) => {
+    if (record.state === 'done') kept.delete(record.id)
+  })
+  return {
+    keep: (id, value) => {
+      kept.set(id, value)
+      for (const listener of listeners) listener(id, value)
+    },
+    get: (id) => kept.get(id),
+    entries: kept.entries,
+    follow: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
 }

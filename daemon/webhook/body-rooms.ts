@@ -1,4 +1,4 @@
-import { type ByteCollector, createByteCollector } from '../byte-collector.ts'
+import { type ByteCollector, createByteCollector } from '../util/byte-budget.ts'
 
 /** Where the pieces of one body come together. */
 export type BodyRoom = ByteCollector & {

@@ -1,6 +1,6 @@
 import type { FilterCondition } from '../../shared/config/webhook.ts'
 import type { Payload } from './parse.ts'
-import { valueAt } from '../value-at.ts'
+import { valueAt } from '../util/payload-path.ts'
 
 /**
  * Fourth stage: the first condition that does not hold, undefined when every one does. Text, numbers

@@ -1,8 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { plainLine } from '../../shared/text.ts'
-import { parseExactly } from './exact-integers.ts'
-import { isTooComplex } from './too-complex.ts'
 import type { VerifiedBody } from './verify.ts'
 
 /** What a sender sent, after it is known who sent it. Any JSON value. */
@@ -120,3 +118,136 @@ const unsupported = (what: string, hint: string) =>
     hint,
     localDetail: `the body ${what}: ${hint.replace(/^a form /, 'it ')}`,
   })
+
+/** Texts up to this many characters take a tenth of a second and 50 MB at most, whatever they hold. */
+const harmlessLength = 1024 * 1024
+const maxDepth = 1000
+const maxContainers = 500_000
+
+const doubleQuote = 0x22
+const backslash = 0x5c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+const openBracket = 0x5b
+const closeBracket = 0x5d
+
+/**
+ * True for a JSON text that is small to send and huge to hold: deeper than 1,000 levels, or of more
+ * than 500,000 objects and arrays. 25 MB of `[` would stop the daemon for seconds and take a
+ * gigabyte. Looks at the characters alone, and only at those of a long text.
+ */
+export const isTooComplex = (json: string): boolean => {
+  if (json.length <= harmlessLength) return false
+  let depth = 0
+  let containers = 0
+  for (let index = 0; index < json.length; index += 1) {
+    const code = json.charCodeAt(index)
+    if (code === doubleQuote) index = endOfString(json, index + 1)
+    else if (code === openBrace || code === openBracket) {
+      depth += 1
+      containers += 1
+      if (depth > maxDepth || containers > maxContainers) return true
+    } else if (code === closeBrace || code === closeBracket) depth -= 1
+  }
+  return false
+}
+
+/** Where the closing quote of a string stands, or the end of a text that has none. */
+const endOfString = (json: string, start: number): number => {
+  let end = json.indexOf('"', start)
+  while (end !== -1 && isEscaped(json, start, end)) end = json.indexOf('"', end + 1)
+  return end === -1 ? json.length : end
+}
+
+/** True when an odd number of backslashes stands before the quote (RFC 8259 section 7). */
+const isEscaped = (json: string, start: number, position: number): boolean => {
+  let before = position - 1
+  while (before >= start && json.charCodeAt(before) === backslash) before -= 1
+  return (position - 1 - before) % 2 === 1
+}
+
+/** Digits of 2^53, from which on a number of JavaScript is not every integer any more. */
+const fewestDigits = 16
+
+const jsonQuote = 0x22
+const zero = 0x30
+const nine = 0x39
+
+/**
+ * What a JSON text means, with every integer that JavaScript cannot hold exactly as text (RFC 8259 section
+ * 6): an id of 18 digits would come out as that of somebody else. `utf8` is the same text in bytes: where there
+ * is no such integer it costs a look at one in sixteen of them. Throws what `JSON.parse` throws.
+ */
+const parseExactly = (json: string, utf8: Buffer): unknown => {
+  const isUsual = !hasManyDigits(utf8)
+  const parsed: unknown = JSON.parse(json)
+  if (isUsual) return parsed
+  const quoted = quoteIntegers(json)
+  return quoted === json ? parsed : JSON.parse(quoted)
+}
+
+const isDigit = (json: string, at: number): boolean => {
+  const code = json.charCodeAt(at)
+  return code >= zero && code <= nine
+}
+
+/** True when so many digits stand in a row anywhere, as then one of them is looked at. */
+const hasManyDigits = (utf8: Buffer): boolean => {
+  const { length } = utf8
+  if (length <= window.length) return hasManyDigitsIn(utf8, length)
+  // What is cut in two at the end of a piece is whole at the beginning of the next.
+  for (let from = 0; from < length; from += window.length - (fewestDigits - 1))
+    if (hasManyDigitsIn(window, utf8.copy(window, 0, from))) return true
+  return false
+}
+
+/**
+ * Where a large text is looked at, piece by piece: it may lie in memory that can be resized, of which each byte
+ * takes V8 three times as long.
+ */
+const window = Buffer.allocUnsafeSlow(32 * 1024)
+
+const hasManyDigitsIn = (utf8: Buffer, length: number): boolean => {
+  for (let at = fewestDigits - 1; at < length; at += fewestDigits)
+    if (isDigitByte(utf8[at]) && digitsAround(utf8, length, at) >= fewestDigits) return true
+  return false
+}
+
+const digitsAround = (utf8: Buffer, length: number, at: number): number => {
+  let first = at
+  while (isDigitByte(utf8[first - 1])) first -= 1
+  let next = at + 1
+  while (next < length && isDigitByte(utf8[next])) next += 1
+  return next - first
+}
+
+/** In one comparison, as nearly all of its time goes into this: what is below zero becomes huge. */
+const isDigitByte = (byte = 0): boolean => (byte - zero) >>> 0 < 10
+
+/** Of a text that is known to be JSON. */
+const quoteIntegers = (json: string): string => {
+  const parts: string[] = []
+  let written = 0
+  for (let at = 0; at < json.length; at += 1) {
+    if (json.charCodeAt(at) === jsonQuote) at = endOfString(json, at + 1)
+    else if (isDigit(json, at)) {
+      const end = endOfNumber(json, at)
+      const start = json[at - 1] === '-' ? at - 1 : at
+      const literal = json.slice(start, end)
+      if (isInteger(literal) && !Number.isSafeInteger(Number(literal))) {
+        parts.push(json.slice(written, start), '"', literal, '"')
+        written = end
+      }
+      at = end - 1
+    }
+  }
+  return parts.join('') + json.slice(written)
+}
+
+const isInteger = (literal: string): boolean => /^-?\d+$/.test(literal)
+
+const endOfNumber = (json: string, from: number): number => {
+  let end = from
+  while (isDigit(json, end) || '.eE+-'.includes(json[end] ?? ' ')) end += 1
+  return end
+}

@@ -1,30 +1,28 @@
+import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { ByteBudget } from '../byte-budget.ts'
-import type { LoopGuard } from '../deliver/loop-guard.ts'
+import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { Setup } from '../setup.ts'
-import type { BodyRooms } from './body-rooms.ts'
-import { checkBodyTimestamp } from './body-timestamp.ts'
-import { type Deliveries, type DeliveryKey, deliveryKey } from './deliveries.ts'
-import { type DeliveryId, deliveryIdOf } from './delivery-id.ts'
-import type { Examine } from './doctor.ts'
-import { expandPrompt } from './expand.ts'
-import { expandTargets } from './expand-targets.ts'
-import { fenceIdFor } from './fence-id.ts'
-import { firstMismatch } from './filter.ts'
-import { handshakeOf, wantsEmptyAnswer } from './handshake.ts'
-import type { Learners } from './learners.ts'
-import { type BodyHeaders, parse } from './parse.ts'
-import type { RateLimits } from './rate-limits.ts'
-import type { SignatureHeaders } from './read-signature.ts'
-import type { ReadyWebhook } from './ready-webhook.ts'
-import { type ReceivedBody, receive } from './receive.ts'
-import type { RefusalLog } from './refusal-log.ts'
+import type { ByteBudget } from '../util/byte-budget.ts'
+import { valueAt } from '../util/payload-path.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
-import type { RunEvent } from './run-event.ts'
-import { bodyHeadersOf, headersNamed } from './scheme-headers.ts'
+import type { BodyRooms } from './body-rooms.ts'
+import { bodyHeadersOf, headersNamed, type ReadyWebhook } from './compiled-webhook.ts'
+import { type Deliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
+import type { Setup } from './engine.ts'
+import type { RunEvent } from './event-runner.ts'
+import { firstMismatch } from './filter.ts'
+import { type BodyHeaders, isForm, parse, type Payload } from './parse.ts'
+import type { Learners } from './payload-shape.ts'
+import { expandPrompt, fenceIdFor } from './prompt.ts'
+import type { RateLimits } from './rate-limit.ts'
+import { receive, type ReceivedBody } from './receive.ts'
+import type { RefusalLog } from './rejection-log.ts'
+import type { Examine } from './signature-diagnosis.ts'
+import { invalid, type SignatureHeaders } from './signature-header.ts'
+import { expandTargets } from './targets.ts'
 import { type VerifiedBody, verify } from './verify.ts'
 
 /*
@@ -230,3 +228,124 @@ const verifyOrExamine = (
     throw examine(error, bytes, request.headersDistinct, webhook, now)
   }
 }
+
+/** A verified request that asks whether the webhook works, and wakes no agent. */
+type Handshake = {
+  readonly status: 'ping' | 'challenge'
+  readonly detail: string
+  /** The body of a 200 as plain text, where the sender wants one. */
+  readonly text?: string
+}
+
+/**
+ * Reads the handshake of a sender, undefined for a delivery. GitHub's `ping` (docs: "Webhook events and
+ * payloads"); Slack's `url_verification`, answered with its challenge (docs: "url_verification"), and
+ * its `ssl_check` of a slash command.
+ */
+export const handshakeOf = (
+  { name }: SignatureScheme,
+  headers: SignatureHeaders,
+  payload: Payload,
+): Handshake | undefined => {
+  if (name === 'slack') return slackHandshake(payload)
+  const [event, second] = headers['x-github-event'] ?? []
+  if ((name !== 'github' && name !== 'hmac') || event !== 'ping' || second !== undefined)
+    return undefined
+  return { status: 'ping', detail: 'the webhook is set up and its secret fits' }
+}
+
+const maxChallenge = 4096
+
+const slackHandshake = (payload: Payload): Handshake | undefined => {
+  const challenge = valueAt(payload, ['challenge'])
+  if (valueAt(payload, ['type']) === 'url_verification' && typeof challenge === 'string')
+    return {
+      status: 'challenge',
+      detail: 'Slack asked for its challenge: the webhook is set up and its secret fits',
+      text: challenge.slice(0, maxChallenge),
+    }
+  if (valueAt(payload, ['ssl_check']) === '1')
+    return { status: 'challenge', detail: 'Slack checked the certificate', text: '' }
+  return undefined
+}
+
+/**
+ * True for what Slack wants a plain 200 for, and would show the person an error else: slash commands
+ * and the buttons and forms of messages (docs: "Implementing slash commands", "Handling user
+ * interaction"). A body would be shown to the person, so there is none.
+ */
+export const wantsEmptyAnswer = (
+  { name }: SignatureScheme,
+  contentType: string | undefined,
+): boolean => name === 'slack' && isForm(contentType)
+
+/**
+ * The last part of verification for a sender that puts the signed time into the body (Linear). Throws
+ * `signature-invalid` when it is missing, no number of milliseconds, or too far from now either way.
+ */
+export const checkBodyTimestamp = (
+  payload: Payload,
+  { bodyTimestamp, toleranceSeconds = 0 }: SignatureScheme,
+  nowMs: number,
+): void => {
+  if (bodyTimestamp === undefined) return
+  const timestamp =
+    typeof payload === 'object' && payload !== null && Object.hasOwn(payload, bodyTimestamp)
+      ? (payload as Readonly<Record<string, unknown>>)[bodyTimestamp]
+      : undefined
+  if (typeof timestamp !== 'number' || !Number.isFinite(timestamp))
+    throw invalid(`the body has no ${bodyTimestamp} in milliseconds`)
+  const ageMs = nowMs - timestamp
+  if (Math.abs(ageMs) > toleranceSeconds * 1000)
+    throw invalid(
+      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken; the signature fits: an old delivery came again, or a clock is wrong`,
+    )
+}
+
+type DeliveryId = {
+  readonly id: string
+  /** True when whoever made the signature chose the id too: nobody else can send the same under another. */
+  readonly signed: boolean
+}
+
+/** What was verified of a delivery. */
+type VerifiedDelivery = {
+  readonly payload: Payload
+  /** The id in a header that the signature covers, if there is one. */
+  readonly signedId: string | undefined
+  /** False for a webhook without a secret. */
+  readonly isSigned: boolean
+}
+
+/**
+ * The sender's own name for a delivery: the signed one, else the field of the verified body that the
+ * scheme has it in, else the first of its headers that has one. Where it is long, or more than visible ASCII,
+ * a hash stands for it: it is shown and logged. Without `verified` the headers alone are looked at, and
+ * nothing of them is known to be true.
+ */
+export const deliveryIdOf = (
+  { deliveryId }: SignatureScheme,
+  headers: SignatureHeaders,
+  verified?: VerifiedDelivery,
+): DeliveryId | undefined => {
+  // However long it is: another header is the word of who sent it this time, and not of who signed it.
+  if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
+  if (verified && deliveryId.body !== undefined) {
+    const id = fieldOf(verified.payload, deliveryId.body)
+    if (typeof id === 'string' && id !== '') return { id: shown(id), signed: verified.isSigned }
+  }
+  for (const name of deliveryId.headers) {
+    const [value, second] = headers[name] ?? []
+    if (value !== undefined && value !== '' && second === undefined)
+      return { id: shown(value), signed: false }
+  }
+  return undefined
+}
+
+const shown = (id: string): string =>
+  /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`
+
+const fieldOf = (payload: Payload, name: string): unknown =>
+  typeof payload === 'object' && payload !== null && Object.hasOwn(payload, name)
+    ? (payload as Readonly<Record<string, unknown>>)[name]
+    : undefined

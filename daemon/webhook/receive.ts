@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { ByteBudget } from '../byte-budget.ts'
-import { workAtEndOfTurn } from '../end-of-turn.ts'
+import type { ByteBudget } from '../util/byte-budget.ts'
+import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import type { BodyRoom, BodyRooms } from './body-rooms.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */

@@ -3,10 +3,9 @@ import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isForModel } from '../../shared/config/webhook.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { Setup } from '../setup.ts'
-import type { Deliveries } from './deliveries.ts'
-import type { KeptEvents } from './kept-events.ts'
-import type { AcceptedEvent } from './accepted-event.ts'
+import type { Setup } from './engine.ts'
+import type { Deliveries } from './dedupe.ts'
+import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that

@@ -2,12 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
-import { answerAtEndOfTurn } from '../end-of-turn.ts'
-import { answerJson, answerProblem } from '../http/plain-answer.ts'
-import type { ServeFirst } from '../http/serve-first.ts'
-import type { Setup } from '../setup.ts'
+import { answerAtEndOfTurn } from '../http/turn-batching.ts'
+import { answerJson, answerProblem, type ServeFirst } from '../http/respond.ts'
+import type { Setup } from './engine.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
-import type { ReadyWebhook } from './ready-webhook.ts'
+import type { ReadyWebhook } from './compiled-webhook.ts'
 
 /** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
 const lingerMs = 2000

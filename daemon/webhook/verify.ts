@@ -1,9 +1,14 @@
-import { timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
-import { signedHead } from '../../shared/signature-schemes.ts'
+import {
+  keyBytes,
+  type SignatureForm,
+  type SignatureScheme,
+  signedHead,
+} from '../../shared/signature-schemes.ts'
 import { isFromWebPage } from '../http/guard.ts'
-import { type SignatureHeaders, invalid, oneValue, readSignature } from './read-signature.ts'
-import { type ReadyForm, type Verifier, tokenDigest } from './verifier.ts'
+import { type Mac, prepareMac } from './mac.ts'
+import { invalid, oneValue, readSignature, type SignatureHeaders } from './signature-header.ts'
 
 export type { SignatureHeaders }
 
@@ -97,3 +102,47 @@ const checkAge = (ageSeconds: number, { toleranceSeconds }: ReadyForm): void => 
       `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken`,
     )
 }
+
+/** One form with what it is checked against, prepared once for all requests. */
+type ReadyForm = SignatureForm & {
+  /** Of each key, any of which may have signed. */
+  readonly macs: readonly Mac[]
+  /** SHA-256 of each token, so that tokens of any length compare in one time. */
+  readonly tokens: readonly Buffer[]
+  readonly toleranceSeconds: number
+}
+
+/**
+ * What a delivery is verified with: `none` when no secret is asked for, `unset` when those that are
+ * named hold nothing, `unusable` when none of them is a secret of the scheme.
+ */
+export type Verifier = 'none' | 'unset' | 'unusable' | readonly [ReadyForm, ...ReadyForm[]]
+
+/** Prepares the forms of a scheme for which there is a secret. A scheme has one tolerance for all. */
+export const prepareVerifier = (
+  scheme: SignatureScheme,
+  secrets: readonly string[],
+): readonly [ReadyForm, ...ReadyForm[]] | 'unusable' => {
+  const [first, ...more] = scheme.forms
+    .map((form) => readyForm(form, secrets, scheme.toleranceSeconds ?? 0))
+    .filter(({ macs, tokens }) => macs.length + tokens.length > 0)
+  return first ? [first, ...more] : 'unusable'
+}
+
+const readyForm = (
+  form: SignatureForm,
+  secrets: readonly string[],
+  toleranceSeconds: number,
+): ReadyForm => {
+  const known = secrets.flatMap((secret) => keyBytes(form, secret) ?? [])
+  const isMac = form.check === 'mac'
+  return {
+    ...form,
+    macs: isMac ? known.map((bytes) => prepareMac(form.algorithm, bytes)) : [],
+    tokens: isMac ? [] : known.map(tokenDigest),
+    toleranceSeconds,
+  }
+}
+
+/** What tokens are compared by. */
+const tokenDigest = (token: Buffer): Buffer => createHash('sha256').update(token).digest()

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
 import { createGuard } from '../../daemon/http/guard.ts'
-import { answerJson } from '../../daemon/http/plain-answer.ts'
+import { answerJson } from '../../daemon/http/respond.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/http.ts'
 

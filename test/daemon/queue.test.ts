@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createByteBudget } from '../../daemon/byte-budget.ts'
+import { createByteBudget } from '../../daemon/util/byte-budget.ts'
 import { type Job, type QueueLimits, createQueue } from '../../daemon/queue.ts'
 
 /** A queue whose jobs run until they are told to end; `log` says what happened in which order. */

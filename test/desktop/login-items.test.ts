@@ -144,7 +144,7 @@ describeOnLinux('login items on Linux', () => {
         30_000,
       )
       // The unit as it is, around a program that hands over at once, notes both and ends.
-      const mainProcess = new URL('../../daemon/handover/main-process.js', import.meta.url)
+      const mainProcess = new URL('../../daemon/restart/supervisor.js', import.meta.url)
       const folder = await temporaryFolder()
       const noted = join(folder, 'noted')
       const script = join(folder, 'hands-over.mjs')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { parseRecord } from '../../daemon/oauth/token/token-file.ts'
+import { parseRecord } from '../../daemon/oauth/tokens/token-store.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { createCommentMarks } from '../../daemon/deliver/own-comment.ts'
+import { createCommentMarks } from '../../daemon/delivery/loop-guard.ts'
 import { type EventDetail, type Explanation, explanationSchema } from '../../shared/api.ts'
 import { run } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'

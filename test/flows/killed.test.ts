@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeAgentFolder } from '../../daemon/agents/agent-folders.ts'
+import { makeAgentFolder } from '../../daemon/agents/workspace.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { fixtureAgent, isRunning, untilGone } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
@@ -89,7 +89,7 @@ describe('a daemon that was killed', () => {
       const { makeAgentFolder } = await import(process.argv[1])
       console.log(await makeAgentFolder(tmpdir()))
       process.kill(process.pid, 'SIGKILL')`
-    const module = new URL('../../daemon/agents/agent-folders.js', import.meta.url).href
+    const module = new URL('../../daemon/agents/workspace.js', import.meta.url).href
     const env = { ...process.env, TMPDIR: folder }
     const child = spawn(process.execPath, ['--input-type=module', '-e', maker, module], { env })
     const [made] = (await Promise.all([once(child.stdout, 'data'), once(child, 'exit')])).flat()

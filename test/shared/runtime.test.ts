@@ -18,7 +18,7 @@ describe('SIGUSR1, by which Node opens its debugger', function () {
   })
 
   it('opens none where that is asked for, and does elsewhere', async () => {
-    const module = new URL('../../shared/no-debugger.js', import.meta.url).href
+    const module = new URL('../../shared/runtime.js', import.meta.url).href
     const script = (first: string) => `${first}
       setInterval(() => {}, 60000)
       process.kill(process.pid, 'SIGUSR1')

@@ -1,8 +1,7 @@
-import { checkBodyTimestamp } from '../../daemon/webhook/body-timestamp.ts'
+import { checkBodyTimestamp } from '../../daemon/webhook/pipeline.ts'
 import { parse } from '../../daemon/webhook/parse.ts'
-import type { SignatureHeaders } from '../../daemon/webhook/read-signature.ts'
-import { prepareVerifier } from '../../daemon/webhook/verifier.ts'
-import { verify } from '../../daemon/webhook/verify.ts'
+import type { SignatureHeaders } from '../../daemon/webhook/signature-header.ts'
+import { prepareVerifier, verify } from '../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type SchemeName, schemeOf } from '../../shared/signature-schemes.ts'
 

@@ -1,4 +1,4 @@
-import type { Wait } from '../../daemon/oauth/login/wait.ts'
+import type { Wait } from '../../daemon/oauth/dependencies.ts'
 
 /** Time that passes when the test says so. */
 export type ManualTime = {

@@ -7,6 +7,41 @@ import { menuInterface, type MenuObject, menuObject } from './menu.ts'
 import { halved, pixmapOf } from './pixmap.ts'
 import { clickedLine, type Face, type Order, orderOf, readyLine } from './protocol.ts'
 
+const watcherName = 'org.kde.StatusNotifierWatcher'
+const tries = 5
+const againMs = 2000
+
+/**
+ * Tells the panel about our icon, now if there is one and whenever one comes: panels are started
+ * late and restarted. `name` is the name on the bus that the icon has. Rejects when the bus does.
+ */
+const keepRegistered = async (bus: Bus, name: string): Promise<void> => {
+  let current: string | undefined
+  await bus.onOwner(watcherName, (owner) => {
+    current = owner
+    if (owner) void register(bus, name, () => current === owner)
+  })
+}
+
+/** A panel that has just come may not answer yet. */
+const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promise<void> => {
+  for (let count = 0; count < tries && isCurrent(); count += 1) {
+    try {
+      await bus.call({
+        destination: watcherName,
+        path: '/StatusNotifierWatcher',
+        interface: watcherName,
+        member: 'RegisterStatusNotifierItem',
+        signature: 's',
+        body: [name],
+      })
+      return
+    } catch {
+      await delay(againMs)
+    }
+  }
+}
+
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 
 /*
@@ -88,38 +123,3 @@ createInterface({ input: process.stdin })
   .on('line', (line) => obey(orderOf(line)))
   .on('close', () => process.exit(0))
 process.stdout.write(readyLine)
-
-const watcherName = 'org.kde.StatusNotifierWatcher'
-const tries = 5
-const againMs = 2000
-
-/**
- * Tells the panel about our icon, now if there is one and whenever one comes: panels are started
- * late and restarted. `name` is the name on the bus that the icon has. Rejects when the bus does.
- */
-const keepRegistered = async (bus: Bus, name: string): Promise<void> => {
-  let current: string | undefined
-  await bus.onOwner(watcherName, (owner) => {
-    current = owner
-    if (owner) void register(bus, name, () => current === owner)
-  })
-}
-
-/** A panel that has just come may not answer yet. */
-const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promise<void> => {
-  for (let count = 0; count < tries && isCurrent(); count += 1) {
-    try {
-      await bus.call({
-        destination: watcherName,
-        path: '/StatusNotifierWatcher',
-        interface: watcherName,
-        member: 'RegisterStatusNotifierItem',
-        signature: 's',
-        body: [name],
-      })
-      return
-    } catch {
-      await delay(againMs)
-    }
-  }
-}

@@ -1,33 +1,35 @@
 import { once } from 'node:events'
-import type { Login, StartLogin, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
+import type { Login, StartedDeviceLogin, StartedLogin, StartLogin } from '../../../shared/api.ts'
 import { DoorwardError, nameOf } from '../../../shared/errors.ts'
-import { knownError } from '../../known-error.ts'
-import { createAnswerCallback } from './answer-callback.ts'
-import { authorizeUrl } from './authorize-url.ts'
-import { type Lease, createCallbackListener } from './callback-listener.ts'
-import { loadCallbackPage } from './callback-page.ts'
-import { findClient } from '../provider/client-file.ts'
-import type { Discover } from '../provider/discovery.ts'
-import { createDeviceLogins } from './device-login.ts'
-import { exchangeCode } from './exchange.ts'
+import { knownError } from '../../util/assets.ts'
+import { createUnfinished } from '../../util/concurrency.ts'
+import { wait as waitByClock } from '../dependencies.ts'
+import { findClient } from '../providers/client-store.ts'
+import type { Discover } from '../providers/discovery.ts'
+import { refusalError } from '../providers/errors.ts'
+import { findProvider } from '../providers/providers.ts'
+import { isLoginOver, type TokenRecord } from '../tokens/token-record.ts'
+import {
+  authorizeUrl,
+  exchangeCode,
+  readCallback,
+  readPasted,
+  readState,
+} from './authorization-code.ts'
+import { loadCallbackPage, resultPage } from './callback-page.ts'
+import { createAnswerCallback, createCallbackListener, type Lease } from './callback-server.ts'
+import { createDeviceLogins } from './device-flow.ts'
 import {
   type Attempt,
   type Authorized,
   type CodeAttempt,
-  type Outcome,
   createPendingLogins,
+  type Outcome,
   randomText,
-} from './pending.ts'
-import { refusalError } from '../provider/provider-error.ts'
-import { findProvider } from '../provider/providers.ts'
-import { readCallback, readPasted, readState } from './read-callback.ts'
-import { readReplaced } from './replaced-login.ts'
-import { resultPage } from './result-page.ts'
-import { type SaveParts, createSaveGrant } from './save-grant.ts'
-import { scopesToAsk } from './scopes-to-ask.ts'
-import { typedClient, withTypedClient } from './typed-client.ts'
-import { createUnfinished } from '../unfinished.ts'
-import { wait as waitByClock } from './wait.ts'
+  typedClient,
+  withTypedClient,
+} from './pending-logins.ts'
+import { createSaveGrant, readReplaced, type SaveParts } from './save-grant.ts'
 
 export type Logins = {
   readonly start: (request: StartLogin) => Promise<StartedLogin | StartedDeviceLogin>
@@ -275,4 +277,33 @@ const loginDetail = ({ account, replaced }: Authorized): string | undefined => {
     ...(replaced ? [`this replaces the login of ${replaced.name}`] : []),
   ]
   return parts.length > 0 ? parts.join('; ') : undefined
+}
+
+type ScopesToAsk = {
+  readonly scopes: readonly string[]
+  /** True where somebody chose them for this login or the one before, in place of the provider's own. */
+  readonly areScopesChosen: boolean
+}
+
+type Asking = {
+  /** Of the request. */
+  readonly chosen: readonly string[] | undefined
+  readonly provider: { readonly scopes: readonly string[] }
+  readonly client: { readonly clientId: string }
+  readonly before: TokenRecord | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
+}
+
+/**
+ * What a login asks for: what it was told to; else what was chosen for a login of the same client that is
+ * over, since a new one is to bring back what that one could; else what the provider has.
+ */
+const scopesToAsk = ({ chosen, provider, client, before, now }: Asking): ScopesToAsk => {
+  if (chosen) return { scopes: chosen, areScopesChosen: true }
+  const again =
+    before?.scopesChosen && before.clientId === client.clientId && isLoginOver(before, now)
+      ? before.requestedScopes
+      : undefined
+  return { scopes: again ?? provider.scopes, areScopesChosen: again !== undefined }
 }

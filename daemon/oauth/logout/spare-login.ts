@@ -1,10 +1,10 @@
 import { WWWAuthenticateChallengeError, protectedResourceRequest } from 'oauth4webapi'
 import type { Gateway } from '../../../shared/config/schema.ts'
-import type { Discover } from '../provider/discovery.ts'
-import { findProvider } from '../provider/providers.ts'
-import { requestOptions } from '../provider/request-provider.ts'
-import { withTimeLimit } from '../../time-limit.ts'
-import type { TokenRecord } from '../token/token-record.ts'
+import type { Discover } from '../providers/discovery.ts'
+import { findProvider } from '../providers/providers.ts'
+import { requestOptions } from '../providers/request.ts'
+import { withTimeLimit } from '../../util/abort.ts'
+import type { TokenRecord } from '../tokens/token-record.ts'
 
 /*
  * Some providers hold all logins of one browser session to be one grant, and end the newest with the

@@ -7,7 +7,7 @@ import {
   geminiAnswer,
   llmAnswer,
   opencodeAnswer,
-} from '../../../daemon/agents/cli-answers.ts'
+} from '../../../daemon/agents/cli-presets.ts'
 
 const printed = (lines: readonly unknown[] | string, exitCode = 0, stderr = ''): Printed => ({
   stdout: typeof lines === 'string' ? lines : lines.map((line) => JSON.stringify(line)).join('\n'),

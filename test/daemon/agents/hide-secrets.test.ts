@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { secretsIn } from '../../../daemon/agents/clean-environment.ts'
-import { hideSecrets } from '../../../daemon/agents/hide-secrets.ts'
+import { hideSecrets, secretsIn } from '../../../daemon/agents/environment.ts'
 
 const secrets = new Map([
   ['gho_abcdef', 'token of github'],

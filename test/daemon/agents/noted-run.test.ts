@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type RunOptions, noteAndRun } from '../../../daemon/agents/noted-run.ts'
-import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
+import { type RunOptions, noteAndRun } from '../../../daemon/agents/orphans.ts'
+import { answerAtEndOfTurn } from '../../../daemon/http/turn-batching.ts'
 import { countTurns } from '../../support/count-turns.ts'
 
 const options = (argv: readonly string[], signal: AbortSignal): RunOptions => ({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { oneInATurn } from '../../../daemon/agents/one-in-a-turn.ts'
-import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
+import { answerAtEndOfTurn } from '../../../daemon/http/turn-batching.ts'
 import { countTurns } from '../../support/count-turns.ts'
 
 describe('one in a turn', () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { createEventLinks } from '../../../daemon/event-page/links.ts'
-import { createShortLived } from '../../../daemon/event-page/short-lived.ts'
+import { createEventLinks, createShortLived } from '../../../daemon/event-page/links.ts'
 
 describe('links to pages of events', () => {
   it('open once, and then for the key that the first use gave', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { describe, it } from 'mocha'
-import { notAPerson } from '../../../daemon/event-page/navigation.ts'
-import { codeIn, loggedPath, pagePath } from '../../../daemon/event-page/page-path.ts'
+import { notAPerson } from '../../../daemon/event-page/error-pages.ts'
+import { codeIn, loggedPath, pagePath } from '../../../daemon/event-page/routes.ts'
 
 const origin = 'http://127.0.0.1:18789'
 const page = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', 'sec-fetch-user': '?1' }

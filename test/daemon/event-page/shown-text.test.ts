@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { localTime } from '../../../shared/text.ts'
-import { shownLine, shownText } from '../../../daemon/event-page/shown-text.ts'
+import { shownLine, shownText } from '../../../daemon/event-page/page.ts'
 
 describe('text on the page of an event', () => {
   it('is without control and direction characters, and says how many', () => {

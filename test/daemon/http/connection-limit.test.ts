@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectionLimit } from '../../../daemon/http/connection-limit.ts'
+import { connectionLimit } from '../../../daemon/http/server.ts'
 
 const limits = (
   files: string,

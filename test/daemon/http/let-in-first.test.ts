@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type RequestListener, type Server, createServer, request } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
-import { answerAtEndOfTurn } from '../../../daemon/end-of-turn.ts'
+import { answerAtEndOfTurn } from '../../../daemon/http/turn-batching.ts'
 import { letInFirst } from '../../../daemon/http/let-in-first.ts'
 
 const ask = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createDistribution } from '../../../daemon/metrics/distribution.ts'
+import { createDistribution } from '../../../daemon/metrics/timings.ts'
 
 describe('a distribution of durations', () => {
   it('is empty at first', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { deliveryIdOf } from '../../../daemon/webhook/delivery-id.ts'
+import { deliveryIdOf } from '../../../daemon/webhook/pipeline.ts'
 import {
   type SchemeName,
   type SignatureScheme,

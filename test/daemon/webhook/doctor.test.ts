@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createExamine } from '../../../daemon/webhook/doctor.ts'
-import { webhooksByPath } from '../../../daemon/webhook/ready-webhook.ts'
+import { createExamine } from '../../../daemon/webhook/signature-diagnosis.ts'
+import { webhooksByPath } from '../../../daemon/webhook/compiled-webhook.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { checkConfig } from '../../../shared/config/load.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { handshakeOf, wantsEmptyAnswer } from '../../../daemon/webhook/handshake.ts'
+import { handshakeOf, wantsEmptyAnswer } from '../../../daemon/webhook/pipeline.ts'
 import { schemeNames } from '../../../shared/signature-schemes.ts'
 import { schemeNamed } from '../../support/accepts.ts'
 

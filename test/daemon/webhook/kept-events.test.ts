@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createEventStore } from '../../../daemon/events/event-store.ts'
-import { createKeptEvents } from '../../../daemon/webhook/kept-events.ts'
+import { createKeptEvents } from '../../../daemon/webhook/accepted-event.ts'
 
 const at = new Date(0)
 

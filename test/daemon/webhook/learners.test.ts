@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLearners } from '../../../daemon/webhook/learners.ts'
+import { createLearners } from '../../../daemon/webhook/payload-shape.ts'
 
 describe('those who wait for a delivery', () => {
   it('are not waited for who have gone before they began, nor who go meanwhile', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { previewOf } from '../../../daemon/webhook/preview.ts'
+import { previewOf } from '../../../daemon/webhook/event-runner.ts'
 
 describe('the preview of an answer', () => {
   it('is its first 600 characters, without what repaints a terminal', () => {

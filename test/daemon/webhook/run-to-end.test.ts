@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createEventStore } from '../../../daemon/events/event-store.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
-import { createRunToEnd } from '../../../daemon/webhook/run-to-end.ts'
+import { createRunToEnd } from '../../../daemon/webhook/event-runner.ts'
 import type { Log } from '../../../daemon/log/log.ts'
 
 const spin = (ms: number): void => {

@@ -6,7 +6,7 @@ import {
   bodyHeadersOf,
   headerNamesOf,
   headersNamed,
-} from '../../../daemon/webhook/scheme-headers.ts'
+} from '../../../daemon/webhook/compiled-webhook.ts'
 import { schemeNames, schemeOf } from '../../../shared/signature-schemes.ts'
 
 describe('the headers that a scheme looks at', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { SignatureHeaders } from '../../../daemon/webhook/read-signature.ts'
+import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { presetSchemes } from '../../../shared/signature-schemes.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
 import { type Headers, type Sender, senders } from '../../support/senders.ts'

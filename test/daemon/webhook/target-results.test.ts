@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { deliveredEnd } from '../../../daemon/webhook/target-results.ts'
+import { deliveredEnd } from '../../../daemon/webhook/targets.ts'
 
 describe('the end of a delivery', () => {
   it('is the reason of the first target that failed, which is named once', () => {

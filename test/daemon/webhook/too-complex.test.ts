@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isTooComplex } from '../../../daemon/webhook/too-complex.ts'
+import { isTooComplex } from '../../../daemon/webhook/parse.ts'
 
 const padding = ' '.repeat(1_100_000)
 const large = (json: string): string => json + padding

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { prepareMac } from '../../../daemon/webhook/mac.ts'
-import type { Verifier } from '../../../daemon/webhook/verifier.ts'
-import { type SignatureHeaders, verify } from '../../../daemon/webhook/verify.ts'
+import { type SignatureHeaders, type Verifier, verify } from '../../../daemon/webhook/verify.ts'
 import { hmacScheme } from '../../../shared/signature-schemes.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
-import { readCallback, readPasted, readState } from '../../../daemon/oauth/login/read-callback.ts'
+import {
+  readCallback,
+  readPasted,
+  readState,
+} from '../../../daemon/oauth/login/authorization-code.ts'
 import {
   type CodeAttempt,
   createPendingLogins,
   randomText,
-} from '../../../daemon/oauth/login/pending.ts'
-import { isProviderName } from '../../../daemon/oauth/provider/providers.ts'
+} from '../../../daemon/oauth/login/pending-logins.ts'
+import { isProviderName } from '../../../daemon/oauth/providers/providers.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { bytesLike, holds, textOf } from '../../support/fuzz.ts'
 

@@ -100,7 +100,7 @@ describe('a file that is written whole', () => {
     const length = 400_000
     await writeWhole(path, 'a'.repeat(length))
     const program = `
-      import { writeWhole } from ${JSON.stringify(new URL('../../shared/write-whole.js', import.meta.url).href)}
+      import { writeWhole } from ${JSON.stringify(new URL('../../../shared/home/files.js', import.meta.url).href)}
       for (let turn = 0; ; turn += 1) {
         const written = writeWhole(process.argv[1], 'abc'[turn % 3].repeat(${length}))
         process.send(turn)

@@ -9,7 +9,7 @@ import { lockHome } from '../../../shared/home/lock.ts'
 import { type Home, prepareHome } from '../../../shared/home/home.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
-const program = fileURLToPath(new URL('../../../test/fixtures/takes-lock.mjs', import.meta.url))
+const program = fileURLToPath(new URL('../../../../test/fixtures/takes-lock.mjs', import.meta.url))
 
 describe('the lock of a home', () => {
   let home: Home

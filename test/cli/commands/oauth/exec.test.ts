@@ -20,7 +20,7 @@ import {
 import { startTokenServer, tokenOf } from '../../support/token-server.ts'
 
 const tellsSignals = fileURLToPath(
-  new URL('../../../test/fixtures/tells-signals.mjs', import.meta.url),
+  new URL('../../../../../test/fixtures/tells-signals.mjs', import.meta.url),
 )
 const node = process.execPath
 

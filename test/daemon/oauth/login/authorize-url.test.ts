@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { authorizeUrl } from '../../../../daemon/oauth/login/authorize-url.ts'
-import { findProvider } from '../../../../daemon/oauth/provider/providers.ts'
+import { authorizeUrl } from '../../../../daemon/oauth/login/authorization-code.ts'
+import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
 import { gatewayOf } from '../../../support/oauth-app.ts'
 
 const request = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { loadCallbackPage } from '../../../../daemon/oauth/login/callback-page.ts'
-import { accountOf } from '../../../../daemon/oauth/login/account.ts'
+import { accountOf } from '../../../../daemon/oauth/login/save-grant.ts'
 
 describe('callback page', () => {
   it('escapes whatever a provider says', () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type Server, type ServerResponse, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { limitConnections } from '../../../../daemon/oauth/login/limit-connections.ts'
+import { limitConnections } from '../../../../daemon/oauth/login/callback-server.ts'
 
 describe('a limit of connections', () => {
   let server: Server

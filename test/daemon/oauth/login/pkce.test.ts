@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { codeChallengeOf } from '../../../../daemon/oauth/login/pkce.ts'
-import { randomText } from '../../../../daemon/oauth/login/pending.ts'
+import { codeChallengeOf } from '../../../../daemon/oauth/login/authorization-code.ts'
+import { randomText } from '../../../../daemon/oauth/login/pending-logins.ts'
 
 describe('pkce', () => {
   it('makes the challenge of RFC 7636 appendix B', () => {

@@ -5,7 +5,7 @@ import {
   nextPace,
   paceOf,
   waitMsOf,
-} from '../../../../daemon/oauth/login/poll-pace.ts'
+} from '../../../../daemon/oauth/login/device-authorization.ts'
 
 /** The waits before each poll, in seconds, when the polls before were answered so. */
 const waits = (seconds: number | undefined, signs: readonly PollSign[]): number[] => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { readCallback, readState } from '../../../../daemon/oauth/login/read-callback.ts'
-import { safeErrorCode } from '../../../../daemon/oauth/provider/shown-text.ts'
+import { readCallback, readState } from '../../../../daemon/oauth/login/authorization-code.ts'
+import { safeErrorCode } from '../../../../daemon/oauth/providers/request.ts'
 
 const authorizationEndpoint = 'https://id.example/authorize'
 const anyIssuer = { issuer: undefined, issuerRequired: false, authorizationEndpoint }

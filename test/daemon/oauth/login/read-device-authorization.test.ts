@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { readDeviceAuthorization } from '../../../../daemon/oauth/login/read-device-authorization.ts'
+import { readDeviceAuthorization } from '../../../../daemon/oauth/login/device-authorization.ts'
 
 const good = {
   device_code: '3584d83530557fdd1f46af8289938c8ef79f9dc5',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { resultPage } from '../../../../daemon/oauth/login/result-page.ts'
+import { resultPage } from '../../../../daemon/oauth/login/callback-page.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 const command = 'doorward oauth login mine'

@@ -3,9 +3,9 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { after, afterEach, before, describe, it } from 'mocha'
-import { writePending } from '../../../../daemon/oauth/logout/pending-file.ts'
-import { writeToken } from '../../../../daemon/oauth/token/token-file.ts'
-import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
+import { writePending } from '../../../../daemon/oauth/logout/revocation-store.ts'
+import { writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
+import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Login, loginSchema } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { typedClient, withTypedClient } from '../../../../daemon/oauth/login/typed-client.ts'
+import { typedClient, withTypedClient } from '../../../../daemon/oauth/login/pending-logins.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 describe('typed client', () => {

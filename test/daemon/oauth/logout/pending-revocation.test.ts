@@ -8,7 +8,7 @@ import {
   isWaitOver,
   nextLookMs,
   retryDelayMs,
-} from '../../../../daemon/oauth/logout/pending-revocation.ts'
+} from '../../../../daemon/oauth/logout/revocation-store.ts'
 
 const minute = 60_000
 const hour = 60 * minute

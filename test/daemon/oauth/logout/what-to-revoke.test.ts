@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import type { PendingRevocation } from '../../../../daemon/oauth/logout/pending-revocation.ts'
-import { compareAccounts } from '../../../../daemon/oauth/logout/same-account.ts'
-import { isCutShort, isDead, whatToRevoke } from '../../../../daemon/oauth/logout/what-to-revoke.ts'
-import type { TokenRecord } from '../../../../daemon/oauth/token/token-record.ts'
+import type { PendingRevocation } from '../../../../daemon/oauth/logout/revocation-store.ts'
+import {
+  compareAccounts,
+  isCutShort,
+  isDead,
+  whatToRevoke,
+} from '../../../../daemon/oauth/logout/revoke.ts'
+import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 
 const ada = { id: '1', name: 'ada@example.com' }
 const bob = { id: '2', name: 'bob@example.com' }

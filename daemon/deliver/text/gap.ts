@@ -1,2 +1,0 @@
-/** Zero width space: breaks a name apart without being seen. */
-export const gap = '\u200b'

@@ -1,0 +1,184 @@
+import type { Account } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { githubPauseMs } from '../../util/http-retry-after.ts'
+import { askProvider, type ProviderReply, refusedBy, textOf } from '../providers/request.ts'
+import {
+  type Dialect,
+  errorAnswer,
+  notEnded,
+  type Revocation,
+  revocationOf,
+  type RevocationRequest,
+  type TokenAnswer,
+  type TokenEnd,
+  tokensByKind,
+} from './dialect.ts'
+
+/**
+ * The scopes of GitHub that others hold; asked for together, only the wider one is in the answer.
+ * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps#normalized-scopes
+ */
+const githubScopes: Readonly<Record<string, readonly string[]>> = {
+  repo: ['repo:status', 'repo_deployment', 'public_repo', 'repo:invite', 'security_events'],
+  user: ['read:user', 'user:email', 'user:follow'],
+  project: ['read:project'],
+  codespace: ['codespace:secrets'],
+  'admin:org': ['write:org', 'manage_runners:org'],
+  'write:org': ['read:org'],
+  'admin:repo_hook': ['write:repo_hook'],
+  'write:repo_hook': ['read:repo_hook'],
+  'admin:public_key': ['write:public_key'],
+  'write:public_key': ['read:public_key'],
+  'admin:gpg_key': ['write:gpg_key'],
+  'write:gpg_key': ['read:gpg_key'],
+  'admin:ssh_signing_key': ['write:ssh_signing_key'],
+  'write:ssh_signing_key': ['read:ssh_signing_key'],
+  'write:packages': ['read:packages'],
+  'write:discussion': ['read:discussion'],
+  audit_log: ['read:audit_log'],
+}
+
+/**
+ * GitHub's words for the errors of RFC 6749 section 5.2, which come with HTTP 200.
+ * https://docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
+ * and, for the device flow,
+ * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#error-codes-for-the-device-flow
+ */
+const errors: Readonly<Record<string, string>> = {
+  bad_verification_code: 'invalid_grant',
+  bad_refresh_token: 'invalid_grant',
+  incorrect_client_credentials: 'invalid_client',
+  // A client id that GitHub does not know is a page it does not have.
+  'Not Found': 'invalid_client',
+  unverified_user_email: 'access_denied',
+  application_suspended: 'unauthorized_client',
+  device_flow_disabled: 'unauthorized_client',
+  incorrect_device_code: 'invalid_grant',
+  token_expired: 'expired_token',
+}
+
+const normalise = (answer: TokenAnswer): TokenAnswer =>
+  typeof answer.body['error'] === 'string' ? errorAnswer(answer, errors) : answer
+
+/** Of every request to GitHub's API; it refuses those without a user agent. */
+const headers = {
+  accept: 'application/vnd.github+json',
+  'user-agent': 'doorward',
+  'x-github-api-version': '2022-11-28',
+}
+
+/**
+ * With the client secret as the owner of the app: the whole permission or one token
+ * (https://docs.github.com/en/rest/apps/oauth-applications). Without it, and for a refresh token, which
+ * that way does not reach, as anybody who holds the tokens (https://docs.github.com/en/rest/credentials/revoke).
+ */
+const revoke = async (request: RevocationRequest): Promise<Revocation> => {
+  const { tokens, client, apiUrl, extent } = request
+  if (apiUrl === undefined)
+    return {
+      revokedAtProvider: false,
+      detail: 'the address of its API is not known (api_url of the provider in gateway.yaml)',
+    }
+  const all = tokensByKind(tokens)
+  const asOwner = client.clientSecret === undefined ? undefined : await revokeAsOwner(request)
+  if (asOwner === 'revoked' && extent === 'grant')
+    return revocationOf(all.map(([kind]) => [kind, 'revoked']))
+  if (asOwner instanceof DoorwardError && asOwner.code === 'provider-unavailable')
+    return revocationOf(all.map(([kind]) => [kind, asOwner]))
+  // A secret that is no longer the right one, or an access token that has expired: what is left goes so.
+  const access = asOwner === 'revoked' || asOwner === 'ended' ? asOwner : undefined
+  const left = all.filter(([kind]) => kind === 'refresh token' || access === undefined)
+  const credentials = left.map(([, token]) => token)
+  const rest = left.length === 0 ? undefined : await revokeAsHolder(request, credentials)
+  return revocationOf(
+    all.map(([kind]) => [kind, (kind === 'access token' ? access : undefined) ?? rest ?? 'ended']),
+  )
+}
+
+const revokeAsOwner = async (request: RevocationRequest): Promise<TokenEnd> => {
+  const { tokens, client, apiUrl, extent, signal } = request
+  const what = extent === 'grant' ? 'grant' : 'token'
+  const url = `${apiUrl}/applications/${encodeURIComponent(client.clientId)}/${what}`
+  const basic = Buffer.from(`${client.clientId}:${client.clientSecret}`).toString('base64')
+  try {
+    const reply = await askProvider(
+      url,
+      {
+        method: 'DELETE',
+        headers: { ...headers, authorization: `Basic ${basic}` },
+        json: { access_token: tokens.accessToken },
+      },
+      signal,
+    )
+    if (reply.status === 204) return 'revoked'
+    return saysEnded(reply) ? 'ended' : failureOf(url, reply)
+  } catch (error) {
+    return notEnded(error)
+  }
+}
+
+/**
+ * That there is no such token any more. A 404 in other words is that of a server that does not know the
+ * request: `api_url` is that of something else, and the token may be as good as ever.
+ */
+const saysEnded = ({ status, body }: ProviderReply): boolean =>
+  status === 404 && body['message'] === 'Not Found'
+
+/** No `authorization`: GitHub refuses this to whoever is logged in. */
+const revokeAsHolder = async (
+  { apiUrl, signal }: RevocationRequest,
+  credentials: readonly string[],
+): Promise<TokenEnd> => {
+  const url = `${apiUrl}/credentials/revoke`
+  try {
+    const reply = await askProvider(url, { method: 'POST', headers, json: { credentials } }, signal)
+    return reply.status === 202 ? 'revoked' : failureOf(url, reply)
+  } catch (error) {
+    return notEnded(error)
+  }
+}
+
+/** A 403 is a refusal, or a limit that will be over: of 60 an hour for whoever is not logged in. */
+const failureOf = (url: string, reply: ProviderReply): DoorwardError => {
+  const { status, headers: answered, body } = reply
+  const retryAfterMs = githubPauseMs({
+    status,
+    header: (name) => answered.get(name),
+    message: body['message'],
+  })
+  if (retryAfterMs === undefined) return refusedBy(url, reply)
+  return new DoorwardError(
+    'provider-unavailable',
+    `${new URL(url).host} takes no more for now (${status})`,
+    { hint: 'try again later', retryAfterMs },
+  )
+}
+
+/** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
+const identify = async (
+  accessToken: string,
+  apiUrl: string,
+  signal: AbortSignal,
+): Promise<Account | undefined> => {
+  const authorization = `Bearer ${accessToken}`
+  const reply = await askProvider(
+    `${apiUrl}/user`,
+    { headers: { ...headers, authorization } },
+    signal,
+  )
+  const [id, login] = [textOf(reply.body['id']), textOf(reply.body['login'])]
+  return reply.status === 200 && id !== undefined ? { id, name: login ?? id } : undefined
+}
+
+/** GitHub's OAuth, of OAuth apps and GitHub apps, at github.com or an Enterprise Server. */
+export const github: Dialect = {
+  normalise,
+  revoke,
+  identify,
+  endsAllLogins: false,
+  // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
+  refreshEndsAccessToken: true,
+  // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow
+  isDeviceFlowPublic: true,
+  impliedScopes: githubScopes,
+}

@@ -1,0 +1,95 @@
+import type { Account } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { askProvider, type ProviderReply, refusedBy, textOf } from '../providers/request.ts'
+import {
+  type Dialect,
+  notEnded,
+  type Revocation,
+  revocationOf,
+  type RevocationRequest,
+  type TokenEnd,
+  tokensByKind,
+} from './dialect.ts'
+
+/** The one address that Google itself does not have below that of Gmail. */
+const gmailUrl = 'https://gmail.googleapis.com'
+const calendarUrl = 'https://www.googleapis.com'
+
+/**
+ * https://developers.google.com/identity/protocols/oauth2/native-app#tokenrevoke: a form with one token
+ * and no client; the other token of the grant, and all else of this person and client, goes with it.
+ */
+const revoke = async ({ tokens, endpoints, signal }: RevocationRequest): Promise<Revocation> => {
+  const endpoint = endpoints.server.revocation_endpoint
+  if (!endpoint)
+    return {
+      revokedAtProvider: false,
+      detail: 'where to revoke is not known (revocation_endpoint in gateway.yaml)',
+    }
+  const all = tokensByKind(tokens)
+  let end: TokenEnd = 'ended'
+  for (const [, token] of all) {
+    end = await revokeOne(endpoint, token, signal)
+    // One that had ended before, such as an expired access token, says nothing of the other.
+    if (end !== 'ended') break
+  }
+  return revocationOf(all.map(([kind]) => [kind, end]))
+}
+
+const revokeOne = async (
+  endpoint: string,
+  token: string,
+  signal: AbortSignal,
+): Promise<TokenEnd> => {
+  try {
+    const reply = await askProvider(endpoint, { method: 'POST', form: { token } }, signal)
+    if (reply.status === 200) return 'revoked'
+    return reply.body['error'] === 'invalid_token' ? 'ended' : refusedBy(endpoint, reply)
+  } catch (error) {
+    return notEnded(error)
+  }
+}
+
+/**
+ * Who has logged in: the address of the mailbox, else the primary calendar, whose id is the address.
+ * https://developers.google.com/workspace/gmail/api/reference/rest/v1/users/getProfile and
+ * https://developers.google.com/workspace/calendar/api/v3/reference/calendars/get
+ */
+const identify = async (
+  accessToken: string,
+  apiUrl: string,
+  signal: AbortSignal,
+): Promise<Account | undefined> => {
+  const authorization = `Bearer ${accessToken}`
+  const ask = async (url: string, key: string): Promise<Account | undefined> => {
+    const reply: ProviderReply = await askProvider(url, { headers: { authorization } }, signal)
+    const address = reply.status === 200 ? textOf(reply.body[key]) : undefined
+    return address === undefined ? undefined : { id: address, name: address }
+  }
+  const mailbox = await ask(`${apiUrl}/gmail/v1/users/me/profile`, 'emailAddress').catch(
+    (error: unknown) => {
+      // Gmail may be down while the calendar is not.
+      if (error instanceof DoorwardError) return undefined
+      throw error
+    },
+  )
+  if (mailbox) return mailbox
+  const base = apiUrl === gmailUrl ? calendarUrl : apiUrl
+  return ask(`${base}/calendar/v3/calendars/primary`, 'id')
+}
+
+/**
+ * Google's OAuth, which answers by the standard. A refresh brings no new refresh token:
+ * https://developers.google.com/identity/protocols/oauth2/native-app#offline
+ */
+export const google: Dialect = {
+  normalise: (answer) => answer,
+  revoke,
+  identify,
+  endsAllLogins: true,
+  // https://developers.google.com/identity/protocols/oauth2/scopes#openid-connect
+  impliedScopes: {
+    'https://www.googleapis.com/auth/userinfo.email': ['email'],
+    'https://www.googleapis.com/auth/userinfo.profile': ['profile'],
+  },
+}

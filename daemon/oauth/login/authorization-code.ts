@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import {
+  authorizationCodeGrantRequest,
+  processAuthorizationCodeResponse,
+  validateAuthResponse,
+} from 'oauth4webapi'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { dialectOf } from '../dialects/dialects.ts'
+import { standardAnswer } from '../dialects/token-response.ts'
+import { type Client, clientAuthentication } from '../providers/client-store.ts'
+import type { Endpoints } from '../providers/discovery.ts'
+import { providerError } from '../providers/errors.ts'
+import type { Provider } from '../providers/providers.ts'
+import { requestOptions, safeErrorCode } from '../providers/request.ts'
+import { type Grant, grantOf } from '../tokens/token-record.ts'
+
+/** What a code is exchanged with; all of it was fixed when the login started. */
+type ExchangeRequest = {
+  readonly parameters: URLSearchParams
+  readonly state: string
+  readonly codeVerifier: string
+  readonly redirectUri: string
+  readonly provider: Provider
+  readonly client: Client
+  readonly endpoints: Endpoints
+}
+
+/**
+ * Exchanges the code for tokens. RFC 6749 section 4.1.3, with the verifier of RFC 7636. Throws
+ * `provider-refused` or `provider-unavailable`; neither holds anything of the provider's answer.
+ */
+export const exchangeCode = async (
+  { parameters, state, codeVerifier, redirectUri, provider, client, endpoints }: ExchangeRequest,
+  signal: AbortSignal,
+): Promise<Grant> => {
+  const { server } = endpoints
+  const wireClient = { client_id: client.clientId }
+  try {
+    const response = await authorizationCodeGrantRequest(
+      server,
+      wireClient,
+      clientAuthentication(client, endpoints),
+      validateAuthResponse(server, wireClient, checkable(parameters, endpoints), state),
+      redirectUri,
+      codeVerifier,
+      requestOptions(server.token_endpoint, signal),
+    )
+    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
+    return grantOf(await processAuthorizationCodeResponse(server, wireClient, answer))
+  } catch (error) {
+    const { host } = new URL(server.token_endpoint)
+    throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
+  }
+}
+
+/** Without a known issuer there is nothing to hold `iss` against; the library would refuse any. */
+const checkable = (parameters: URLSearchParams, { isIssuerKnown }: Endpoints): URLSearchParams => {
+  const copy = new URLSearchParams(parameters)
+  if (!isIssuerKnown) copy.delete('iss')
+  return copy
+}
+
+type AuthorizationRequest = {
+  readonly clientId: string
+  readonly redirectUri: string
+  readonly scopes: readonly string[]
+  readonly state: string
+  readonly codeVerifier: string
+}
+
+/**
+ * The address a person opens to log in: the code flow with PKCE S256. Keeps what the endpoint's own
+ * query holds (RFC 6749 section 3.1); nothing a provider's data adds can replace what protects the login.
+ */
+export const authorizeUrl = (
+  endpoint: string,
+  provider: Pick<Provider, 'scopeParameter' | 'scopeSeparator' | 'authorizationParameters'>,
+  request: AuthorizationRequest,
+): string => {
+  const url = new URL(endpoint)
+  const parameters = {
+    ...provider.authorizationParameters,
+    ...(request.scopes.length === 0
+      ? {}
+      : { [provider.scopeParameter]: request.scopes.join(provider.scopeSeparator) }),
+    response_type: 'code',
+    client_id: request.clientId,
+    redirect_uri: request.redirectUri,
+    state: request.state,
+    code_challenge: codeChallengeOf(request.codeVerifier),
+    code_challenge_method: 'S256',
+  }
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+  return url.href
+}
+
+/** The S256 code challenge of a code verifier. RFC 7636 section 4.2. */
+export const codeChallengeOf = (codeVerifier: string): string =>
+  createHash('sha256').update(codeVerifier, 'ascii').digest('base64url')
+
+/** What the login knows that a callback must fit. */
+type ExpectedCallback = {
+  /** What `iss` must be where it comes; undefined when the provider's issuer is not known. */
+  readonly issuer: string | undefined
+  /** True where the provider's metadata promises an `iss` with every answer. */
+  readonly issuerRequired: boolean
+  /** Where the browser was sent to log in. */
+  readonly authorizationEndpoint: string | undefined
+}
+
+/** The `state` of a callback, for finding its login. Throws `callback-invalid` unless there is exactly one. */
+export const readState = (parameters: URLSearchParams): string => {
+  const [state, ...more] = parameters.getAll('state')
+  if (!state) throw invalid('it has no state')
+  if (more.length > 0) throw invalid('it has more than one state')
+  return state
+}
+
+/**
+ * Reads an authorization response whose state has been found: issuer first, then error, then code.
+ * Says `denied` when the person refused. Throws `callback-invalid` or `issuer-mismatch`
+ * (RFC 9207 section 2.4), after which the login keeps waiting.
+ */
+export const readCallback = (
+  parameters: URLSearchParams,
+  expected: ExpectedCallback,
+): { readonly kind: 'code' } | { readonly kind: 'error'; readonly error: string } => {
+  for (const name of ['iss', 'error', 'code', 'response', 'id_token', 'token', 'access_token'])
+    if (parameters.getAll(name).length > 1) throw invalid(`it has more than one ${name}`)
+  checkIssuer(parameters.get('iss'), expected)
+  const error = parameters.get('error')
+  if (error) return { kind: 'error', error: safeErrorCode(error) ?? 'unnamed error' }
+  if (!parameters.get('code')) throw invalid('it has neither a code nor an error')
+  return { kind: 'code' }
+}
+
+/** The parameters of a pasted address, which must be the redirect URI itself. Throws `callback-invalid`. */
+export const readPasted = (text: string, redirectUri: string): URLSearchParams => {
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined
+  const isOurs = url && `${url.origin}${url.pathname}` === redirectUri && !url.username
+  if (isOurs) return url.searchParams
+  throw new DoorwardError('callback-invalid', 'the pasted address is not the redirect URI', {
+    hint: `paste the whole address that begins with ${redirectUri}?`,
+  })
+}
+
+const checkIssuer = (iss: string | null, expected: ExpectedCallback): void => {
+  const { issuer, issuerRequired, authorizationEndpoint } = expected
+  if (issuer === undefined) return checkOrigin(iss, authorizationEndpoint)
+  if (iss === null && issuerRequired)
+    throw new DoorwardError('issuer-mismatch', 'the answer does not say which provider it is from')
+  if (iss !== null && iss !== issuer)
+    throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider')
+}
+
+/**
+ * A provider of which no issuer is known may have sent the browser on to another one, to be given its
+ * code by us (RFC 9207 section 2.4: an `iss` that was not announced is rather refused).
+ */
+const checkOrigin = (iss: string | null, authorizationEndpoint = ''): void => {
+  if (iss === null || originOf(iss) === originOf(authorizationEndpoint)) return
+  throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider', {
+    hint: 'if it is the right one, set its issuer in gateway.yaml',
+  })
+}
+
+const originOf = (text: string): string | undefined =>
+  URL.canParse(text) ? new URL(text).origin : undefined
+
+const invalid = (why: string): DoorwardError =>
+  new DoorwardError('callback-invalid', `this is not the answer a login waits for: ${why}`, {
+    hint: 'use the address of the browser window in which you approved this login',
+  })

@@ -1,0 +1,295 @@
+import {
+  deviceAuthorizationRequest,
+  deviceCodeGrantRequest,
+  None,
+  processDeviceAuthorizationResponse,
+  processDeviceCodeResponse,
+} from 'oauth4webapi'
+import { z } from 'zod'
+import { isLoopbackUrl } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { dialectOf } from '../dialects/dialects.ts'
+import { standardAnswer } from '../dialects/token-response.ts'
+import { type Client, clientAuthentication } from '../providers/client-store.ts'
+import type { Endpoints } from '../providers/discovery.ts'
+import { isPassing, oauthErrorOf, providerError, tokenRefusalOf } from '../providers/errors.ts'
+import type { Provider } from '../providers/providers.ts'
+import { requestOptions } from '../providers/request.ts'
+import { type Grant, grantOf } from '../tokens/token-record.ts'
+
+/** Who asks whom for a device code. */
+export type DeviceClient = {
+  readonly provider: Provider
+  readonly client: Client
+  readonly endpoints: Endpoints
+}
+
+/**
+ * Asks for a device code (RFC 8628 section 3.1). Throws `provider-misconfigured` where the provider has
+ * no such endpoint, `provider-refused` and `provider-unavailable`.
+ */
+export const requestDeviceCode = async (
+  who: DeviceClient,
+  scopes: readonly string[],
+  signal: AbortSignal,
+): Promise<DeviceAuthorization> => {
+  const { provider, client, endpoints } = who
+  const { server } = endpoints
+  const endpoint = server.device_authorization_endpoint
+  if (endpoint === undefined) throw noDeviceFlow(provider)
+  const { host } = new URL(endpoint)
+  const wireClient = { client_id: client.clientId }
+  const parameters: Record<string, string> =
+    scopes.length === 0 ? {} : { [provider.scopeParameter]: scopes.join(provider.scopeSeparator) }
+  try {
+    const response = await deviceAuthorizationRequest(
+      server,
+      wireClient,
+      authenticationOf(who),
+      parameters,
+      requestOptions(endpoint, signal),
+    )
+    // GitHub's answer to a client that it does not know.
+    if (response.status === 404) throw unknownClient(provider)
+    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
+    if (answer.status !== 200) await processDeviceAuthorizationResponse(server, wireClient, answer)
+    return readDeviceAuthorization(await answer.text(), endpoint)
+  } catch (error) {
+    throw deviceError(who, error) ?? providerError(error, `${host} gave no device code`, who)
+  }
+}
+
+/**
+ * Asks once whether the person has entered the code (RFC 8628 section 3.4). Gives the grant, or why
+ * there is none yet; throws what ends the login: `login-denied`, `login-expired`, `provider-refused`.
+ */
+export const askForGrant = async (
+  who: DeviceClient,
+  deviceCode: string,
+  signal: AbortSignal,
+): Promise<Grant | PollSign> => {
+  const { provider, client, endpoints } = who
+  const { server } = endpoints
+  const wireClient = { client_id: client.clientId }
+  try {
+    const response = await deviceCodeGrantRequest(
+      server,
+      wireClient,
+      authenticationOf(who),
+      deviceCode,
+      requestOptions(server.token_endpoint, signal),
+    )
+    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
+    return grantOf(await processDeviceCodeResponse(server, wireClient, answer))
+  } catch (error) {
+    if (error instanceof DoorwardError && error.code === 'provider-unavailable')
+      return 'unreachable'
+    const code = oauthErrorOf(error)
+    if (code === 'authorization_pending' || code === 'slow_down') return code
+    if (code !== undefined && isPassing(code)) return 'unreachable'
+    const { host } = new URL(server.token_endpoint)
+    throw deviceError(who, error) ?? providerError(error, `the login failed at ${host}`, who)
+  }
+}
+
+const authenticationOf = ({ provider, client, endpoints }: DeviceClient) =>
+  dialectOf(provider).isDeviceFlowPublic ? None() : clientAuthentication(client, endpoints)
+
+/** A device code and what a person needs for it, checked to be safe to show and to open. */
+type DeviceAuthorization = {
+  /** Secret: whoever has it gets the tokens. */
+  readonly deviceCode: string
+  readonly userCode: string
+  readonly verificationUrl: string
+  /** The same page with the user code in it, where the provider has one. */
+  readonly verificationUrlComplete: string | undefined
+  readonly lifetimeSeconds: number | undefined
+  readonly intervalSeconds: number | undefined
+}
+
+/**
+ * Reads a device authorization response (RFC 8628 section 3.2) of this endpoint. A lifetime or interval
+ * that is none counts as not named. Throws `provider-refused` when it lacks a code or a page, or has one
+ * that must not be shown.
+ */
+export const readDeviceAuthorization = (text: string, endpoint: string): DeviceAuthorization => {
+  const { host } = new URL(endpoint)
+  const answer = answerSchema.safeParse(objectIn(text)).data
+  if (!answer) throw refuse(`${host} sent no device code that can be used`)
+  const page = answer.verification_uri ?? answer.verification_url
+  const verificationUrl = page === undefined ? undefined : safePage(page, endpoint)
+  if (verificationUrl === undefined)
+    throw refuse(`${host} named no https page where the code could be entered`)
+  const complete = answer.verification_uri_complete
+  return {
+    deviceCode: answer.device_code,
+    userCode: answer.user_code,
+    verificationUrl,
+    verificationUrlComplete: complete === undefined ? undefined : safePage(complete, endpoint),
+    lifetimeSeconds: answer.expires_in,
+    intervalSeconds: answer.interval,
+  }
+}
+
+/** Some send numbers as text. */
+const seconds = z.coerce.number().positive().optional().catch(undefined)
+const page = z.string().max(2048).optional().catch(undefined)
+
+const answerSchema = z.object({
+  device_code: z.string().min(1).max(4096),
+  // It is printed on terminals and read aloud: visible ASCII, with single spaces at most.
+  user_code: z
+    .string()
+    .max(64)
+    .regex(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/),
+  verification_uri: page,
+  /** The name of drafts before the RFC, and of Google. */
+  verification_url: page,
+  verification_uri_complete: page,
+  expires_in: seconds,
+  interval: seconds,
+})
+
+/**
+ * The address as it may be shown and opened: https, or http on loopback of a provider that is there
+ * itself; and none that seems to lead elsewhere (`https://github.com@evil.example`).
+ */
+const safePage = (text: string, endpoint: string): string | undefined => {
+  if (!URL.canParse(text)) return undefined
+  const { protocol, username, password, href } = new URL(text)
+  if (username !== '' || password !== '') return undefined
+  const isLocal = protocol === 'http:' && isLoopbackUrl(href) && isLoopbackUrl(endpoint)
+  return protocol === 'https:' || isLocal ? href : undefined
+}
+
+const objectIn = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const refuse = (message: string): DoorwardError =>
+  new DoorwardError('provider-refused', message, {
+    hint: 'check the device authorization endpoint in gateway.yaml, or log in without --device',
+  })
+
+type Named = Pick<Provider, 'name' | 'title' | 'clientPage'>
+
+/**
+ * What an error of RFC 8628 section 3.5, or a provider's own, means for a login by device code;
+ * undefined for one that means here what it means everywhere. The way out is in the message where a
+ * person meets it as the end of a login.
+ */
+const deviceError = (
+  { provider }: { readonly provider: Provider },
+  error: unknown,
+): DoorwardError | undefined => {
+  const refusal = tokenRefusalOf(error)
+  if (!refusal) return undefined
+  // Where no secret is sent, only the client id can be what is wrong.
+  if (refusal.code === 'invalid_client' && dialectOf(provider).isDeviceFlowPublic)
+    return unknownClient(provider)
+  const code = [refusal.ownCode, refusal.code].find(
+    (known) => known !== undefined && Object.hasOwn(meanings, known),
+  )
+  return code === undefined ? undefined : meanings[code]?.(provider)
+}
+
+/** For a provider without a device authorization endpoint. */
+const noDeviceFlow = ({ name, title }: Named): DoorwardError =>
+  new DoorwardError('provider-misconfigured', `no device flow is known of ${title}`, {
+    hint: `leave --device out (with --paste the browser may be on another machine), or set providers.${name}.device_authorization_endpoint in gateway.yaml`,
+  })
+
+/** For a 404 of the device authorization endpoint. */
+const unknownClient = ({ title, clientPage }: Named): DoorwardError =>
+  new DoorwardError('provider-refused', `${title} does not know this client id`, {
+    hint: `check the client id${at(clientPage)}, and that the device flow is enabled there`,
+  })
+
+/** The error of a login whose code was not entered before it ended. */
+const codeExpired = ({ name, title }: Named): DoorwardError =>
+  new DoorwardError('login-expired', `the code was not entered at ${title} in time`, {
+    hint: again(name),
+  })
+
+const denied = ({ name, title }: Named): DoorwardError =>
+  new DoorwardError('login-denied', `access was not allowed at ${title}`, { hint: again(name) })
+
+const unknownCode = ({ name, title }: Named): DoorwardError =>
+  new DoorwardError('provider-refused', `${title} does not know the device code any more`, {
+    hint: again(name),
+  })
+
+const switchedOff = ({ name, title, clientPage }: Named): DoorwardError =>
+  new DoorwardError(
+    'provider-refused',
+    `the device flow is not enabled in the settings of your app at ${title}${at(clientPage)}`,
+    { hint: `enable it there, or log in without it: doorward oauth login ${name}` },
+  )
+
+const notAllowed = ({ name, title, clientPage }: Named): DoorwardError =>
+  new DoorwardError(
+    'provider-refused',
+    `your app may not use the device flow of ${title}${at(clientPage)}`,
+    {
+      hint: `allow it in the settings of the app, or log in without: doorward oauth login ${name}`,
+    },
+  )
+
+const meanings: Readonly<Record<string, (provider: Named) => DoorwardError>> = {
+  access_denied: denied,
+  // https://learn.microsoft.com/entra/identity-platform/v2-oauth2-device-code#expected-errors
+  authorization_declined: denied,
+  expired_token: codeExpired,
+  // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#error-codes-for-the-device-flow
+  token_expired: codeExpired,
+  device_flow_disabled: switchedOff,
+  incorrect_device_code: unknownCode,
+  bad_verification_code: unknownCode,
+  invalid_grant: unknownCode,
+  unauthorized_client: notAllowed,
+  unsupported_grant_type: notAllowed,
+}
+
+const again = (name: string): string => `doorward oauth login ${name} --device`
+
+const at = (page: string | undefined): string => (page === undefined ? '' : ` (${page})`)
+
+/** How fast a token endpoint is asked whether a person has entered the code. RFC 8628 section 3.5. */
+type Pace = {
+  readonly intervalMs: number
+  /** Requests in a row that nobody answered. */
+  readonly failures: number
+}
+
+/** What a poll that brought no tokens makes of the pace. */
+export type PollSign = 'authorization_pending' | 'slow_down' | 'unreachable'
+
+/** Of a provider that names none (RFC 8628 section 3.2). */
+const defaultSeconds = 5
+const slowDownMs = 5000
+const shortestMs = 1000
+/** Nobody waits longer than this for an approval to be noticed, whatever a provider says. */
+const longestMs = 60_000
+
+/** The pace a login starts with, from the interval in seconds that the provider named, if it did. */
+export const paceOf = (seconds: number = defaultSeconds): Pace => ({
+  intervalMs: Math.min(Math.max(seconds * 1000, shortestMs), longestMs),
+  failures: 0,
+})
+
+/**
+ * The pace after a poll: 5 s slower for good when the provider asks for that, and doubled with every
+ * poll that nobody answers until one is.
+ */
+export const nextPace = ({ intervalMs, failures }: Pace, sign: PollSign): Pace =>
+  sign === 'unreachable'
+    ? { intervalMs, failures: failures + 1 }
+    : { intervalMs: intervalMs + (sign === 'slow_down' ? slowDownMs : 0), failures: 0 }
+
+/** How long to wait before the next poll, in milliseconds. */
+export const waitMsOf = ({ intervalMs, failures }: Pace): number =>
+  Math.max(intervalMs, Math.min(intervalMs * 2 ** failures, longestMs))

@@ -1,0 +1,170 @@
+import { readdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
+import { z } from 'zod'
+import type { StartLogin } from '../../../shared/api.ts'
+import { secretsOf } from '../../../shared/config/environment.ts'
+import type { DialectName } from '../../../shared/config/schema.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import type { Endpoints } from './discovery.ts'
+import type { Provider } from './providers.ts'
+
+/** The OAuth client a login is made with; without a secret it is a public one. */
+export type Client = { readonly clientId: string; readonly clientSecret?: string }
+
+const clientFileSchema = z.looseObject({
+  clientId: z.string().min(1),
+  clientSecret: z.string().min(1).optional(),
+})
+
+/** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
+export const rememberClient = async (home: Home, provider: string, client: Client) => {
+  try {
+    await writeWhole(fileOf(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+  } catch (error) {
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot write the client of ${provider} to ${home.clients} (${systemCode(error)})`,
+      { cause: error, hint: 'make the folder writable for you and see that the disk is not full' },
+    )
+  }
+}
+
+/** Forgets the remembered client, and what a killed daemon left of one half written. True when there was any. */
+export const forgetClient = async (home: Home, provider: string): Promise<boolean> => {
+  try {
+    const names = (await readdir(home.clients)).filter((name) =>
+      `${name}.`.startsWith(`${provider}.json.`),
+    )
+    for (const name of names) await unlink(join(home.clients, name))
+    await syncFolder(home.clients)
+    return names.length > 0
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+/** The client of the last login, or undefined. A file that is none of ours counts as none. */
+const rememberedClient = async (home: Home, provider: string): Promise<Client | undefined> => {
+  const text = await readSecretFile(fileOf(home, provider))
+  if (text === undefined) return undefined
+  try {
+    const { clientId, clientSecret } = clientFileSchema.parse(JSON.parse(text))
+    return { clientId, ...(clientSecret === undefined ? {} : { clientSecret }) }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The client to use: what the request says, else gateway.yaml and its environment variable, else what
+ * the last login used. A secret is only taken together with its own client id, and an empty one means
+ * none. Throws `client-unknown` when nothing names a client: that tells a person how to get one, with
+ * the port that logins come back to where it is given.
+ */
+export const findClient = async (
+  home: Home,
+  provider: Provider,
+  env: NodeJS.ProcessEnv,
+  request: Pick<StartLogin, 'clientId' | 'clientSecret'> = {},
+  callbackPort?: number,
+): Promise<Client> => {
+  const isComplete = request.clientId !== undefined && request.clientSecret !== undefined
+  const remembered = isComplete ? undefined : await rememberedClient(home, provider.name)
+  const sources = [request, configuredClient(provider, env), remembered ?? {}]
+  const clientId = sources.find((source) => source.clientId)?.clientId
+  if (!clientId) throw clientUnknown(provider, callbackPort)
+  const own = sources.filter((source) => !source.clientId || source.clientId === clientId)
+  const clientSecret = own.find((source) => source.clientSecret !== undefined)?.clientSecret
+  return { clientId, ...(clientSecret ? { clientSecret } : {}) }
+}
+
+const configuredClient = (provider: Provider, env: NodeJS.ProcessEnv): Partial<Client> => {
+  const secret = secretsOf(provider.clientSecretEnv ? [provider.clientSecretEnv] : [], env)[0]
+  return {
+    ...(provider.clientId === undefined ? {} : { clientId: provider.clientId }),
+    ...(secret === undefined ? {} : { clientSecret: secret }),
+  }
+}
+
+const fileOf = (home: Home, provider: string): string => join(home.clients, `${provider}.json`)
+
+/**
+ * The error of a login that nobody has given a client: what to make where, with which redirect URI, and
+ * the command that then works. `callbackPort` is 0 or left out where any free port is taken.
+ */
+export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardError => {
+  const { name, title, dialect, clientPage } = provider
+  const { app, needsSecret } = apps[dialect]
+  const where = clientPage ?? title
+  const make = `${app(redirectUriOf(provider, callbackPort))} at ${where}`
+  const secret = needsSecret ? ' --client-secret-stdin' : ''
+  return new DoorwardError(
+    'client-unknown',
+    `no OAuth client is known for ${name}: a login needs one of your own`,
+    { hint: `${make}, then: doorward oauth login ${name} --client-id ID${secret}` },
+  )
+}
+
+const redirectUriOf = ({ redirectHost, callbackPort }: Provider, port: number): string => {
+  const { origin } = new URL(`http://${redirectHost}:${callbackPort ?? port}`)
+  return `${origin.replace(/:0$/, '')}/callback`
+}
+
+type App = {
+  readonly app: (redirectUri: string) => string
+  /** Asked for by every login, PKCE or not. */
+  readonly needsSecret: boolean
+}
+
+const apps: Readonly<Record<DialectName, App>> = {
+  standard: {
+    app: (redirectUri) => `register an app (native, public) with the redirect URI ${redirectUri}`,
+    needsSecret: false,
+  },
+  // https://developers.google.com/identity/protocols/oauth2/native-app
+  google: {
+    app: () => 'make an OAuth client of the type desktop app',
+    needsSecret: true,
+  },
+  // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#loopback-redirect-urls
+  github: {
+    app: (redirectUri) => {
+      const url = new URL(redirectUri)
+      url.port = ''
+      return `make an OAuth app with the callback URL ${url.href}`
+    },
+    needsSecret: true,
+  },
+  // https://docs.slack.dev/authentication/using-pkce
+  slack: {
+    app: (redirectUri) => `make an app with PKCE and the redirect URL ${redirectUri}`,
+    needsSecret: false,
+  },
+}
+
+/** How the client proves who it is: by secret in the body, unless the server says it takes only Basic. */
+export const clientAuthentication = (client: Client, { server }: Endpoints): ClientAuth => {
+  if (client.clientSecret === undefined) return None()
+  const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_post']
+  const onlyBasic =
+    methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
+  return onlyBasic ? clientSecretBasic(client.clientSecret) : ClientSecretPost(client.clientSecret)
+}
+
+/**
+ * RFC 6749 section 2.3.1. The library's own encodes `-`, `.` and `_` too, and some servers compare
+ * without decoding.
+ */
+const clientSecretBasic =
+  (clientSecret: string): ClientAuth =>
+  (_server, { client_id: clientId }, _body, headers) => {
+    const credentials = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`
+    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
+  }
+
+/** As a value in `application/x-www-form-urlencoded`: letters, digits and `*-._` stay as they are. */
+const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

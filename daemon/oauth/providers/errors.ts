@@ -1,0 +1,230 @@
+import {
+  AuthorizationResponseError,
+  JWT_TIMESTAMP_CHECK,
+  OperationProcessingError,
+  PARSE_ERROR,
+  RESPONSE_IS_NOT_CONFORM,
+  RESPONSE_IS_NOT_JSON,
+  ResponseBodyError,
+} from 'oauth4webapi'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Client } from './client-store.ts'
+import type { Provider } from './providers.ts'
+import { safeErrorCode } from './request.ts'
+
+/**
+ * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its
+ * `cause` holds the provider's whole answer, tokens included. Only an error code of RFC 6749 survives,
+ * and with the client that was refused by a token endpoint, what that code means for it.
+ */
+export const providerError = (
+  error: unknown,
+  what: string,
+  refused?: RefusedClient,
+): DoorwardError => {
+  if (error instanceof DoorwardError) return error
+  const refusal = refused && tokenRefusalOf(error)
+  if (refusal) return tokenRefusalError(refusal, refused)
+  const code = oauthErrorOf(error)
+  if (code && isPassing(code))
+    return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
+      hint: 'try again later',
+    })
+  const why = code ?? faultOf(error)
+  return new DoorwardError('provider-refused', why === undefined ? what : `${what}: ${why}`, {
+    hint: code ? undefined : hintOf(error),
+  })
+}
+
+/** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
+export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {
+  const { name, title } = refused.provider
+  if (error === 'access_denied')
+    return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
+      hint: `doorward oauth login ${name}`,
+    })
+  return tokenRefusalError({ code: error }, refused)
+}
+
+/** The RFC 6749 error code a provider answered with, where it is safe to show. */
+export const oauthErrorOf = (error: unknown): string | undefined =>
+  error instanceof ResponseBodyError || error instanceof AuthorizationResponseError
+    ? safeErrorCode(error.error)
+    : undefined
+
+/**
+ * What of an answer cannot be used: its status, or the name of a field, both from the library's own words.
+ * Never a value.
+ */
+const faultOf = (error: unknown): string | undefined => {
+  if (!(error instanceof OperationProcessingError)) return undefined
+  if (error.code === RESPONSE_IS_NOT_CONFORM && error.cause instanceof Response)
+    return `an answer with status ${error.cause.status}, which is none of OAuth`
+  if (error.code === RESPONSE_IS_NOT_JSON || error.code === PARSE_ERROR)
+    return 'an answer that is no JSON'
+  const [, field] = /^"response" body "([a-z_]{1,40})" property /.exec(error.message) ?? []
+  return field === undefined ? undefined : `an answer without a usable ${field}`
+}
+
+const hintOf = (error: unknown): string | undefined => {
+  if (!(error instanceof OperationProcessingError)) return undefined
+  return error.code === JWT_TIMESTAMP_CHECK
+    ? 'the clock of this machine differs from the provider’s: set it, then log in again'
+    : 'the answer was not what the OAuth standard asks for: check the endpoints in gateway.yaml'
+}
+
+/** Why a token endpoint refused: RFC 6749 section 5.2, and what else its answer lets on. Safe to show. */
+export type TokenRefusal = {
+  readonly code: string
+  /** The provider's own word, where it has another. */
+  readonly ownCode?: string | undefined
+  /** Whether the answer names the client id or the client secret as what is wrong. */
+  readonly about?: 'client-id' | 'client-secret' | undefined
+}
+
+/** Who was refused; the redirect URI is that of a login, a refresh has none. */
+type RefusedClient = {
+  readonly provider: Provider
+  readonly client: Client
+  readonly redirectUri?: string | undefined
+}
+
+/** True for a code that means a fault of the provider's own. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
+export const isPassing = (code: string): boolean =>
+  code === 'server_error' || code === 'temporarily_unavailable'
+
+/** What a token endpoint's error says, or undefined when it is none, or not one that is safe to show. */
+export const tokenRefusalOf = (error: unknown): TokenRefusal | undefined => {
+  if (!(error instanceof ResponseBodyError)) return undefined
+  const code = safeErrorCode(error.error)
+  const ownCode = safeErrorCode(error.cause['provider_error'])
+  const { error_description: description } = error
+  return code === undefined ? undefined : { code, ownCode, about: aboutOf(error, description) }
+}
+
+/** A description may hold anything, so it is read for two things and never shown. */
+const aboutOf = ({ cause }: ResponseBodyError, description: unknown): TokenRefusal['about'] => {
+  const own = cause['provider_error']
+  if (own === 'invalid_client_id' || own === 'Not Found') return 'client-id'
+  const text = typeof description === 'string' ? description.slice(0, 500) : ''
+  if (/client[_ ]secret/i.test(text)) return 'client-secret'
+  return /client (id |was )?(is )?(unknown|not found)/i.test(text) ? 'client-id' : undefined
+}
+
+/**
+ * The error of a token endpoint's refusal, at a login or a refresh: what the provider says, what that
+ * means for this client, and where to mend it.
+ */
+export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient): DoorwardError => {
+  const { provider, client } = refused
+  const { title } = provider
+  const isSecretMissing =
+    refusal.code === 'invalid_request' &&
+    refusal.about === 'client-secret' &&
+    client.clientSecret === undefined
+  const says =
+    refusal.ownCode ?? `${refusal.code}${isSecretMissing ? ': client_secret is missing' : ''}`
+  const error = (message: string, hint?: string) =>
+    new DoorwardError('provider-refused', `${message} (${says})`, { hint })
+  if (isPassing(refusal.code))
+    return new DoorwardError('provider-unavailable', `${title} answered ${says}`, {
+      hint: 'try again later',
+    })
+  switch (refusal.code) {
+    case 'redirect_uri_mismatch':
+      return error(
+        `${title} does not know the redirect URI of this login`,
+        refused.redirectUri && registerHint(provider, refused.redirectUri),
+      )
+    case 'unauthorized_client':
+      return error(`${title} does not let this app log in so`, appHint(provider, refusal.ownCode))
+    case 'invalid_scope':
+      return error(
+        `${title} does not grant these scopes to this app`,
+        `check the spelling of the scopes, and what the app may ask for${at(provider)}`,
+      )
+    case 'invalid_grant':
+      return error(
+        `${title} does not accept the approval: it was used, is too old, or is another app’s`,
+        `doorward oauth login ${provider.name}`,
+      )
+    case 'access_denied':
+      return error(`${title} did not allow access`, `doorward oauth login ${provider.name}`)
+  }
+  if (refusal.about === 'client-id')
+    return error(`${title} knows no app with this client id`, clientIdHint(provider))
+  if (refusal.code === 'invalid_client' || refusal.about === 'client-secret') {
+    if (client.clientSecret !== undefined)
+      return error(`${title} does not accept the client id and secret`, wrongSecretHint(provider))
+    return provider.dialect === 'standard' && refusal.about === undefined
+      ? error(`${title} does not accept the client id without a secret`, eitherHint(provider))
+      : error(`${title} wants the client secret of your app too`, missingSecretHint(provider))
+  }
+  return error(
+    `${title} refused the request`,
+    `check the client, its redirect URI and the scopes${at(provider)}`,
+  )
+}
+
+/** What to register, and the other way where a provider compares redirect URIs letter by letter. */
+export const registerHint = (
+  { name, dialect, clientPage, redirectHost }: Provider,
+  redirectUri: string,
+): string => {
+  const where = clientPage ? ` at ${clientPage}` : ''
+  if (dialect === 'google')
+    return `make a client of the type desktop app${where}: it takes ${redirectUri} without registering it`
+  if (dialect === 'github')
+    return `register ${withoutPort(redirectUri)} as callback URL of the app${where}: any port fits it, but 127.0.0.1 and localhost are two hosts`
+  const register = `register exactly ${redirectUri} as redirect URL of the app${where}`
+  if (dialect !== 'slack') return register
+  const other =
+    redirectHost === 'localhost'
+      ? ''
+      : `, or set providers.${name}.redirect_host: localhost in gateway.yaml if only that is accepted`
+  return `${register}: host and port are compared letter by letter${other}`
+}
+
+const withoutPort = (redirectUri: string): string => {
+  const url = new URL(redirectUri)
+  url.port = ''
+  return url.href
+}
+
+/** What to do with the settings of the app, and the command that then brings the secret here. */
+const secretHint = ({ name, clientSecretEnv }: Provider, first: string): string =>
+  clientSecretEnv === undefined
+    ? `${first}, then: doorward oauth login ${name} --client-secret-stdin`
+    : `${first}, set ${clientSecretEnv} in .env`
+
+const missingSecretHint = (provider: Provider): string => {
+  const copy = `copy it from the settings of the app${at(provider)}`
+  const isOptional = provider.dialect === 'slack'
+  return secretHint(provider, isOptional ? `turn on PKCE for the app, or ${copy}` : copy)
+}
+
+const eitherHint = (provider: Provider): string =>
+  secretHint(
+    provider,
+    `compare the client id with the settings of the app${at(provider)} and copy its secret, if it has one`,
+  )
+
+const wrongSecretHint = (provider: Provider): string =>
+  secretHint(provider, `compare both with the settings of the app${at(provider)}`)
+
+const clientIdHint = (provider: Provider): string => {
+  const mend =
+    provider.clientId === undefined
+      ? `doorward oauth login ${provider.name} --client-id ID`
+      : `correct providers.${provider.name}.client_id in gateway.yaml`
+  return `find the id of your app${at(provider)}, then: ${mend}`
+}
+
+const appHint = (provider: Provider, ownCode: string | undefined): string => {
+  if (ownCode === 'device_flow_disabled')
+    return `turn on the device flow in the settings of the app${at(provider)}, or log in without --device`
+  if (ownCode === 'pkce_not_allowed') return `turn on PKCE for the app${at(provider)}`
+  return `check that the client is of the type desktop app${at(provider)}`
+}
+
+const at = ({ clientPage }: Provider): string => (clientPage ? ` at ${clientPage}` : '')

@@ -1,0 +1,225 @@
+import {
+  processRefreshTokenResponse,
+  refreshTokenGrantRequest,
+  ResponseBodyError,
+} from 'oauth4webapi'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { OneAtATime } from '../../util/concurrency.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import { dialectOf } from '../dialects/dialects.ts'
+import { standardAnswer } from '../dialects/token-response.ts'
+import { type Client, clientAuthentication, findClient } from '../providers/client-store.ts'
+import type { Discover, Endpoints } from '../providers/discovery.ts'
+import { oauthErrorOf, providerError } from '../providers/errors.ts'
+import { findProvider, type Provider } from '../providers/providers.ts'
+import { neverArrived, requestOptions } from '../providers/request.ts'
+import { forgetSent, noteSent, sentBefore } from './refresh-journal.ts'
+import { type Grant, grantOf, refreshedRecord, type TokenRecord } from './token-record.ts'
+import { readToken, writeToken } from './token-store.ts'
+
+/**
+ * Renews the access token of a provider, and returns the record that is then on the disk. Throws
+ * `not-logged-in`, `needs-login`, `provider-unavailable`, `provider-refused`, or what is wrong with the
+ * files and the configuration.
+ */
+export type Refresh = (provider: string) => Promise<TokenRecord>
+
+/*
+ * One refresh, in turn with the logins and logouts of its provider: read the file -> note in the journal
+ * what is about to be sent -> ask the provider -> write the new record -> forget the note. Whoever waits
+ * sees a token only once it is on the disk. If the process is killed in between, the note says so to the
+ * next one, and the refresh token is simply tried again.
+ */
+export const createRefresh = (
+  { home, gateway, env, log }: OAuthDependencies,
+  discover: Discover,
+  inTurn: OneAtATime,
+  signal: AbortSignal,
+  left: readonly TokenRecord[] = [],
+) => {
+  /** Records that a provider gave and the disk refused: the only place where they are. */
+  const unsaved = new Map(left.map((record) => [record.provider, record]))
+
+  const refresh: Refresh = (name) =>
+    inTurn(name, async () => {
+      const waiting = unsaved.get(name)
+      if (waiting) return save(waiting)
+      const record = await readToken(home, name)
+      if (!record) throw notLoggedIn(name)
+      if (record.refreshToken === undefined || record.ended) throw needsLogin(record)
+      return renew(record, record.refreshToken)
+    })
+
+  const renew = async (record: TokenRecord, refreshToken: string): Promise<TokenRecord> => {
+    const provider = findProvider(record.provider, gateway)
+    // Only the client that the tokens were given to can renew them.
+    const client = await findClient(home, provider, env, { clientId: record.clientId })
+    const endpoints = await discover(provider, signal)
+    const before = await sentBefore(home, provider.name, refreshToken)
+    // The time of the first one: that is whose answer got lost.
+    if (before === undefined) await noteSent(home, provider.name, refreshToken, Date.now())
+    try {
+      const answer = await refreshGrant(refreshToken, provider, client, endpoints, signal)
+      const now = Date.now()
+      if (answer.kind === 'grant') return await save(refreshedRecord(record, answer.grant, now))
+      return await ended(provider, record, { ...answer, now, sentBefore: before })
+    } catch (error) {
+      // What was certainly not used up needs no note: an answer came, or nothing was sent.
+      const isCertain = error instanceof DoorwardError && error.code !== 'provider-unavailable'
+      if (
+        before === undefined &&
+        (neverArrived(error) || (isCertain && !unsaved.has(record.provider)))
+      )
+        await forgetSent(home, record.provider)
+      throw error
+    }
+  }
+
+  const save = async (record: TokenRecord): Promise<TokenRecord> => {
+    unsaved.set(record.provider, record)
+    await writeToken(home, record)
+    unsaved.delete(record.provider)
+    await forgetSent(home, record.provider)
+    return record
+  }
+
+  /** Another program may have renewed it meanwhile; only if the file still has that token is it over. */
+  const ended = async (provider: Provider, sent: TokenRecord, end: End): Promise<TokenRecord> => {
+    const now = await readToken(home, provider.name)
+    if (!now) throw notLoggedIn(provider.name)
+    if (now.refreshToken !== sent.refreshToken) {
+      log.info({ provider: provider.name }, 'another program has renewed the token')
+      return now
+    }
+    const at = new Date(end.now).toISOString()
+    const record = { ...now, ended: { at, cause: endCause(provider, now, end) } }
+    await writeToken(home, record)
+    await forgetSent(home, provider.name)
+    throw needsLogin(record)
+  }
+
+  return {
+    refresh,
+    /** True while the newest tokens of a provider could not be written to the disk. */
+    isUnsaved: (provider: string): boolean => unsaved.has(provider),
+    unsaved: (provider: string): TokenRecord | undefined => unsaved.get(provider),
+    unsavedProviders: (): string[] => [...unsaved.keys()],
+    /** Lets go of them: a login or logout has made them void. */
+    forgetUnsaved: (provider: string): void => void unsaved.delete(provider),
+  }
+}
+
+/** There is no token of this provider. */
+export const notLoggedIn = (provider: string): DoorwardError =>
+  new DoorwardError('not-logged-in', `you are not logged in to ${provider}`, {
+    hint: `doorward oauth login ${provider}`,
+  })
+
+/** The login is over, or cannot be renewed; says why. */
+export const needsLogin = ({ provider, ended }: TokenRecord): DoorwardError =>
+  new DoorwardError(
+    'needs-login',
+    ended
+      ? `the login to ${provider} has ended: ${ended.cause}`
+      : `the access token of ${provider} does not last as long as asked, and nothing can renew it`,
+    { hint: `doorward oauth login ${provider}` },
+  )
+
+/** What a refresh came to: new tokens, or the provider's word that the refresh token is none any more. */
+type Refreshed =
+  | { readonly kind: 'grant'; readonly grant: Grant }
+  /** `providerTime` is the provider's clock, in milliseconds since 1970, where it told. */
+  | { readonly kind: 'ended'; readonly providerTime: number | undefined }
+
+/**
+ * Exchanges a refresh token for new tokens. RFC 6749 section 6; only `invalid_grant` (section 5.2) means
+ * that it is dead. Throws `provider-refused` or `provider-unavailable`; neither holds anything of the
+ * provider's answer.
+ */
+const refreshGrant = async (
+  refreshToken: string,
+  provider: Provider,
+  client: Client,
+  endpoints: Endpoints,
+  signal: AbortSignal,
+): Promise<Refreshed> => {
+  const { server } = endpoints
+  const wireClient = { client_id: client.clientId }
+  try {
+    const response = await refreshTokenGrantRequest(
+      server,
+      wireClient,
+      clientAuthentication(client, endpoints),
+      refreshToken,
+      requestOptions(server.token_endpoint, signal),
+    )
+    // Of an id token here nothing is wanted: one that a wrong clock makes look old must not cost the
+    // new refresh token beside it.
+    const answer = await standardAnswer(response, dialectOf(provider), { isIssuerKnown: false })
+    return {
+      kind: 'grant',
+      grant: grantOf(await processRefreshTokenResponse(server, wireClient, answer)),
+    }
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    if (oauthErrorOf(error) === 'invalid_grant')
+      return { kind: 'ended', providerTime: timeIn(error) }
+    const { host } = new URL(server.token_endpoint)
+    throw providerError(error, `the token could not be renewed at ${host}`, { provider, client })
+  }
+}
+
+const timeIn = (error: unknown): number | undefined => {
+  const date = error instanceof ResponseBodyError ? error.response.headers.get('date') : null
+  const time = date === null ? Number.NaN : Date.parse(date)
+  return Number.isNaN(time) ? undefined : time
+}
+
+/** What is known when a provider says that a refresh token is dead; times in milliseconds since 1970. */
+export type End = {
+  readonly now: number
+  /** The provider's clock, where it told. */
+  readonly providerTime: number | undefined
+  /** When the same token was sent before without an answer that could be saved (ISO 8601). */
+  readonly sentBefore: string | undefined
+}
+
+const day = 24 * 60 * 60 * 1000
+const noticeableSkewMs = 5 * 60 * 1000
+
+/**
+ * Why a login has most likely ended, in words that end a sentence. The providers say `invalid_grant` for
+ * all of it; what they document, and what the record tells, narrows it down.
+ */
+export const endCause = (
+  { title, dialect }: Pick<Provider, 'title' | 'dialect'>,
+  record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
+  { now, providerTime, sentBefore }: End,
+): string => {
+  if (sentBefore !== undefined)
+    return `no token came of the renewal at ${sentBefore}, and ${title} counts its refresh token as used`
+  if (record.refreshExpiresAt !== undefined && Date.parse(record.refreshExpiresAt) <= now)
+    return `the refresh token was good until ${record.refreshExpiresAt.slice(0, 10)}`
+  const age = now - Date.parse(record.loggedInAt ?? record.obtainedAt)
+  if (dialect === 'google' && age >= 6.9 * day && age <= 8 * day)
+    return 'Google ends a login after 7 days while the consent screen of its app is in testing: publish the app'
+  if (providerTime !== undefined && Math.abs(providerTime - now) > noticeableSkewMs)
+    return `the clock of this machine is ${minutes(Math.abs(providerTime - now))} ${providerTime > now ? 'behind' : 'ahead of'} that of ${title}: set it`
+  return documented[dialect](title, age)
+}
+
+const minutes = (ms: number): string => `${Math.round(ms / 60_000)} minutes`
+
+const documented: Readonly<Record<Provider['dialect'], (title: string, ageMs: number) => string>> =
+  {
+    standard: (title) => `the access was revoked at ${title}, or the refresh token has expired`,
+    // https://developers.google.com/identity/protocols/oauth2#expiration
+    google: (_, ageMs) =>
+      `the access was revoked at Google, the password was changed, ${ageMs > 180 * day ? 'it was not used for six months, ' : ''}or more than 100 logins were made with the same client`,
+    // https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens
+    github: () =>
+      'the access was revoked at GitHub, the refresh token was not used for six months, or another program used it',
+    // https://docs.slack.dev/authentication/using-token-rotation
+    slack: () =>
+      'the access was revoked at Slack, the refresh token was not used for 30 days, or another program used it',
+  }

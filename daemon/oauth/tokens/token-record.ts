@@ -1,0 +1,216 @@
+import { getValidatedIdTokenClaims, type IDToken, type TokenEndpointResponse } from 'oauth4webapi'
+import { z } from 'zod'
+import type { Account, TokenSummary } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Client } from '../providers/client-store.ts'
+import type { Provider } from '../providers/providers.ts'
+
+/** One file in `tokens/`. Fields that a newer version wrote are kept. */
+export const tokenRecordSchema = z.looseObject({
+  version: z.literal(1),
+  provider: z.string(),
+  accessToken: z.string().min(1),
+  tokenType: z.string().min(1),
+  refreshToken: z.string().min(1).optional(),
+  scopes: z.array(z.string()),
+  expiresAt: z.iso.datetime().nullable(),
+  obtainedAt: z.iso.datetime(),
+  account: z.object({ id: z.string(), name: z.string() }).nullable(),
+  /** The client the tokens belong to: only it can refresh or revoke them. */
+  clientId: z.string().min(1),
+  /** What the login asked for; the scopes are what it was given. */
+  requestedScopes: z.array(z.string()).optional(),
+  /** True where those were chosen for the login, in place of the provider's own. */
+  scopesChosen: z.boolean().optional(),
+  /** When the person logged in; `obtainedAt` is of the newest token. */
+  loggedInAt: z.iso.datetime().optional(),
+  /** When the refresh token ends, where the provider said so. */
+  refreshExpiresAt: z.iso.datetime().optional(),
+  /** Set once the provider has refused the refresh token: why, in words, and when. */
+  ended: z.object({ at: z.iso.datetime(), cause: z.string() }).optional(),
+  /** True once the provider was seen to end a new login together with the tokens of an older one. */
+  endsTogether: z.boolean().optional(),
+})
+export type TokenRecord = z.infer<typeof tokenRecordSchema>
+
+/** What a login asked for, and with which client. */
+type Asked = {
+  readonly provider: Pick<Provider, 'name'>
+  readonly client: Client
+  readonly scopes: readonly string[]
+  readonly areScopesChosen: boolean
+}
+
+/** The record of a grant that was obtained at this time (milliseconds since 1970). */
+export const tokenRecordOf = (
+  { provider, client, scopes, areScopesChosen }: Asked,
+  grant: Grant,
+  account: Account | null,
+  obtainedAt: number,
+): TokenRecord => ({
+  version: 1,
+  provider: provider.name,
+  account,
+  scopes: [...(grant.scopes ?? scopes)],
+  ...tokensOf(grant, obtainedAt),
+  clientId: client.clientId,
+  requestedScopes: [...scopes],
+  ...(areScopesChosen && { scopesChosen: true }),
+  loggedInAt: new Date(obtainedAt).toISOString(),
+})
+
+/**
+ * A record after a refresh. What the answer does not name stays: most providers keep the refresh token
+ * (RFC 6749 section 6), and the scopes unless they say otherwise.
+ */
+export const refreshedRecord = (
+  record: TokenRecord,
+  grant: Grant,
+  obtainedAt: number,
+): TokenRecord => {
+  const { ended: _, ...kept } = record
+  return {
+    ...kept,
+    ...tokensOf(grant, obtainedAt),
+    ...(grant.scopes && { scopes: [...grant.scopes] }),
+  }
+}
+
+const tokensOf = (grant: Grant, obtainedAt: number) => ({
+  tokenType: grant.tokenType,
+  accessToken: grant.accessToken,
+  ...(grant.refreshToken !== undefined && { refreshToken: grant.refreshToken }),
+  expiresAt: timeAfter(obtainedAt, grant.expiresInSeconds) ?? null,
+  obtainedAt: new Date(obtainedAt).toISOString(),
+  ...(grant.refreshExpiresInSeconds !== undefined && {
+    refreshExpiresAt: timeAfter(obtainedAt, grant.refreshExpiresInSeconds),
+  }),
+})
+
+const timeAfter = (start: number, seconds: number | undefined): string | undefined =>
+  seconds === undefined
+    ? undefined
+    : new Date(start + Math.min(seconds, tenYears) * 1000).toISOString()
+
+/** In seconds; a longer lifetime would not fit a date. */
+const tenYears = 10 * 365 * 24 * 60 * 60
+
+/**
+ * What others may know of a token record: never a value. `now` in milliseconds since 1970; `implied` are
+ * the scopes that the provider grants with others.
+ */
+export const summaryOf = (
+  record: TokenRecord,
+  now: number,
+  implied: Readonly<Record<string, readonly string[]>> = {},
+): TokenSummary => ({
+  provider: record.provider,
+  status: statusOf(record, now),
+  account: record.account && { id: record.account.id, name: record.account.name },
+  scopes: record.scopes,
+  ...missingIn(record, implied),
+  expiresAt: record.expiresAt,
+  ...(record.refreshExpiresAt !== undefined && { loginExpiresAt: record.refreshExpiresAt }),
+  refreshable: record.refreshToken !== undefined && !record.ended,
+  obtainedAt: record.obtainedAt,
+})
+
+/** What the login asked for and was not given; nothing where nothing is missing. */
+export const missingIn = (
+  { requestedScopes, scopes, refreshToken }: TokenRecord,
+  implied: Readonly<Record<string, readonly string[]>>,
+): { readonly missingScopes?: string[] } => {
+  const granted = { scopes, hasRefreshToken: refreshToken !== undefined }
+  const missing = missingScopes(requestedScopes ?? [], granted, implied)
+  return missing.length === 0 ? {} : { missingScopes: missing }
+}
+
+/** True once a login is over: nothing but a new one brings a token. */
+export const isLoginOver = (record: TokenRecord, now: number): boolean =>
+  statusOf(record, now) === 'needs-login'
+
+const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {
+  if (record.ended) return 'needs-login'
+  if (record.expiresAt === null || Date.parse(record.expiresAt) > now) return 'ok'
+  return record.refreshToken === undefined ? 'needs-login' : 'expired'
+}
+
+/** What a provider granted. The lifetimes count from the answer; undefined means it did not say. */
+export type Grant = {
+  readonly accessToken: string
+  readonly tokenType: string
+  readonly refreshToken: string | undefined
+  readonly expiresInSeconds: number | undefined
+  /** Of the refresh token: `refresh_token_expires_in` (GitHub, Google) or `refresh_expires_in` (Keycloak). */
+  readonly refreshExpiresInSeconds: number | undefined
+  /** What was really granted, or undefined when the answer does not say (then all that was asked). */
+  readonly scopes: readonly string[] | undefined
+  readonly idClaims: IDToken | undefined
+}
+
+/** Makes a grant of an answer that the library has checked. Throws `provider-refused`. */
+export const grantOf = (answer: TokenEndpointResponse): Grant => {
+  const { access_token: accessToken, refresh_token: refreshToken } = answer
+  // RFC 6749 appendix A.12 and A.17: a token with a line break would forge headers and lines wherever
+  // it is used.
+  if (![accessToken, refreshToken ?? ' '].every((token) => /^[\x20-\x7e]+$/.test(token)))
+    throw new DoorwardError(
+      'provider-refused',
+      'the provider sent a token with characters that no token can have',
+      { hint: 'check the token endpoint in gateway.yaml' },
+    )
+  return {
+    accessToken,
+    tokenType: answer.token_type === 'bearer' ? 'Bearer' : answer.token_type,
+    refreshToken,
+    expiresInSeconds: answer.expires_in,
+    refreshExpiresInSeconds: secondsOf(
+      answer['refresh_token_expires_in'] ?? answer['refresh_expires_in'],
+    ),
+    scopes: answer.scope === undefined ? undefined : scopesOf(answer.scope),
+    idClaims: getValidatedIdTokenClaims(answer),
+  }
+}
+
+/** Some send the number as text; 0 is how Keycloak says that there is no end. */
+const secondsOf = (value: unknown): number | undefined => {
+  const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0
+    ? seconds
+    : undefined
+}
+
+/**
+ * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. What cannot
+ * be one (appendix A.4) is left out: they are shown to people.
+ */
+const scopesOf = (text: string): string[] => [
+  ...new Set(text.split(/[ ,]+/).filter((scope) => /^[\x21-\x7e]+$/.test(scope))),
+]
+
+/** What was granted, as a provider words it. */
+type Granted = {
+  readonly scopes: readonly string[]
+  readonly hasRefreshToken: boolean
+}
+
+/**
+ * What was asked for and not granted. A scope counts as granted too when one that was granted holds it
+ * (`implied`, by the provider's dialect), and `offline_access` when a refresh token came (OpenID Connect
+ * Core section 11). A provider that names no scope at all, as GitHub does for its GitHub Apps, does not
+ * grant by scopes: then nothing is missing.
+ */
+export const missingScopes = (
+  requested: readonly string[],
+  { scopes, hasRefreshToken }: Granted,
+  implied: Readonly<Record<string, readonly string[]>>,
+): string[] => {
+  if (scopes.length === 0) return []
+  const granted = new Set(scopes)
+  // A set is walked to its end, with what is added meanwhile.
+  for (const scope of granted)
+    for (const part of Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : [])
+      granted.add(part)
+  if (hasRefreshToken) granted.add('offline_access')
+  return [...new Set(requested)].filter((scope) => !granted.has(scope))
+}

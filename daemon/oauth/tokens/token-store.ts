@@ -1,0 +1,166 @@
+import { constants } from 'node:fs'
+import { access, readdir, rename, statfs, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { StatusProblem } from '../../../shared/api.ts'
+import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
+import { type Home, isPassing, readSecretFile, systemReason } from '../../../shared/home/home.ts'
+import { isProviderName } from '../providers/providers.ts'
+import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
+
+/** Writes `tokens/<provider>.json`, 0600, whole or not at all, and on the disk when this returns. */
+export const writeToken = async (home: Home, record: TokenRecord): Promise<void> => {
+  try {
+    await writeWhole(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
+  } catch (error) {
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot write the tokens of ${record.provider} to ${home.tokens} (${systemCode(error)})`,
+      { cause: error, hint: 'make the folder writable for you and see that the disk is not full' },
+    )
+  }
+}
+
+/**
+ * The token record of a provider, or undefined when there is none. Throws `token-file-insecure` when
+ * others could read or plant the file, `home-unusable` when the system cannot open it just now, and
+ * `token-file-damaged` when it is no record: that file is kept beside, and the provider answers so until
+ * the next login.
+ */
+export const readToken = async (home: Home, provider: string): Promise<TokenRecord | undefined> => {
+  const path = tokenPath(home, provider)
+  const text = await readGuarded(path, provider)
+  if (text === undefined) {
+    if ((await damagedFiles(home, provider)).length > 0) throw damaged(home, provider)
+    return undefined
+  }
+  const record = parseRecord(text, provider)
+  if (record) return record
+  const aside = `${path}.damaged-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`
+  await rename(path, aside).catch((error: unknown) => {
+    // Another reader was quicker.
+    if (systemCode(error) !== 'ENOENT') throw error
+  })
+  await syncFolder(home.tokens)
+  throw damaged(home, provider)
+}
+
+/**
+ * Removes the record of a provider with what was kept of damaged ones, and what a daemon that was
+ * killed while it wrote left beside them: a logout leaves no secret.
+ */
+export const removeToken = async (home: Home, provider: string): Promise<void> => {
+  const beside = (await listFolder(home)).filter((name) => name.startsWith(`${provider}.json.`))
+  for (const name of [`${provider}.json`, ...beside])
+    await unlink(join(home.tokens, name)).catch((error: unknown) => {
+      if (systemCode(error) === 'ENOENT') return
+      throw new DoorwardError(
+        'home-unusable',
+        `cannot remove ${name} from ${home.tokens} (${systemCode(error)})`,
+        { cause: error, hint: 'remove it by hand' },
+      )
+    })
+  await syncFolder(home.tokens)
+}
+
+/** The providers that have a token file, damaged ones included, sorted. */
+export const tokenProviders = async (home: Home): Promise<string[]> => {
+  const names = await listFolder(home)
+  const providers = names.map((name) => name.replace(/\.json(\.damaged-\w+)?$/, ''))
+  return [...new Set(providers.filter((name, index) => name !== names[index]))]
+    .filter(isProviderName)
+    .sort()
+}
+
+/** Where the record of a provider lies. Throws `provider-unknown` for what is no name of one. */
+export const tokenPath = (home: Home, provider: string): string => {
+  if (!isProviderName(provider))
+    throw new DoorwardError('provider-unknown', 'not the name of a provider')
+  return join(home.tokens, `${provider}.json`)
+}
+
+const readGuarded = async (path: string, provider: string): Promise<string | undefined> => {
+  try {
+    return await readSecretFile(path)
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) {
+      if (systemCode(error) !== 'EISDIR') throw error
+      throw new DoorwardError('token-file-insecure', `${path} is a folder, not the token file`, {
+        cause: error,
+        hint: `remove it, then: doorward oauth login ${provider}`,
+      })
+    }
+    if (isPassing(error.cause)) throw error
+    throw new DoorwardError('token-file-insecure', error.message, {
+      cause: error,
+      hint: error.hint,
+    })
+  }
+}
+
+/** The record in the text of a token file, or undefined when it is none of this provider. */
+export const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
+  try {
+    const record = tokenRecordSchema.parse(JSON.parse(text))
+    return record.provider === provider ? record : undefined
+  } catch {
+    // The parser's own message can quote the file, and with it a token.
+    return undefined
+  }
+}
+
+const damagedFiles = async (home: Home, provider: string): Promise<string[]> =>
+  (await listFolder(home)).filter((name) => name.startsWith(`${provider}.json.damaged-`))
+
+const listFolder = async (home: Home): Promise<string[]> => {
+  try {
+    return await readdir(home.tokens)
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return []
+    throw new DoorwardError(
+      'home-unusable',
+      `cannot read the folder ${home.tokens} (${systemCode(error)})`,
+      { cause: error, hint: 'see that it is yours and that the disk and the limits allow it' },
+    )
+  }
+}
+
+const damaged = (home: Home, provider: string): DoorwardError =>
+  new DoorwardError(
+    'token-file-damaged',
+    `the token file of ${provider} could not be read and was kept as ${join(home.tokens, `${provider}.json.damaged-…`)}`,
+    { hint: `doorward oauth login ${provider}` },
+  )
+
+/** Less than a few token files need. */
+const leastBytes = 64 * 1024
+
+/**
+ * What keeps new tokens from being stored: a folder that is gone or read-only, a disk that is full. Without
+ * it nobody would know until a login is lost. Writes nothing.
+ */
+export const storageProblems = async (home: Home): Promise<StatusProblem[]> => {
+  const problem = (detail: string, hint: string) => [{ code: 'home-unusable', detail, hint }]
+  try {
+    await access(home.tokens, constants.W_OK)
+    const { bavail, bsize } = await statfs(home.tokens)
+    if (bavail * bsize >= leastBytes) return []
+    return problem(
+      `the disk of ${home.root} is full: tokens cannot be renewed and the log is not written`,
+      'make room on that disk: what was not stored is tried again by itself',
+    )
+  } catch (error) {
+    // A system without statfs, or that does not answer just now, says nothing of the folder.
+    if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'].includes(systemCode(error) ?? ''))
+      return []
+    if (systemCode(error) === 'ENOENT')
+      return problem(
+        `the folder ${home.tokens} is gone: no token can be given out or renewed`,
+        'put it back, or make a new home: doorward daemon restart',
+      )
+    return problem(
+      `cannot write to ${home.tokens} (${systemReason(error)}): tokens cannot be renewed`,
+      'make it writable for you: what was not stored is tried again by itself',
+    )
+  }
+}

@@ -1,0 +1,87 @@
+import type { Memory } from '../state.ts'
+import type { ReadyTarget } from '../delivery/sender.ts'
+import type { AcceptedEvent } from '../webhook/accepted-event.ts'
+import { copyOfError, errorFrom, type FromOld, type KeptCopy, type MemoryCopy } from './protocol.ts'
+
+/** Copies everything, and tells of every change from now on, until the returned function is called. */
+export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (() => void) => {
+  send({ kind: 'memory', memory: copyOf(memory, performance.now()) })
+  const unfollow = [
+    memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail })),
+    memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) })),
+    memory.deliveries.follow((key, eventId, atMs) =>
+      send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
+    ),
+    memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached })),
+    memory.messages.follow((name) => send({ kind: 'message', name })),
+    memory.promises.follow((provider, until) => send({ kind: 'promise', provider, until })),
+  ]
+  return () => {
+    for (const leave of unfollow) leave()
+  }
+}
+
+const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({
+  events: memory.events.copy(),
+  counts: memory.counts.entries(),
+  kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
+  deliveries: memory.deliveries
+    .entries()
+    .map(({ key, eventId, atMs }) => ({ key, eventId, ageMs: nowMs - atMs })),
+  rateLimits: memory.rateLimits
+    .entries()
+    .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
+  progress: memory.progress.entries(),
+  messages: memory.messages.names(),
+  promises: memory.promises.entries(),
+})
+
+/** Goes on where the other one was; for a memory that has nothing yet. */
+const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void => {
+  memory.events.restore(copy.events)
+  for (const [path, counted] of copy.counts) memory.counts.restore(path, counted)
+  for (const [id, event] of copy.kept) restoreKept(memory, id, event)
+  for (const { key, eventId, ageMs } of copy.deliveries)
+    memory.deliveries.remember(key, eventId, nowMs - ageMs)
+  for (const [webhook, bucket, ageMs] of copy.rateLimits)
+    memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
+  for (const [key, reached] of copy.progress) memory.progress.put(key, reached)
+  for (const name of copy.messages) memory.messages.put(name)
+  for (const [provider, until] of copy.promises) memory.promises.note(provider, until)
+}
+
+/** Follows what the other one tells; what is no news of its memory changes nothing. */
+export const applyChange = (memory: Memory, message: FromOld, nowMs: number): void => {
+  if (message.kind === 'memory') restoreMemory(memory, message.memory, nowMs)
+  if (message.kind === 'event') memory.events.put(message.record, message.detail)
+  if (message.kind === 'kept') restoreKept(memory, message.id, message.event)
+  if (message.kind === 'progress') memory.progress.put(message.key, message.reached)
+  if (message.kind === 'message') memory.messages.put(message.name)
+  if (message.kind === 'promise') memory.promises.note(message.provider, message.until)
+  if (message.kind !== 'delivery') return
+  if (message.isKnown) memory.deliveries.remember(message.key, message.eventId, nowMs)
+  else memory.deliveries.forget(message.key, message.eventId)
+}
+
+const keptCopy = ({ webhook, receivedAt, known, targets, delivery }: AcceptedEvent): KeptCopy => {
+  const { path, agentName, agent, values } = webhook
+  return {
+    // Of all that a definition has no more than a retry needs: keys of signatures stay here.
+    webhook: { path, agentName, agent, values },
+    receivedAt,
+    known,
+    targets: targets.map((target) =>
+      target.kind === 'invalid' ? { ...target, error: copyOfError(target.error) } : target,
+    ),
+    delivery,
+  }
+}
+
+const restoreKept = ({ events, kept }: Memory, id: string, copy: KeptCopy): void => {
+  const prompt = events.get(id)?.prompt
+  if (prompt === undefined) return
+  const targets = copy.targets.map((target): ReadyTarget =>
+    target.kind === 'invalid' ? { ...target, error: errorFrom(target.error) } : target,
+  )
+  kept.keep(id, { ...copy, prompt, targets })
+}

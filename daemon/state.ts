@@ -1,0 +1,35 @@
+import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
+import { type Progress, createProgress } from './delivery/multipart.ts'
+import { type Promises, createPromises } from './oauth/tokens/promises.ts'
+import { type EventStore, createEventStore } from './events/event-store.ts'
+import { type Deliveries, createDeliveries } from './webhook/dedupe.ts'
+import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
+import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
+import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
+
+/** All that a daemon knows and that is on no disk: a restart hands it over, a stop loses it. */
+export type Memory = {
+  readonly events: EventStore
+  readonly counts: EventCounts
+  readonly kept: KeptEvents<AcceptedEvent>
+  readonly deliveries: Deliveries
+  readonly rateLimits: RateLimits
+  readonly progress: Progress
+  readonly messages: OwnMessages
+  readonly promises: Promises
+}
+
+/** With nothing in it yet; for the newest `keep` events of each sort. */
+export const createMemory = (keep: number): Memory => {
+  const events = createEventStore(keep)
+  return {
+    events,
+    counts: countEvents(events),
+    kept: createKeptEvents<AcceptedEvent>(events),
+    deliveries: createDeliveries(),
+    rateLimits: createRateLimits(),
+    progress: createProgress(),
+    messages: createOwnMessages(),
+    promises: createPromises(),
+  }
+}

@@ -1,0 +1,43 @@
+import { DoorwardError } from '../../shared/errors.ts'
+import type { DotPath } from '../../shared/templates.ts'
+
+const arrayIndex = /^(0|[1-9]\d{0,9})$/
+
+/**
+ * The value at a path, or undefined where there is none. Own properties only, array items by index;
+ * text and numbers have nothing inside.
+ */
+export const valueAt = (payload: unknown, path: DotPath): unknown => {
+  let value: unknown = payload
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null) return undefined
+    if (Array.isArray(value) && !arrayIndex.test(name)) return undefined
+    if (!Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
+}
+
+/**
+ * Text as it is, numbers and booleans as text, objects and arrays as JSON, null and missing as
+ * nothing. Throws `payload-not-json` for a value nested so deeply that it cannot be written as JSON.
+ */
+export const textOfValue = (value: unknown): string => {
+  if (value === undefined || value === null) return ''
+  if (typeof value === 'string') return value
+  if (typeof value !== 'object') return String(value)
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    // JSON.parse takes any depth, JSON.stringify does not: it ends in a RangeError.
+    throw new DoorwardError('payload-not-json', 'the payload is nested too deeply', {
+      cause: error,
+    })
+  }
+}
+
+/** The text under these names of a payload; undefined where there is none. */
+export const textAt = (payload: unknown, ...names: readonly string[]): string | undefined => {
+  const value = valueAt(payload, names)
+  return typeof value === 'string' ? value : undefined
+}

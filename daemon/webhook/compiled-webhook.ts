@@ -1,0 +1,188 @@
+import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
+import { secretsOf } from '../../shared/config/environment.ts'
+import type { Config } from '../../shared/config/load.ts'
+import type { Webhook } from '../../shared/config/webhook.ts'
+import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { BodyHeaders } from './parse.ts'
+import type { SignatureHeaders } from './signature-header.ts'
+import { prepareVerifier, type Verifier } from './verify.ts'
+
+/** A definition with its secrets as keys: all that a request needs, prepared once. */
+export type ReadyWebhook = Webhook & {
+  readonly verifier: Verifier
+  /** The headers of a request that are looked at. */
+  readonly headerNames: readonly string[]
+  /** The secrets of this home as they are written, for finding out why a signature does not fit. */
+  readonly secrets: () => KnownSecrets
+}
+
+export type KnownSecrets = {
+  readonly own: readonly string[]
+  /** Those of the other webhooks, with the paths of these. */
+  readonly others: readonly { readonly path: string; readonly secret: string }[]
+}
+
+/** Prepares every enabled definition under each URL path it is served at. */
+export const webhooksByPath = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+): ReadonlyMap<string, ReadyWebhook> =>
+  new Map(
+    config.webhooks
+      .filter((webhook) => webhook.enabled)
+      .flatMap((webhook) => {
+        const ready: ReadyWebhook = {
+          ...webhook,
+          verifier: verifierOf(webhook, env),
+          headerNames: headerNamesOf(webhook.scheme),
+          secrets: () => knownSecrets(webhook, config, env),
+        }
+        return webhook.urlPaths.map((path) => [path, ready] as const)
+      }),
+  )
+
+const verifierOf = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
+  if (secretNames.length === 0) return 'none'
+  const secrets = secretsOf(secretNames, env)
+  return secrets.length === 0 ? 'unset' : prepareVerifier(scheme, secrets)
+}
+
+const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): KnownSecrets => {
+  const own = secretsOf(webhook.secretNames, env)
+  const others = config.webhooks
+    .filter(({ path }) => path !== webhook.path)
+    .flatMap(({ path, secretNames }) =>
+      secretsOf(secretNames, env).map((secret) => ({ path, secret })),
+    )
+    .filter(({ secret }) => !own.includes(secret))
+  return { own, others }
+}
+
+/** What a web page sends, the handshake of GitHub, and how a body is written, whatever the scheme. */
+const always = [
+  'origin',
+  'sec-fetch-site',
+  'x-github-event',
+  'content-length',
+  'content-type',
+  'content-encoding',
+]
+
+/** The headers that are looked at in a delivery of this scheme, in lower case. */
+export const headerNamesOf = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
+  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
+    [header, timestampHeader, idHeader].filter((name) => name !== undefined),
+  )
+  return [...new Set([...ofForms, ...deliveryId.headers, ...always])].map((name) =>
+    name.toLowerCase(),
+  )
+}
+
+/**
+ * Every value of these headers apart, as `headersDistinct` of node:http has those of all headers, which
+ * costs a delivery more than its verification. Its `headers`, too, is an object of another shape for each
+ * order that a sender writes them in, so that V8 throws away what it has made of all code that reads there.
+ */
+export const headersNamed = (
+  rawHeaders: readonly string[],
+  names: readonly string[],
+): SignatureHeaders => {
+  const found = Object.create(null) as Record<string, string[]>
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const given = rawHeaders[index] ?? ''
+    const value = rawHeaders[index + 1] ?? ''
+    let lower: string | undefined
+    for (const name of names) {
+      if (name.length !== given.length || name !== (lower ??= given.toLowerCase())) continue
+      const values = found[name]
+      if (values) values.push(value)
+      else found[name] = [value]
+    }
+  }
+  return found
+}
+
+/** How the body is written that comes with these headers, as node:http reads it: one type, any number of codings. */
+export const bodyHeadersOf = (given: SignatureHeaders): BodyHeaders => ({
+  'content-type': given['content-type']?.[0],
+  'content-encoding': given['content-encoding']?.join(', '),
+})
+
+type Counts = WebhookSummary['counts']
+
+export type EventCounts = {
+  readonly of: (path: string) => Counted
+  readonly entries: () => readonly (readonly [path: string, counted: Counted])[]
+  readonly restore: (path: string, counted: Counted) => void
+}
+
+/** Counts events by webhook from the moment it is made. */
+export const countEvents = (events: EventStore): EventCounts => {
+  const counted = new Map<string, Counted>()
+  const of = (path: string): Counted => {
+    const known = counted.get(path)
+    if (known) return known
+    const fresh: Counted = { counts: noCounts(), lastEventAt: null }
+    counted.set(path, fresh)
+    return fresh
+  }
+  events.follow(({ record, before }) => {
+    const { webhook, state, receivedAt } = record
+    if (webhook === null || (before !== undefined && !isCounted(state))) return
+    const entry = of(webhook)
+    entry.lastEventAt = later(entry.lastEventAt, receivedAt)
+    if (isCounted(state)) entry.counts[state] += 1
+  })
+  return {
+    of,
+    entries: () => [...counted],
+    restore: (path, { counts, lastEventAt }) =>
+      void counted.set(path, { counts: { ...noCounts(), ...counts }, lastEventAt }),
+  }
+}
+
+export type Counted = { counts: Counts; lastEventAt: string | null }
+
+const noCounts = (): Counts => ({
+  accepted: 0,
+  filtered: 0,
+  duplicate: 0,
+  rejected: 0,
+  done: 0,
+  failed: 0,
+  dropped: 0,
+})
+
+const countedStates = new Set(Object.keys(noCounts()))
+
+const isCounted = (state: EventRecord['state']): state is keyof Counts => countedStates.has(state)
+
+const later = (a: string | null, b: string): string => (a !== null && a > b ? a : b)
+
+/** What `GET /webhooks` shows of every definition; never a secret. */
+export const summarize = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  baseUrl: string,
+  countedOf: (path: string) => Counted,
+): WebhookSummary[] =>
+  config.webhooks.map((webhook) => {
+    const { counts, lastEventAt } = countedOf(webhook.path)
+    return {
+      path: webhook.path,
+      url: `${baseUrl.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
+      agent: webhook.agentName,
+      enabled: webhook.enabled,
+      scheme: webhook.scheme.name,
+      secret: secretState(webhook, env),
+      deliverTo: webhook.targets.map(({ text }) => text),
+      counts: { ...counts },
+      lastEventAt,
+    }
+  })
+
+const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
+  if (webhook.secretNames.length === 0) return 'none'
+  return secretsOf(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
+}

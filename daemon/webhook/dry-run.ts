@@ -1,0 +1,260 @@
+import type { Router } from '@koa/router'
+import { explainSchema, type Explanation, learnSchema } from '../../shared/api.ts'
+import { missingProgram } from '../../shared/config/detect-agents.ts'
+import { prefixHint } from '../../shared/config/warnings.ts'
+import type { FilterCondition } from '../../shared/config/webhook.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { beginsAsInPrompt } from '../../shared/templates.ts'
+import { nearest } from '../../shared/text.ts'
+import { argvOf } from '../agents/cli-presets.ts'
+import { partsFor } from '../delivery/format/parts.ts'
+import type { LoopGuard } from '../delivery/loop-guard.ts'
+import type { ReadyTarget } from '../delivery/sender.ts'
+import { tryFile } from '../delivery/targets/file.ts'
+import { exactRouter, readJsonBody } from '../http/body.ts'
+import { textOfValue, valueAt } from '../util/payload-path.ts'
+import { bodyHeadersOf, type ReadyWebhook } from './compiled-webhook.ts'
+import type { Setup } from './engine.ts'
+import { holds } from './filter.ts'
+import { parse, type Payload } from './parse.ts'
+import { type Learners, lessonOf } from './payload-shape.ts'
+import { checkBodyTimestamp, handshakeOf } from './pipeline.ts'
+import { markedPrompt } from './prompt.ts'
+import { createExamine } from './signature-diagnosis.ts'
+import { expandTargets } from './targets.ts'
+import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
+
+/** What is to be explained, as if it came at `nowMs`. */
+type LookedAt = {
+  readonly headers: SignatureHeaders
+  readonly bytes: Buffer
+  readonly nowMs: number
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  /** Throws what keeps a file from being written to. */
+  readonly tryFile: (path: string) => Promise<void>
+}
+
+/**
+ * The story of a delivery told without living it: the stages of `pipeline.ts` up to the queue, each
+ * asked what it says, and nothing run, sent, noted or remembered. Throws what keeps a body from being
+ * read: `media-type-unsupported`, `payload-not-json`, `body-too-large`.
+ */
+const explain = async (
+  webhook: ReadyWebhook,
+  { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
+): Promise<Explanation> => {
+  const { scheme } = webhook
+  const checked = checkSignature(webhook, headers, bytes, nowMs)
+  const { 'content-type': type = 'application/json', ...others } = bodyHeadersOf(headers)
+  const payload = parse(checked.body, { 'content-type': type, ...others }, scheme.name === 'slack')
+  const filter = webhook.filter.map((condition) => ({
+    path: condition.text,
+    expected: [...condition.expected],
+    actual: jsonOf(valueAt(payload, condition.path)),
+    matches: holds(payload, condition),
+    ...hintOf(payload, condition),
+  }))
+  const handshake = handshakeOf(scheme, headers, payload)?.status
+  const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
+  const { prompt, substituted } = markedPrompt(webhook, payload)
+  return {
+    webhook: webhook.path,
+    signature: checkTime(checked.signature, payload, webhook, nowMs),
+    matches: handshake === undefined && !ownComment && filter.every(({ matches }) => matches),
+    ...(handshake === undefined ? {} : { handshake }),
+    ...(ownComment && { ownComment }),
+    filter,
+    prompt,
+    substituted,
+    agent: agentOf(webhook),
+    targets: await targetsOf(expandTargets(webhook.targets, payload), prompt, tryFile),
+  }
+}
+
+type Checked = { readonly signature: Explanation['signature']; readonly body: VerifiedBody }
+
+const checkSignature = (
+  webhook: ReadyWebhook,
+  headers: SignatureHeaders,
+  bytes: Buffer,
+  nowMs: number,
+): Checked => {
+  const { scheme, verifier } = webhook
+  const found = (result: Explanation['signature']['result'], detail?: string) => ({
+    scheme: scheme.name,
+    result,
+    ...(detail === undefined ? {} : { detail }),
+  })
+  // The owner asks: what no sender has signed is looked at as if no signature were asked for.
+  const unsigned = () => verify(bytes, {}, 'none', nowMs)
+  const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
+  if (form && !scheme.forms.some(({ header }) => headers[header] !== undefined)) {
+    const detail = `there is no ${form.header} header: a delivery without it is refused`
+    return { signature: found('not-given', detail), body: unsigned() }
+  }
+  try {
+    const body = verify(bytes, headers, verifier, nowMs)
+    return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
+  } catch (error) {
+    // With time of its own: a flood of refused deliveries does not keep the owner from an answer.
+    const detail = refusalOf(createExamine()(error, bytes, headers, webhook, nowMs))
+    return { signature: found('invalid', detail), body: unsigned() }
+  }
+}
+
+/** The last part of verification, for what is valid so far. */
+const checkTime = (
+  signature: Explanation['signature'],
+  payload: Payload,
+  { scheme }: ReadyWebhook,
+  nowMs: number,
+): Explanation['signature'] => {
+  if (signature.result !== 'valid') return signature
+  try {
+    checkBodyTimestamp(payload, scheme, nowMs)
+    return signature
+  } catch (error) {
+    return { ...signature, result: 'invalid', detail: refusalOf(error) }
+  }
+}
+
+const refusalOf = (error: unknown): string => {
+  if (!(error instanceof DoorwardError)) throw error
+  return error.localDetail ?? error.message
+}
+
+const jsonOf = (value: unknown): Explanation['filter'][number]['actual'] =>
+  value === undefined ? null : (value as Explanation['filter'][number]['actual'])
+
+/** For a path that is there once it is written without the `event.` of a prompt. */
+const hintOf = (
+  payload: Payload,
+  { path, text }: FilterCondition,
+): Pick<Explanation['filter'][number], 'hint'> => {
+  const isMeant =
+    beginsAsInPrompt(path) &&
+    valueAt(payload, path) === undefined &&
+    valueAt(payload, path.slice(1)) !== undefined
+  return isMeant ? { hint: prefixHint(text) } : {}
+}
+
+const agentOf = ({ agentName, agent }: ReadyWebhook): Explanation['agent'] => ({
+  name: agentName,
+  kind: agent.kind,
+  ...argvIn(agent),
+})
+
+const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'> => {
+  switch (agent.kind) {
+    case 'command':
+      return { argv: [...agent.command] }
+    case 'claude':
+    case 'codex':
+    case 'gemini':
+    case 'opencode':
+    case 'llm':
+      return { argv: argvOf(agent) }
+    case 'echo':
+    case 'openai':
+    case 'http':
+      return {}
+  }
+}
+
+const targetsOf = async (
+  targets: readonly ReadyTarget[],
+  text: string,
+  tryFile: LookedAt['tryFile'],
+): Promise<Explanation['targets']> =>
+  Promise.all(
+    targets.map(async (target) => {
+      try {
+        if (target.kind === 'invalid') throw target.error
+        if (target.kind === 'file') await tryFile(target.path)
+        return { target: target.text, parts: partsFor(target, text) }
+      } catch (error) {
+        return { target: target.text, parts: [], detail: refusalOf(error) }
+      }
+    }),
+  )
+
+type TryOutParts = {
+  readonly current: () => Setup
+  readonly learners: Learners
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  readonly homeFolder: string
+}
+
+/** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
+export const tryOutRoutes = (parts: TryOutParts): Router => {
+  const { current, learners, loopGuard, homeFolder } = parts
+  const router = exactRouter()
+  // JSON in JSON: quotes and line breaks take twice the room.
+  const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
+
+  router.post('/webhooks/explain', async (ctx) => {
+    const { path, headers = {}, payload } = await readJsonBody(ctx, explainSchema, maxBytes())
+    if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
+    const setup = current()
+    const webhook = webhookAt(path, setup)
+    const explanation = await explain(webhook, {
+      headers: distinct(headers),
+      bytes: bytesOf(payload),
+      nowMs: Date.now(),
+      loopGuard,
+      tryFile: async (file) => tryFile(file, homeFolder),
+    })
+    const missing = await missingProgram(webhook.agent, setup.env)
+    ctx.body = missing
+      ? { ...explanation, agent: { ...explanation.agent, detail: notThere(missing) } }
+      : explanation
+  })
+  router.post('/webhooks/learn', async (ctx) => {
+    const gone = new AbortController()
+    ctx.res.once('close', () => gone.abort())
+    const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
+    if (payload !== undefined) {
+      ctx.body = lessonOf(path, payload)
+      return
+    }
+    const { path: webhook } = webhookAt(path, current())
+    ctx.body = await learners.wait(webhook, gone.signal)
+  })
+  return router
+}
+
+const notThere = ({ program, install }: { program: string; install: string }): string =>
+  `${program} is not on the daemon's PATH; install it with: ${install}; if it is installed: doorward doctor`
+
+const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
+  const webhook = byPath.get(path)
+  if (webhook) return webhook
+  const isOff = config.webhooks.some(({ urlPaths }) => urlPaths.includes(path))
+  throw new DoorwardError(
+    'webhook-not-found',
+    isOff ? 'this webhook is switched off' : 'there is no webhook at this path',
+    {
+      hint: isOff
+        ? 'remove enabled: false from its entry in webhooks.yaml'
+        : (nearest(path, [...byPath.keys()]) ?? 'doorward webhook list shows those there are'),
+    },
+  )
+}
+
+/**
+ * Text is the body as it came; anything else is a payload that somebody wrote down for us. Throws
+ * `payload-not-json` for one that is nested so deeply that it cannot be written.
+ */
+const bytesOf = (payload: unknown): Buffer =>
+  Buffer.from(typeof payload === 'string' ? payload : textOfValue(payload ?? 'null'))
+
+const distinct = (
+  headers: Readonly<Record<string, string | readonly string[]>>,
+): SignatureHeaders => {
+  const byName = new Map<string, string[]>()
+  for (const [name, values] of Object.entries(headers)) {
+    const key = name.toLowerCase()
+    byName.set(key, [...(byName.get(key) ?? []), ...[values].flat()])
+  }
+  return Object.assign(Object.create(null) as SignatureHeaders, Object.fromEntries(byName))
+}

@@ -1,0 +1,253 @@
+import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
+import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { stageAt } from '../../shared/event-stages.ts'
+import { plainLines } from '../../shared/text.ts'
+import type { Invoke } from '../agents/invoke.ts'
+import type { Deliver } from '../delivery/deliver.ts'
+import { type EventChanges, newEventId } from '../events/event-record.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { Log } from '../log/log.ts'
+import type { Queue } from '../queue.ts'
+import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
+import type { Deliveries } from './dedupe.ts'
+import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
+
+/*
+ * The second half of the story of a delivery, after the sender has its answer:
+ *
+ *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops first
+ *
+ * What a stop cuts off in the agent or on its way to a target is failed, too.
+ *
+ * What happens from the agent on is in `run-to-end.ts`.
+ */
+
+export type RunEvent = {
+  /** Puts an event into the queue and returns its id. Throws `queue-full`, `body-too-large` or `stopping`. */
+  readonly accept: (event: AcceptedEvent) => string
+  /**
+   * Puts an event that has failed into the queue again. With the answer it got only what was not
+   * delivered is, else its agent runs. Throws `queue-full`, `body-too-large` or `stopping`.
+   */
+  readonly again: (id: string, event: AcceptedEvent, answer?: string) => void
+}
+
+export type RunEventParts = RunToEndParts & {
+  readonly queue: Queue
+  readonly deliveries: Deliveries
+  /** For a retry. */
+  readonly kept: KeptEvents<AcceptedEvent>
+}
+
+/** What takes events through agents to targets, under one configuration. */
+export const createRunEvent = (parts: RunEventParts): RunEvent => {
+  const { queue, events, deliveries, kept, log } = parts
+  const runToEnd = createRunToEnd(parts)
+
+  /** Throws when there is no room; else the job starts in a later turn. */
+  const enqueue = (id: string, event: AcceptedEvent, answer?: string): void => {
+    const { webhook, prompt, delivery } = event
+    const queuedAt = performance.now()
+    let isOver = false
+    const change = (changes: EventChanges, result?: string) => {
+      if (!isOver) events.update(id, changes, result === undefined ? undefined : { result })
+    }
+    const end = (changes: EventChanges) => {
+      change(changes)
+      isOver = true
+      // The sender may bring it again, and it runs then.
+      if (changes.state !== 'done' && delivery) deliveries.forget(delivery, id)
+    }
+
+    queue.add({
+      agentName: webhook.agentName,
+      agentConcurrency: webhook.agent.concurrency,
+      bytes: Buffer.byteLength(answer ?? prompt),
+      run: async (signal, agentIsDone) => {
+        const queuedMs = Math.round(performance.now() - queuedAt)
+        const ended = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
+        if (isOver) return
+        end(ended)
+        const { state, stage, code } = ended
+        const details = { event: id, webhook: webhook.path, state, stage, code }
+        // Nobody can retry it after the stop.
+        if (state === 'failed' && signal.aborted)
+          log.warn({ ...details, ...atSender(event) }, 'event not finished')
+        else log.info(details, 'event')
+      },
+      drop: () => {
+        const ended = droppedEnd(events.record(id)?.state)
+        end(ended)
+        const { stage } = ended
+        log.warn({ event: id, webhook: webhook.path, stage, ...atSender(event) }, 'event dropped')
+      },
+    })
+  }
+
+  return {
+    accept: (event) => {
+      const { receivedAt, known, prompt, targets, delivery } = event
+      const id = newEventId()
+      enqueue(id, event)
+      if (delivery) deliveries.remember(delivery, id, performance.now())
+      // There was room. The job starts in a later turn, when the event is there.
+      const { target, targets: results } = waitingFor(targets)
+      events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
+      events.update(id, { state: 'queued' }, { prompt })
+      kept.keep(id, event)
+      return id
+    },
+    again: (id, event, answer) => {
+      enqueue(id, event, answer)
+      const { delivery } = event
+      const now = performance.now()
+      if (delivery && deliveries.eventOf(delivery, now) === undefined)
+        deliveries.remember(delivery, id, now)
+      kept.keep(id, event)
+      const targets = waitingAgain(events.record(id)?.targets ?? [])
+      const noReason = { stage: undefined, code: undefined, detail: undefined }
+      events.update(id, { state: 'queued', targets, ...noReason })
+    },
+  }
+}
+
+/** By which its sender finds a delivery, once nothing here remembers it. */
+const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) => ({
+  deliveryId,
+  size,
+  receivedAt,
+})
+
+const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
+  const stage = (state && stageAt[state]) ?? 'queue'
+  return {
+    state: 'dropped',
+    stage,
+    code: 'event-dropped',
+    detail: `the daemon stopped ${whenAt[stage]}: deliver it again from the sender`,
+  }
+}
+
+const whenAt = {
+  queue: 'before its turn came',
+  agent: 'while its agent ran',
+  deliver: 'while its answer was being delivered',
+} as const
+
+/*
+ * The part of the story that takes time: the agent is asked, unless its answer is there already, and the
+ * answer goes to the targets that have not got it.
+ */
+
+type Run = {
+  readonly id: string
+  readonly event: AcceptedEvent
+  /** Of an earlier run, when only the delivery is to be done. */
+  readonly answer: string | undefined
+  readonly queuedMs: number
+  readonly signal: AbortSignal
+  readonly change: (changes: EventChanges, result?: string) => void
+  /** A target that is slow or down keeps nobody else from the agent. */
+  readonly agentIsDone: () => void
+}
+
+/** Takes one event through its agent to its targets. Never rejects; resolves with how it ended. */
+type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
+
+type RunToEndParts = {
+  readonly invoke: Invoke
+  readonly deliver: Deliver
+  readonly events: EventStore
+  readonly log: Log
+}
+
+type Durations = EventRecord['durations']
+
+export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts): RunToEnd => {
+  const bringToTargets = async (
+    { id, event, signal, change }: Run,
+    text: string,
+    earlier: readonly TargetResult[],
+  ) => {
+    const { webhook, receivedAt, targets } = event
+    const only = openPlaces(earlier)
+    let results = [...earlier]
+    const changed = (place: number, result: TargetResult) => {
+      results = withResult(results, earlier, place, result)
+      if (result.state === 'waiting') change({ targets: results })
+    }
+    const answered = { eventId: id, webhook: webhook.path, receivedAt, text }
+    // What it resolves with, `changed` has said of each.
+    await deliver(targets, answered, { only, signal, changed })
+    return results
+  }
+
+  return async (run) => {
+    const { id, event, queuedMs, signal, change } = run
+    const before = events.record(id)
+    const attempts = (before?.attempts ?? 0) + 1
+    const { targets: earlier } = before ?? waitingFor(event.targets)
+    let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
+    let agentMs = run.answer === undefined ? undefined : before?.durations.agentMs
+    let start = performance.now()
+    const time = (): Durations => {
+      const took = Math.round(performance.now() - start)
+      if (stage === 'agent') return { queuedMs, agentMs: took }
+      return { queuedMs, agentMs, deliverMs: took }
+    }
+    try {
+      let text = run.answer
+      if (text === undefined) {
+        change({ state: 'running', attempts, durations: { queuedMs } })
+        const { webhook, prompt } = event
+        const question = { prompt, webhook: webhook.path, eventId: id }
+        const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
+        text = answer.text
+        const durations = time()
+        ;({ agentMs } = durations)
+        const answered = { state: 'delivering', durations, resultPreview: previewOf(text) } as const
+        change(answer.cut ? { detail: cutDetail, ...answered } : answered, text)
+      } else {
+        change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
+      }
+      stage = 'deliver'
+      if (earlier.length === 0)
+        return { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } }
+      // Other jobs may start in here.
+      run.agentIsDone()
+      start = performance.now()
+      const results = await bringToTargets(run, text, earlier)
+      return { durations: time(), ...deliveredEnd(results) }
+    } catch (error) {
+      if (!(error instanceof DoorwardError))
+        log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
+      return { durations: time(), ...failedEnd(stage, error) }
+    }
+  }
+}
+
+const cutDetail = 'the answer was longer than output_limit and is cut'
+
+const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
+  const known = error instanceof DoorwardError ? error : undefined
+  const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
+  return { state: 'failed', stage, code: known?.code ?? 'internal', detail }
+}
+
+const previewCharacters = 600
+
+/** Where a preview is copied: a character of UTF-16 takes three bytes of UTF-8 at most. */
+const room = Buffer.allocUnsafeSlow(previewCharacters * 3)
+
+/** The first 600 characters of an answer, fit to be shown: for the record of its event. */
+export const previewOf = (text: string): string => {
+  const head = text.slice(0, previewCharacters)
+  // Nearly always; where something is taken out there is room for more.
+  const isPlain = plainLines(head) === head
+  const first = isPlain
+    ? head
+    : plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
+  if (text.length <= previewCharacters) return first
+  // V8 makes a part of a text by pointing into it, which keeps the whole text in memory.
+  return room.toString('utf8', 0, room.write(first))
+}

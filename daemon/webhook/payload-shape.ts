@@ -1,0 +1,172 @@
+import type { Lesson } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { isPathName } from '../../shared/templates.ts'
+import type { Payload } from './parse.ts'
+
+/** Fields in which senders say what kind of event it is. */
+const kinds = [
+  'action',
+  'type',
+  'event',
+  'event_type',
+  'event_name',
+  'object_kind',
+  'kind',
+  'topic',
+]
+
+/** Below these a sender says the same of what the event is about: `event.type` (Slack), `data.object.status` (Stripe). */
+const containers = [
+  'event',
+  'data',
+  'payload',
+  'object',
+  'object_attributes',
+  'resource',
+  'body',
+  'detail',
+  'record',
+  'metadata',
+]
+const innerKinds = [...kinds, 'subtype', 'status', 'state']
+const maxFilters = 4
+
+/** Fields that a prompt is likely to want, the likeliest first. */
+const telling = [
+  'title',
+  'subject',
+  'text',
+  'message',
+  'name',
+  'full_name',
+  'number',
+  'body',
+  'description',
+  'summary',
+  'status',
+  'state',
+  'login',
+  'email',
+  'amount',
+  'html_url',
+  'url',
+]
+const maxProposed = 8
+
+/** What a payload teaches about its sender: its paths without values, and a filter and a prompt to begin with. */
+export const lessonOf = (webhook: string, payload: Payload): Lesson => {
+  const { paths, cut } = shapeOf(payload)
+  const filter = paths
+    .filter(({ path, type }) => type === 'text' && tellsKind(path.split('.')))
+    .map(({ path }) => path)
+    .toSorted((a, b) => a.split('.').length - b.split('.').length)
+    .slice(0, maxFilters)
+  return { webhook, paths, cut, filter, promptTemplate: templateOf(paths, filter) }
+}
+
+/** At the top by its name alone; deeper down only in what carries the event, for a user has a `type` too. */
+const tellsKind = (names: readonly string[]): boolean => {
+  const name = names.at(-1) ?? ''
+  if (names.length === 1) return kinds.includes(name)
+  const around = names.slice(0, -1)
+  return innerKinds.includes(name) && around.every((outer) => containers.includes(outer))
+}
+
+const templateOf = (paths: Lesson['paths'], filter: readonly string[]): string => {
+  const proposed = paths
+    .filter(({ type }) => type !== 'null' && type !== 'list' && type !== 'object')
+    .map(({ path }) => ({ path, rank: rankOf(path) }))
+    .filter(({ path, rank }) => rank < telling.length * 3 && !filter.includes(path))
+    .toSorted((a, b) => a.rank - b.rank)
+    .slice(0, maxProposed)
+  const lines = [...filter, ...proposed.map(({ path }) => path)].map(
+    (path) => `${path}: {{event.${path}}}`,
+  )
+  return `An event came in.\n\n${lines.length > 0 ? lines.join('\n') : '{{event}}'}\n\nSay in three sentences what happened.\n`
+}
+
+/** Low for telling names near the top. */
+const rankOf = (path: string): number => {
+  const names = path.split('.')
+  const place = telling.indexOf(names.at(-1) ?? '')
+  return place === -1 ? Number.POSITIVE_INFINITY : place + (names.length - 1) * 4
+}
+
+const maxPaths = 500
+const maxDepth = 12
+const maxNameLength = 100
+
+/**
+ * The dot paths of a payload with the type of what stands there, and no value of it. Of a list its first
+ * item is looked at. Names that no dot path can have are left out.
+ */
+const shapeOf = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
+  const paths: { path: string; type: string }[] = []
+  let cut = false
+  const look = (value: unknown, names: readonly string[]): void => {
+    if (paths.length >= maxPaths || names.length > maxDepth) {
+      cut = true
+      return
+    }
+    const inner = entriesOf(value)
+    if (names.length > 0 && (inner.length === 0 || Array.isArray(value)))
+      paths.push({ path: names.join('.'), type: typeOf(value) })
+    for (const [name, item] of inner) look(item, [...names, name])
+  }
+  look(payload, [])
+  return { paths, cut }
+}
+
+const entriesOf = (value: unknown): [string, unknown][] => {
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value)) return value.length === 0 ? [] : [['0', value[0]]]
+  return Object.entries(value).filter(([name]) => isPathName(name) && name.length <= maxNameLength)
+}
+
+const typeOf = (value: unknown): string => {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'list'
+  return typeof value === 'string' ? 'text' : typeof value
+}
+
+/** Those who wait to see what the next delivery at a webhook looks like. */
+export type Learners = {
+  /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal ends it. */
+  readonly wait: (webhook: string, signal: AbortSignal) => Promise<Lesson>
+  /** Shows a verified payload to those who wait for one of this webhook. */
+  readonly show: (webhook: string, payload: Payload) => void
+  readonly close: () => void
+}
+
+export const createLearners = (): Learners => {
+  type Waiting = {
+    readonly webhook: string
+    readonly learn: (lesson: Lesson) => void
+    readonly give: (error: DoorwardError) => void
+  }
+  const waiting = new Set<Waiting>()
+  return {
+    wait: async (webhook, signal) =>
+      new Promise((resolve, reject) => {
+        const one = { webhook, learn: resolve, give: reject }
+        waiting.add(one)
+        const leave = () => {
+          waiting.delete(one)
+          reject(new DoorwardError('interrupted', 'nobody waits for the delivery any more'))
+        }
+        if (signal.aborted) leave()
+        else signal.addEventListener('abort', leave)
+      }),
+    show: (webhook, payload) => {
+      for (const one of waiting) {
+        if (one.webhook !== webhook) continue
+        waiting.delete(one)
+        one.learn(lessonOf(webhook, payload))
+      }
+    },
+    close: () => {
+      for (const { give } of waiting) give(new DoorwardError('stopping', 'the daemon is stopping'))
+      waiting.clear()
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import type { EventRecord, TargetResult } from '../../shared/api.ts'
+import { addressForms, isAddress, type SentKind, type Target } from '../../shared/config/targets.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { type DotPath, isFixed, type Template } from '../../shared/templates.ts'
+import type { ReadyTarget } from '../delivery/sender.ts'
+import { textOfValue, valueAt } from '../util/payload-path.ts'
+import type { Payload } from './parse.ts'
+
+/** Fills in templated targets. A value that may not be used fails that target only, later, and writes nothing. */
+export const expandTargets = (targets: readonly Target[], payload: Payload): ReadyTarget[] =>
+  targets.flatMap((target): ReadyTarget[] => {
+    switch (target.kind) {
+      case 'none':
+        return []
+      case 'log':
+      case 'notify':
+        return [{ text: target.text, kind: target.kind }]
+      case 'file':
+        return [
+          orInvalid(target.text, () => {
+            const path = expandFileName(target.path, payload)
+            return { text: `file:${path}`, kind: 'file', path }
+          }),
+        ]
+      case 'slack':
+      case 'telegram':
+      case 'discord':
+      case 'email':
+      case 'github':
+      case 'http':
+        return [
+          orInvalid(target.text, () => {
+            const { kind } = target
+            const address = expandAddress(kind, target.address, payload)
+            return { text: `${kind}:${address}`, kind, address }
+          }),
+        ]
+    }
+  })
+
+const orInvalid = (text: string, make: () => ReadyTarget): ReadyTarget => {
+  try {
+    return make()
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) throw error
+    return { text, kind: 'invalid', error }
+  }
+}
+
+/**
+ * The name of a target that leaves the machine, held to the strict grammar of its kind once the payload's
+ * values are in it. Throws `target-invalid`, without the value.
+ */
+export const expandAddress = (kind: SentKind, template: Template, payload: Payload): string => {
+  // Held to the grammar when the configuration was loaded.
+  if (isFixed(template)) return template.source
+  const address = template.parts
+    .map((part) => (typeof part === 'string' ? part : addressPart(kind, part, payload)))
+    .join('')
+  if (isAddress(kind, address)) return address
+  throw new DoorwardError(
+    'target-invalid',
+    `the values of this event do not make a target of ${kind}`,
+    { hint: `it has to be ${addressForms[kind]}` },
+  )
+}
+
+const addressPart = (kind: SentKind, path: DotPath, payload: Payload): string => {
+  const value = valueAt(payload, path)
+  const isPlain = typeof value === 'string' || typeof value === 'number'
+  if (isPlain && value !== '') return String(value)
+  throw new DoorwardError(
+    'target-invalid',
+    `${nameOf(path)}, a part of a target of ${kind}, is ${isPlain ? 'empty' : 'no text'} in this event`,
+  )
+}
+
+const nameOf = (path: DotPath): string => `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
+
+const maxNameLength = 200
+
+/**
+ * A path in which each value from the payload is a plain part of a file name. Throws
+ * `target-invalid`, without the value, for an empty one and for one that could lead elsewhere.
+ */
+export const expandFileName = (template: Template, payload: Payload): string => {
+  const path = template.parts
+    .map((part) => (typeof part === 'string' ? part : namePart(part, payload)))
+    .join('')
+  // Harmless parts must not add up to a way out: `.` and `.` to `..`.
+  const literal = template.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
+  const dots = (text: string) => text.split(/[/\\]/).filter((name) => /^\.{1,2}$/.test(name)).length
+  // Nor may a value stand where the user's own folder or a Windows drive or stream would be named.
+  const begins = (text: string) => /^(~[/\\]|[a-z]:)/i.exec(text)?.[0] ?? ''
+  if (dots(path) !== dots(literal) || begins(path) !== begins(literal))
+    throw invalid(template.source, 'leads out of its folder')
+  return path
+}
+
+const namePart = (path: DotPath, payload: Payload): string => {
+  const given = valueAt(payload, path)
+  const name = nameOf(path)
+  if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
+  const value = textOfValue(given)
+  if (value.trim() === '') throw invalid(name, 'is empty in this event')
+  if (value.length > maxNameLength)
+    throw invalid(name, `is longer than ${maxNameLength} characters`)
+  if (/[/\\]/.test(value)) throw invalid(name, 'has a slash in this event')
+  if (value.includes('..') || value === '.') throw invalid(name, 'has dots that lead elsewhere')
+  // Direction characters too: they show `fdp.exe` as `exe.pdf`.
+  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value))
+    throw invalid(name, 'has control characters')
+  return value
+}
+
+const invalid = (name: string, reason: string) =>
+  new DoorwardError('target-invalid', `the file name cannot be made: ${name} ${reason}`)
+
+/** How an event begins that is to be delivered to these targets. */
+export const waitingFor = (
+  targets: readonly ReadyTarget[],
+): Pick<EventRecord, 'target' | 'targets'> => ({
+  target: targets.length > 0 ? targets.map(({ text }) => text).join(', ') : undefined,
+  targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
+})
+
+/** The results before they are tried again: what is done stays done, and every attempt counts. */
+export const waitingAgain = (results: readonly TargetResult[]): TargetResult[] =>
+  results.map((result) => {
+    const { target, state, attempts } = result
+    return state === 'done' ? result : { target, state: 'waiting', attempts }
+  })
+
+/** Where in the list the targets stand that have not got the answer yet. */
+export const openPlaces = (results: readonly TargetResult[]): number[] =>
+  results.flatMap(({ state }, place) => (state === 'done' ? [] : [place]))
+
+/** The results with a new one at a place, whose attempts come on top of the earlier ones. */
+export const withResult = (
+  results: readonly TargetResult[],
+  earlier: readonly TargetResult[],
+  place: number,
+  result: TargetResult,
+): TargetResult[] =>
+  results.with(place, {
+    ...result,
+    attempts: (earlier[place]?.attempts ?? 0) + result.attempts,
+  })
+
+/** How an event ends with these results: `done`, or `failed` with the reason of the first that failed. */
+export const deliveredEnd = (
+  targets: TargetResult[],
+): Pick<EventRecord, 'targets' | 'state' | 'stage' | 'code' | 'detail'> => {
+  const failed = targets.find(({ state }) => state === 'failed')
+  if (!failed) return { state: 'done', targets }
+  const { target, code = 'delivery-failed', detail: reason = 'not delivered' } = failed
+  const detail = reason.startsWith(target) ? reason : `${target}: ${reason}`
+  return { state: 'failed', stage: 'deliver', code, detail, targets }
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { askHttp } from '../../../daemon/agents/http-agent.ts'
+import type { HttpAgent } from '../../../shared/config/agent-schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+
+const question = { prompt: 'prompt-canary', webhook: '/a', eventId: 'evt_1' }
+
+const ask = async (
+  handler: Script[string],
+  more: Partial<HttpAgent> = {},
+  env: NodeJS.ProcessEnv = {},
+) => {
+  const provider = await startScriptedProvider(() => ({ '/ask': handler }))
+  const agent: HttpAgent = {
+    kind: 'http',
+    url: `${provider.origin}/ask`,
+    timeout: 5000,
+    concurrency: 1,
+    output_limit: 1024,
+    ...more,
+  }
+  try {
+    return await askHttp(agent, question, env, new AbortController().signal)
+  } finally {
+    provider.close()
+  }
+}
+
+const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
+  const error = await asking.then(
+    () => assert.fail('it answered'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof DoorwardError, String(error))
+  assert.doesNotMatch(`${error.message} ${error.localDetail}`, /canary/)
+  return error
+}
+
+describe('an agent of kind http', () => {
+  it('posts prompt, webhook and event as JSON with its headers; the body is the answer', async () => {
+    let seen: unknown
+    const answer = await ask(
+      (response, request, body) => {
+        const { 'content-type': type, 'x-key': key, 'x-plain': plain } = request.headers
+        seen = [request.method, type, key, plain, JSON.parse(body)]
+        response.end('the answer\n')
+      },
+      { headers: { 'X-Key': 'env:KEY', 'X-Plain': 'as it is' } },
+      { KEY: 'key-canary' },
+    )
+    assert.deepEqual(answer, { text: 'the answer\n', cut: false })
+    assert.deepEqual(seen, ['POST', 'application/json', 'key-canary', 'as it is', question])
+  })
+
+  it('reads JSON behind a byte order mark', async () => {
+    const handler: Script[string] = (response) => response.end('\ufeff{"a":"here"}')
+    assert.equal((await ask(handler, { answer_path: 'a' })).text, 'here')
+  })
+
+  it('takes the answer from its path, as text or as JSON', async () => {
+    const handler: Script[string] = (response) =>
+      sendJson(response, 201, { result: [{ text: 'here' }, { n: 1 }] })
+    assert.equal((await ask(handler, { answer_path: 'result.0.text' })).text, 'here')
+    assert.equal((await ask(handler, { answer_path: 'result.1' })).text, '{"n":1}')
+    assert.match(
+      (await failureOf(ask(handler, { answer_path: 'result.2' }))).message,
+      /without result\.2$/,
+    )
+    assert.match(
+      (await failureOf(ask(handler, { answer_path: 'toString' }))).message,
+      /without toString$/,
+    )
+    const html: Script[string] = (response) => response.end('<html>')
+    assert.match((await failureOf(ask(html, { answer_path: 'a' }))).message, /not JSON$/)
+  })
+
+  it('cuts a long answer and says so', async () => {
+    const answer = await ask((response) => response.end('x'.repeat(100_000)))
+    assert.ok(answer.cut && answer.text.endsWith('\n[cut: longer than 1024 bytes]'))
+  })
+
+  it('fails with the status and the first words, without a secret header', async () => {
+    const error = await failureOf(
+      ask(
+        (response, request) => {
+          response.statusCode = 503
+          response.end(`busy, ${String(request.headers['x-key'])}\u001b[31m`)
+        },
+        { headers: { 'x-key': 'env:KEY' } },
+        { KEY: 'key-canary' },
+      ),
+    )
+    assert.match(error.localDetail ?? '', /answered 503: busy, <secret>$/)
+    assert.doesNotMatch(error.message, /busy/)
+  })
+
+  it('is not taken at half its word when its time is over', async () => {
+    // As HTTP/1.0 has it: nothing but the end of the connection says that it is whole.
+    const error = await failureOf(
+      ask(
+        (response) => {
+          response.removeHeader('transfer-encoding')
+          response.write('half an ans')
+        },
+        { timeout: 300 },
+      ),
+    )
+    assert.equal(error.code, 'agent-timeout')
+  })
+
+  it('follows no redirect', async () => {
+    const error = await failureOf(
+      ask((response) => response.writeHead(307, { location: '/elsewhere' }).end()),
+    )
+    assert.match(error.message, /redirect \(307\), which is not followed$/)
+  })
+
+  it('is not asked without the variable that a header needs, or with one that is no header', async () => {
+    const headers = { 'x-key': 'env:KEY' }
+    const handler: Script[string] = () => assert.fail('it was asked')
+    assert.match((await failureOf(ask(handler, { headers }))).message, /^KEY is unset or empty$/)
+    const bad = await failureOf(ask(handler, { headers }, { KEY: 'a\r\nx: b' }))
+    assert.match(bad.message, /a character that no header can have/)
+  })
+})

@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict'
+import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai-agent.ts'
+import type { OpenAiAgent } from '../../../shared/config/agent-schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+
+const never = new AbortController().signal
+const env = { KEY: ' key-canary\n' }
+
+const agentAt = (origin: string, more: Partial<OpenAiAgent> = {}): OpenAiAgent => ({
+  kind: 'openai',
+  base_url: `${origin}/v1/`,
+  model: 'a-model',
+  api_key_env: 'KEY',
+  timeout: 5000,
+  concurrency: 1,
+  output_limit: 1024,
+  ...more,
+})
+
+const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
+  const error = await asking.then(
+    () => assert.fail('it answered'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof DoorwardError, String(error))
+  for (const text of [error.message, error.localDetail, error.hint])
+    assert.doesNotMatch(text ?? '', /canary/)
+  return error
+}
+
+const quickly: BusyRules = { tries: 4, firstWaitMs: 1, longestWaitMs: 60_000 }
+
+/** Asks a model that answers as told. */
+const askOne = async (
+  handler: Script[string],
+  more: Partial<OpenAiAgent> = {},
+  signal = never,
+  rules = quickly,
+) => {
+  const provider = await startScriptedProvider(() => ({ '/v1/chat/completions': handler }))
+  try {
+    return await askOpenAi(agentAt(provider.origin, more), 'prompt-canary', env, signal, rules)
+  } finally {
+    provider.close()
+  }
+}
+
+const chat = (message: unknown, finish = 'stop') => ({
+  choices: [{ message, finish_reason: finish }],
+})
+
+describe('an agent of kind openai', () => {
+  it('asks below a base_url that has a query, which stays behind', async () => {
+    const provider = await startScriptedProvider(() => ({
+      '/v1/chat/completions?api-version=2': (response) =>
+        sendJson(response, 200, chat({ content: 'the answer' })),
+    }))
+    const base_url = `${provider.origin}/v1/?api-version=2`
+    const answer = await askOpenAi(agentAt(provider.origin, { base_url }), 'hello', env, never)
+    provider.close()
+    assert.equal(answer.text, 'the answer')
+  })
+
+  it('asks a chat completion with its model, system message and key, and reads the answer', async () => {
+    const model = await startModelServer()
+    model.behave({ kind: 'answers', text: 'the answer' })
+    const answer = await askOpenAi(
+      agentAt(model.origin, { system: 'be brief' }),
+      'hello',
+      env,
+      never,
+    )
+    model.close()
+    assert.deepEqual(answer, { text: 'the answer', cut: false })
+    const [request] = model.requests
+    assert.equal(request?.path, '/v1/chat/completions')
+    assert.equal(request.headers.authorization, 'Bearer key-canary')
+    assert.deepEqual(JSON.parse(request.body), {
+      model: 'a-model',
+      messages: [
+        { role: 'system', content: 'be brief' },
+        { role: 'user', content: 'hello' },
+      ],
+      stream: false,
+    })
+  })
+
+  it('sends no key where it names none, and is not asked where the named one is unset', async () => {
+    const seen: unknown[] = []
+    const handler: Script[string] = (response, request) => {
+      seen.push(request.headers.authorization)
+      sendJson(response, 200, chat({ content: 'x' }))
+    }
+    await askOne(handler, { api_key_env: undefined })
+    const error = await failureOf(askOne(handler, { api_key_env: 'OTHER_KEY' }))
+    assert.equal(error.code, 'agent-failed')
+    assert.match(error.localDetail ?? '', /^OTHER_KEY is unset or empty \(set OTHER_KEY in \.env/)
+    assert.deepEqual(seen, [undefined])
+  })
+
+  const refused: readonly [number, RegExp][] = [
+    [200, /answered with an error \(200\): .*it says so/],
+    [302, /redirect \(302\), which is not followed: .*\(set base_url/],
+    [400, /did not take the request \(400\): .*it says so/],
+    [401, /refused the API key \(401\).*set KEY to one that is valid/],
+    [403, /refused the API key \(403\)/],
+    [404, /knows no model "a-model".*mend model or base_url/],
+    [413, /too long/],
+    [429, /no more requests now \(429\)/],
+    [500, /fault of its own \(500\)/],
+    [503, /fault of its own \(503\)/],
+  ]
+  for (const [status, words] of refused)
+    it(`says what ${status} means, without the key or the prompt`, async () => {
+      const error = await failureOf(
+        askOne((response, request) => {
+          response.setHeader('location', 'http://127.0.0.1:1/')
+          const key = request.headers.authorization?.slice('Bearer '.length)
+          sendJson(response, status, { error: { message: `it says so of ${key}` } })
+        }),
+      )
+      assert.equal(error.code, 'agent-failed')
+      assert.match(error.localDetail ?? '', words)
+    })
+
+  /** A model that answers with these statuses, the last of them again and again, and when it was asked. */
+  const busy = (...statuses: readonly number[]) => {
+    const asked: number[] = []
+    const handler =
+      (headers: Record<string, string> = {}, document: unknown = {}): Script[string] =>
+      (response) => {
+        asked.push(performance.now())
+        const status = statuses[asked.length - 1] ?? statuses.at(-1) ?? 0
+        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+        sendJson(response, status, status === 200 ? chat({ content: 'a' }) : document)
+      }
+    return { asked, handler }
+  }
+
+  it('asks a model that is busy again', async () => {
+    for (const status of [429, 503, 529]) {
+      const { asked, handler } = busy(status, status, 200)
+      assert.equal((await askOne(handler({ 'retry-after': '0' }))).text, 'a')
+      assert.equal(asked.length, 3)
+    }
+  })
+
+  it('waits as long as Retry-After says', async () => {
+    const { asked, handler } = busy(429, 200)
+    await askOne(handler({ 'retry-after': '0.2' }))
+    assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 195)
+  })
+
+  it('gives up with the last refusal, after some tries or where waiting helps nothing', async () => {
+    const unpaid = { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }
+    for (const [status, headers, document, tries] of [
+      [429, {}, { error: { message: 'slow down' } }, 4],
+      [429, {}, unpaid, 1],
+      [429, { 'retry-after': '59' }, {}, 1],
+      [429, { 'retry-after': '999999999' }, {}, 1],
+      [500, { 'retry-after': '0' }, {}, 1],
+    ] as const) {
+      const { asked, handler } = busy(status)
+      const error = await failureOf(askOne(handler(headers, document)))
+      assert.match(error.message, /\((429|500)\)$/)
+      assert.equal(asked.length, tries)
+    }
+  })
+
+  it('is left at once when the daemon stops while it waits, and when its time ends', async () => {
+    const stop = new AbortController()
+    const { asked, handler } = busy(429)
+    const slowly = { ...quickly, firstWaitMs: 2000 }
+    const stopping: Script[string] = (response, ...rest) => {
+      response.once('close', () => setImmediate(() => stop.abort()))
+      handler()?.(response, ...rest)
+    }
+    const started = performance.now()
+    const stopped = await failureOf(askOne(stopping, {}, stop.signal, slowly))
+    assert.equal(stopped.code, 'agent-stopped')
+    const late = await failureOf(askOne(handler(), { timeout: 1500 }, never, slowly))
+    assert.match(late.message, /no more requests now/)
+    assert.ok(performance.now() - started < 1500)
+    assert.equal(asked.length, 2)
+  })
+
+  it('fails with what is no chat completion, or has no text', async () => {
+    const bad: readonly [Script[string], RegExp][] = [
+      [(response) => response.end('<html>'), /no chat completion$/],
+      [(response) => sendJson(response, 200, { choices: [] }), /no chat completion/],
+      [(response) => sendJson(response, 200, chat({ content: null })), /without a text/],
+      [(response) => sendJson(response, 200, null), /no chat completion/],
+      [
+        (response) => response.destroy(),
+        /cannot ask 127\.0\.0\.1:\d+: it broke the connection off/,
+      ],
+      [(response) => response.end('x'.repeat(6_000_000)), /more than can be read/],
+    ]
+    for (const [handler, words] of bad)
+      assert.match((await failureOf(askOne(handler))).message, words)
+  })
+
+  it('names a server that streams though it was asked not to', async () => {
+    const stream = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'
+    for (const [type, body] of [
+      ['text/event-stream; charset=utf-8', stream],
+      ['text/plain', `: a comment\n\n${stream}`],
+      ['application/json', stream],
+      ['text/event-stream', ''],
+    ] as const) {
+      const error = await failureOf(
+        askOne((response) => response.writeHead(200, { 'content-type': type }).end(body)),
+      )
+      assert.match(error.message, /streams its answer, though it was asked not to$/)
+      assert.match(error.hint ?? '', /^turn streaming off/)
+    }
+    const whole = await askOne((response) => {
+      response.setHeader('content-type', 'text/event-stream')
+      response.end(JSON.stringify(chat({ content: 'a' })))
+    })
+    assert.equal(whole.text, 'a')
+  })
+
+  it('takes an answer beside which an error is named that is none', async () => {
+    for (const error of [null, '', { message: 'a warning' }])
+      assert.equal(
+        (await askOne((response) => sendJson(response, 200, { ...chat({ content: 'a' }), error })))
+          .text,
+        'a',
+      )
+  })
+
+  it('reads JSON behind a byte order mark', async () => {
+    const marked = `\ufeff${JSON.stringify(chat({ content: 'a' }))}`
+    assert.equal((await askOne((response) => response.end(marked))).text, 'a')
+  })
+
+  it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
+    const textOf = async (message: unknown, finish?: string) =>
+      (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
+    assert.equal(await textOf({ content: [{ type: 'text', text: 'a' }, { text: 'b' }] }), 'ab')
+    assert.equal(await textOf({ content: null, refusal: 'I will not' }), 'I will not')
+    assert.equal(
+      await textOf({ content: 'a' }, 'length'),
+      'a\n[cut: the model reached its own limit]',
+    )
+    assert.equal(
+      await textOf({ content: 'a' }, 'content_filter'),
+      'a\n[cut: a content filter stopped the model]',
+    )
+    assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
+  })
+
+  it('leaves out what a model said to itself in front of its answer, and nothing else', async () => {
+    const textOf = async (content: string) =>
+      (await askOne((response) => sendJson(response, 200, chat({ content })))).text
+    assert.equal(await textOf('<think>\nshall I?\n</think>\n\nyes'), 'yes')
+    assert.equal(await textOf('\n<think></think>\n\nyes, by </think>'), 'yes, by </think>')
+    for (const whole of ['it writes <think>a</think> first', '<think>cut off in the middle'])
+      assert.equal(await textOf(whole), whole)
+    for (const thought of ['<think>hm</think>\n', 'hm\n</think>\n'])
+      assert.match((await failureOf(textOf(thought))).message, /without a text/)
+  })
+
+  it('leaves out a thought that the template of the model has begun, of which only the end is there', async () => {
+    const textOf = async (content: string) =>
+      (await askOne((response) => sendJson(response, 200, chat({ content })))).text
+    for (const [thought, answer] of [
+      ['Okay, the user wants a review.\n', '\n\nIt is **fine**.'],
+      ['```ts\nx\n```\nso it is.\n', '\n\nyes, by\n</think>\n'],
+      ['\n', '\n\nyes'],
+      ['', '\nyes'],
+      ['hm\r\n', '\r\n\r\nyes'],
+    ] as const)
+      assert.equal(await textOf(`${thought}</think>${answer}`), answer.trimStart())
+    for (const whole of [
+      'The template writes </think> at the end.\n\nThat is wrong.',
+      'It ends with\n`</think>`\nalways.',
+      'As in:\n```\nhm\n</think>\n\nyes\n```\nthe model goes on.',
+      'It writes\n<think>\na\n</think>\nfirst.',
+      '</think> ends a thought.',
+    ])
+      assert.equal(await textOf(whole), whole)
+  })
+
+  it('says why there is no text where the model had to stop before it', async () => {
+    for (const [finish, words] of [
+      ['length', /without a text: the model reached its own limit$/],
+      ['content_filter', /without a text: a content filter stopped the model$/],
+    ] as const) {
+      const thought = chat({ content: '', reasoning_content: 'first I' }, finish)
+      const error = await failureOf(askOne((response) => sendJson(response, 200, thought)))
+      assert.match(error.message, words)
+    }
+  })
+
+  it('takes no part of an answer for one that an error broke off', async () => {
+    const message = { role: 'assistant', content: 'the first half '.repeat(40) }
+    const error = { code: 502, message: 'the provider is overloaded' }
+    const broken: readonly [object, RegExp][] = [
+      [{ choices: [{ message, finish_reason: 'error', error }] }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: null, error }] }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: 'error' }], error }, /: .*is overloaded/],
+      [{ choices: [{ message, finish_reason: 'error' }] }, /with an error \(200\): "error"$/],
+    ]
+    for (const [document, words] of broken) {
+      const failure = await failureOf(askOne((response) => sendJson(response, 200, document)))
+      assert.match(failure.localDetail ?? '', words)
+      assert.doesNotMatch(failure.localDetail ?? '', /first half/)
+    }
+  })
+
+  it('is left when it takes too long, from the first byte to the last', async () => {
+    for (const handler of [
+      () => undefined,
+      (response) => response.write('{'),
+    ] as Script[string][]) {
+      const error = await failureOf(askOne(handler, { timeout: 200 }))
+      assert.equal(error.code, 'agent-timeout')
+      assert.match(error.message, /longer than 0\.2 s/)
+    }
+  })
+
+  it('is left when the daemon stops', async () => {
+    const stop = new AbortController()
+    const asking = askOne(() => stop.abort(), {}, stop.signal)
+    assert.equal((await failureOf(asking)).code, 'agent-stopped')
+  })
+
+  it('says that nothing listens there', async () => {
+    const provider = await startScriptedProvider(() => ({}))
+    provider.close()
+    const error = await failureOf(askOpenAi(agentAt(provider.origin), 'x', env, never))
+    assert.match(error.message, /nothing listens there: is it running\?/)
+  })
+})

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { DeliveryFailed, type Fate } from '../../../daemon/delivery/delivery-error.ts'
+import { retryAfterIn } from '../../../daemon/util/http-retry-after.ts'
+import { retry } from '../../../daemon/delivery/retry.ts'
+import { quickRules } from '../../support/deliver.ts'
+
+const failed = (fate: Fate, retryAfterMs?: number) =>
+  new DeliveryFailed(fate, `it was ${fate}`, { retryAfterMs, hint: 'do this' })
+
+/** Tries that end like this, one after the other; the last way is that of all others. */
+const play = async (
+  ways: readonly (Error | 'done')[],
+  {
+    knowsRepeats = false,
+    signal = new AbortController().signal,
+    rules = quickRules,
+  }: { knowsRepeats?: boolean; signal?: AbortSignal; rules?: typeof quickRules } = {},
+) => {
+  const tries: boolean[] = []
+  let again = 0
+  const end = await retry(
+    async (mayHaveArrived) => {
+      tries.push(mayHaveArrived)
+      const way = ways[Math.min(tries.length, ways.length) - 1]
+      if (way instanceof Error) throw way
+      return way
+    },
+    { knowsRepeats, signal, again: () => (again += 1) },
+    rules,
+  ).catch((error: unknown) => error)
+  return { tries, again, end }
+}
+
+describe('retry', () => {
+  it('tries 5 more times at most, and throws the last failure with its hint', async () => {
+    const { tries, again, end } = await play([failed('later')])
+    assert.deepEqual([tries.length, again], [6, 5])
+    assert.ok(end instanceof DeliveryFailed)
+    assert.deepEqual([end.message, end.hint, end.fate], ['it was later', 'do this', 'later'])
+  })
+
+  it('ends at once with what would end the same', async () => {
+    const { tries, end } = await play([failed('later'), failed('refused')])
+    assert.equal(tries.length, 2)
+    assert.match(String(end), /it was refused$/)
+  })
+
+  it('sends again what may have arrived only where a repeat is recognised, and says so there', async () => {
+    assert.deepEqual((await play([failed('unknown'), 'done'])).tries, [false])
+    const known = await play([failed('unknown'), failed('later'), 'done'], { knowsRepeats: true })
+    assert.deepEqual([known.tries, known.end], [[false, true, true], 'done'])
+    const never = await play([failed('unknown'), failed('later')], { knowsRepeats: true })
+    assert.match(String(never.end), /it was later; outcome unknown: it may have arrived$/)
+    assert.equal((never.end as DeliveryFailed).fate, 'unknown')
+  })
+
+  it('tells the next tries of a server in trouble that it may have arrived, and says so at the end', async () => {
+    const inTrouble = new DeliveryFailed('later', 'it answered 502', { mayHaveArrived: true })
+    const { tries, end } = await play([failed('later'), inTrouble, failed('later'), 'done'])
+    assert.deepEqual([tries, end], [[false, false, true, true], 'done'])
+    const never = await play([inTrouble])
+    assert.equal(never.tries.length, 6)
+    assert.match(String(never.end), /it answered 502; outcome unknown: it may have arrived$/)
+    assert.equal((never.end as DeliveryFailed).mayHaveArrived, true)
+  })
+
+  it('begins no try after the time that there is', async () => {
+    const rules = { ...quickRules, totalMs: 50, firstWaitMs: 30, longestWaitMs: 30 }
+    const { tries } = await play([failed('later')], { rules })
+    assert.ok(tries.length >= 2 && tries.length <= 3)
+    const asked = await play([failed('later', 60_000)], { rules })
+    assert.equal(asked.tries.length, 1)
+    assert.match(String(asked.end), /it asks to be left alone for 60 s/)
+  })
+
+  it('waits for nothing once the daemon stops', async () => {
+    for (const wait of [undefined, 5000]) {
+      const stop = new AbortController()
+      const rules = { ...quickRules, firstWaitMs: 5000, longestWaitMs: 5000 }
+      setImmediate(() => stop.abort('at-once'))
+      const started = performance.now()
+      const { tries, end } = await play([failed('later', wait)], { signal: stop.signal, rules })
+      assert.ok(performance.now() - started < 2000)
+      assert.equal(tries.length, 1)
+      assert.match(String(end), /it was later; the daemon stops$/)
+    }
+    const { tries, end } = await play(['done'], { signal: AbortSignal.abort() })
+    assert.equal(tries.length, 0)
+    assert.equal((end as DeliveryFailed).code, 'stopping')
+  })
+
+  it('calls a success one, though the daemon stops at that moment', async () => {
+    const stop = new AbortController()
+    const done = await retry(
+      async () => {
+        stop.abort()
+        return 'done'
+      },
+      { knowsRepeats: false, signal: stop.signal, again: () => undefined },
+      quickRules,
+    )
+    assert.equal(done, 'done')
+  })
+
+  it('tries nothing again for a fault of our own', async () => {
+    const fault = new TypeError('x is not a function')
+    const { tries, end } = await play([failed('later'), fault])
+    assert.deepEqual([tries.length, end], [2, fault])
+  })
+})
+
+describe('retryAfterIn', () => {
+  const now = Date.UTC(2026, 0, 1)
+  for (const [text, ms] of [
+    ['3', 3000],
+    ['0', 0],
+    ['0.5', 500],
+    ['Thu, 01 Jan 2026 00:00:05 GMT', 5000],
+    ['Wed, 31 Dec 2025 00:00:05 GMT', undefined],
+    ['soon', undefined],
+    ['-1', undefined],
+    ['99999999999', undefined],
+    [undefined, undefined],
+  ] as const)
+    it(`reads ${text} as ${ms}`, () => assert.equal(retryAfterIn(text, now), ms))
+})

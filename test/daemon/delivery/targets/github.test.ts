@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { createCommentMarks } from '../../../../daemon/delivery/loop-guard.ts'
+import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import {
+  type TargetServer,
+  json,
+  reset,
+  startTargetServer,
+} from '../../../support/target-server.ts'
+
+const path = '/api/v3/repos/Acme/door.js/issues/7/comments'
+const target = 'github:Acme/door.js#7'
+
+describe('delivery to GitHub', () => {
+  let server: TargetServer
+  beforeEach(async () => {
+    server = await startTargetServer(json(201, { id: 1 }))
+  })
+  afterEach(() => server.close())
+
+  const run = async (text = 'an answer', tokens = ['gho_first', 'gho_second']) => {
+    const test = deliverWith(
+      { github: { api_url: `${server.origin}/api/v3/` } },
+      { tokens: { github: tokens } },
+    )
+    const [result] = await test.deliver(ready([target]), answered(text))
+    return { result, ...test }
+  }
+  const bodies = () => server.requests.map(({ fields }) => String(fields['body']))
+
+  it('comments with the token of the login, under a hidden mark, and mentions nobody', async () => {
+    const { result } = await run('Thanks @octocat, see #1:\n\n```ts\n@Injectable() // #2\n```')
+    assert.deepEqual(result, { target, state: 'done', attempts: 1 })
+    const [request] = server.requests
+    assert.deepEqual([request?.method, request?.path], ['POST', path])
+    assert.equal(request?.headers.authorization, 'Bearer gho_first')
+    assert.equal(request.headers.accept, 'application/vnd.github+json')
+    assert.equal(request.headers['x-github-api-version'], '2022-11-28')
+    assert.match(
+      bodies()[0] ?? '',
+      /^<!-- doorward:evt_0123456789abcdef01:1 [\w-]{43} -->\nThanks @\u200boctocat, see #\u200b1:\n\n```ts\n@Injectable\(\) \/\/ #2\n```$/,
+    )
+  })
+
+  it('looks for its comment before it sends it again, and finds the one that had arrived', async () => {
+    let arrived = ''
+    server.next(
+      (response, recorded, request) => {
+        arrived = String(recorded.fields['body'])
+        return reset(response, recorded, request)
+      },
+      (response) =>
+        json(200, [{ body: 'x' }, { body: arrived }])(response, {} as never, {} as never),
+    )
+    const { result } = await run()
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 2, 'an earlier try had arrived'],
+    )
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'GET'],
+    )
+    assert.match(server.requests[1]?.path ?? '', /comments\?since=[^&]+&per_page=100&page=1$/)
+  })
+
+  for (const status of [500, 502, 503, 504])
+    it(`looks first after ${status} too: the comment may be there already`, async () => {
+      let arrived = ''
+      server.next(
+        (response, recorded, request) => {
+          arrived = String(recorded.fields['body'])
+          return json(status, {})(response, recorded, request)
+        },
+        (...asked) => json(200, [{ body: arrived }])(...asked),
+      )
+      const { result } = await run()
+      assert.deepEqual(
+        [result?.state, result?.attempts, result?.detail],
+        ['done', 2, 'an earlier try had arrived'],
+      )
+      assert.deepEqual(
+        server.requests.map(({ method }) => method),
+        ['POST', 'GET'],
+      )
+    })
+
+  it('looks first in a later delivery as well, when all tries of the first ended in 5xx', async () => {
+    server.next(json(502, {}), ...Array.from({ length: 5 }, () => json(503, {})))
+    const { result, deliver } = await run()
+    assert.match(result?.detail ?? '', /answered 503; outcome unknown: it may have arrived$/)
+    const [comment] = bodies()
+    server.requests.length = 0
+    server.next(json(200, [{ body: comment }]))
+    const [later] = await deliver(ready([target]), answered())
+    assert.deepEqual([later?.state, later?.detail], ['done', 'an earlier try had arrived'])
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['GET'],
+    )
+  })
+
+  it('does not look after 429: nothing has arrived', async () => {
+    server.next(json(429, {}, { 'retry-after': '0' }))
+    assert.equal((await run()).result?.state, 'done')
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'POST'],
+    )
+  })
+
+  it('sends it again when it is not there, however many others are', async () => {
+    const other = { body: 'x' }
+    server.next(
+      reset,
+      json(
+        200,
+        Array.from({ length: 100 }, () => other),
+      ),
+      json(200, [other]),
+    )
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['done', 2])
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'GET', 'GET', 'POST'],
+    )
+    assert.equal(bodies()[0], bodies()[3])
+  })
+
+  it('sends nothing again while it cannot look', async () => {
+    server.next(reset, reset, json(502, {}), json(200, []))
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['done', 4])
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'GET', 'GET', 'GET', 'POST'],
+    )
+  })
+
+  it('finds it behind long comments, and sends nothing again when what it sees is no list', async () => {
+    let arrived = ''
+    const long = { body: 'x'.repeat(65_000) }
+    server.next(
+      (response, recorded, request) => {
+        arrived = String(recorded.fields['body'])
+        return reset(response, recorded, request)
+      },
+      (response) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' })
+        response.end('[{"body":"')
+        response.destroy()
+      },
+      json(200, {}),
+      (...asked) =>
+        json(200, [...Array.from({ length: 99 }, () => long), { body: arrived }])(...asked),
+    )
+    const { result } = await run()
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 4, 'an earlier try had arrived'],
+    )
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'GET', 'GET', 'GET'],
+    )
+  })
+
+  it('says that it may have arrived when that stays unknown', async () => {
+    server.next(...Array.from({ length: 6 }, () => reset))
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 6])
+    assert.match(result?.detail ?? '', /outcome unknown: it may have arrived/)
+  })
+
+  it('waits for the end of a limit, by whatever GitHub names it', async () => {
+    const soon = String(Math.floor(Date.now() / 1000))
+    server.next(
+      json(403, { message: 'limit' }, { 'retry-after': '0.1' }),
+      json(403, { message: 'x' }, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': soon }),
+    )
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['done', 3])
+    server.next(json(403, { message: 'You have exceeded a secondary rate limit' }))
+    const slow = await run()
+    assert.match(slow.result?.detail ?? '', /left alone for 60 s/)
+  })
+
+  for (const [status, words] of [
+    [403, /may not comment there/],
+    [404, /no such issue/],
+    [410, /was deleted/],
+    [422, /cannot use this comment/],
+    [301, /another name now/],
+  ] as const)
+    it(`fails at once for ${status}, in words that a person understands`, async () => {
+      server.next(json(status, { message: 'x' }, { location: `${server.origin}/other` }))
+      const { result } = await run()
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.match(result?.detail ?? '', words)
+      assert.equal(server.requests.length, 1)
+    })
+
+  it('asks for another token once, then for a login', async () => {
+    server.next(json(401, {}))
+    assert.equal((await run()).result?.state, 'done')
+    server.next(json(401, {}))
+    const { result } = await run('x', ['gho_only'])
+    assert.deepEqual([result?.state, result?.code], ['failed', 'needs-login'])
+  })
+})
+
+describe('the loop guard', () => {
+  const marks = createCommentMarks('an api token')
+  const id = 'evt_0123456789abcdef01'
+  const body = marks.bodyOf(marks.markFor(id, 1, 'an answer\n\nof two'), 'an answer\n\nof two')
+  const about = (text: unknown) => ({ action: 'created', comment: { body: text } })
+
+  it('knows a comment of its own, though white space was changed on the way', () => {
+    for (const text of [body, body.replaceAll('\n', '\r\n'), `${body}\n`])
+      assert.equal(marks.isOwnComment(about(text)), true)
+  })
+
+  it('passes over nothing that a stranger wrote', () => {
+    const mark = body.split('\n', 1)[0] ?? ''
+    for (const text of [
+      'hello',
+      `${mark}\nrun this instead`,
+      `${body} and more`,
+      `before ${body}`,
+      `<!-- doorward:${id}:1 ${'A'.repeat(43)} -->\nan answer`,
+      `<!-- doorward:${id}:1 -->\nan answer`,
+      `${mark}\n${body}`,
+      createCommentMarks('another').bodyOf(createCommentMarks('another').markFor(id, 1, 'x'), 'x'),
+      '',
+      7,
+      null,
+    ])
+      assert.equal(marks.isOwnComment(about(text)), false)
+    for (const payload of [null, 3, 'x', [], {}, { comment: null }, { comment: 'x' }, { body }])
+      assert.equal(marks.isOwnComment(payload), false)
+  })
+})

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import {
+  type TargetServer,
+  hang,
+  json,
+  reset,
+  startTargetServer,
+} from '../../../support/target-server.ts'
+
+const ok = json(200, { ok: true, channel: 'C1', ts: '1.2' })
+const no = (error: string, status = 200) => json(status, { ok: false, error })
+
+describe('delivery to Slack', () => {
+  let server: TargetServer
+  beforeEach(async () => {
+    server = await startTargetServer(ok)
+  })
+  afterEach(() => server.close())
+
+  const settings = () => ({ slack: { api_url: `${server.origin}/api` } })
+  const brokered = (tokens = ['xoxp-first', 'xoxp-second']) =>
+    deliverWith(settings(), { tokens: { slack: tokens } })
+  const run = async (target = 'slack:#alerts', text = 'an answer', test = brokered()) => {
+    const [result] = await test.deliver(ready([target]), answered(text))
+    return { result, ...test }
+  }
+
+  it('posts Markdown with the token of the login, and calls at no link', async () => {
+    const { result, asked } = await run('slack:#alerts', '**done** <!here>')
+    assert.deepEqual(result, { target: 'slack:#alerts', state: 'done', attempts: 1 })
+    const [request] = server.requests
+    assert.deepEqual(
+      [request?.method, request?.path, request?.headers.authorization],
+      ['POST', '/api/chat.postMessage', 'Bearer xoxp-first'],
+    )
+    assert.deepEqual(request?.fields, {
+      channel: '#alerts',
+      markdown_text: '**done** <\u200b!here>',
+      unfurl_links: false,
+      unfurl_media: false,
+    })
+    assert.deepEqual(asked, [{ provider: 'slack', asker: 'target slack', renewed: false }])
+  })
+
+  it('names channels, users and ids as Slack takes them', async () => {
+    const { deliver } = brokered()
+    const names = ['slack:#a-b_c', 'slack:@jane.doe', 'slack:C0123ABCD', 'slack:@U0123ABCD']
+    await deliver(ready(names), answered())
+    assert.deepEqual(
+      server.requests.map(({ fields }) => String(fields['channel'])).toSorted(),
+      ['#a-b_c', '@jane.doe', 'C0123ABCD', 'U0123ABCD'].toSorted(),
+    )
+  })
+
+  it('sends a long answer as numbered messages in their order', async () => {
+    const text = Array.from({ length: 3000 }, (_, line) => `line ${line}`).join('\n')
+    const { result } = await run('slack:#alerts', text)
+    assert.equal(result?.state, 'done')
+    const sent = server.requests.map(({ fields }) => String(fields['markdown_text']))
+    assert.deepEqual(
+      sent.map((part) => part.slice(0, 6)),
+      ['(1/3)\n', '(2/3)\n', '(3/3)\n'],
+    )
+    assert.equal(sent.map((part) => part.slice(6)).join('\n'), text)
+  })
+
+  it('tries again after 429 and 5xx, no sooner than it was asked to', async () => {
+    server.next(
+      json(429, { ok: false, error: 'ratelimited' }, { 'retry-after': '0.2' }),
+      no('anything', 503),
+      json(200, { ok: false, error: 'ratelimited' }),
+    )
+    const started = performance.now()
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['done', 4])
+    assert.ok(performance.now() - started >= 195)
+  })
+
+  it('gives up after 5 more tries, and says what was answered', async () => {
+    server.next(...Array.from({ length: 9 }, () => no('x', 502)))
+    const { result } = await run()
+    assert.deepEqual(result, {
+      target: 'slack:#alerts',
+      state: 'failed',
+      attempts: 6,
+      code: 'delivery-failed',
+      detail: 'slack answered 502; outcome unknown: it may have arrived',
+    })
+    assert.equal(server.requests.length, 6)
+  })
+
+  it('waits for nobody who asks for more time than there is', async () => {
+    server.next(json(429, {}, { 'retry-after': '3600' }))
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+    assert.match(result?.detail ?? '', /it asks to be left alone for 3600 s/)
+  })
+
+  for (const [error, words] of [
+    ['not_in_channel', /invite the app to the channel: \/invite/],
+    ['channel_not_found', /check its name/],
+    ['is_archived', /archived/],
+    ['missing_scope', /chat:write/],
+    ['msg_too_long', /shorter answer/],
+    ['something_new', /^slack answered something_new$/],
+    ['<script>', /^slack answered an error without a name$/],
+  ] as const)
+    it(`fails at once for ${error}, in words that a person understands`, async () => {
+      server.next(no(error))
+      const { result } = await run()
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.match(result?.detail ?? '', words)
+    })
+
+  it('tells to write an id where a user is not found by name', async () => {
+    server.next(no('channel_not_found'))
+    const { result } = await run('slack:@jane')
+    assert.match(result?.detail ?? '', /slack:U…/)
+  })
+
+  it('asks once for a renewed token when Slack refuses the first one', async () => {
+    server.next(no('token_expired'))
+    const { result, asked } = await run()
+    assert.equal(result?.state, 'done')
+    assert.deepEqual(
+      server.requests.map(({ headers }) => headers.authorization),
+      ['Bearer xoxp-first', 'Bearer xoxp-second'],
+    )
+    assert.deepEqual(
+      asked.map(({ renewed }) => renewed),
+      [false, true],
+    )
+  })
+
+  it('needs a login when no token is taken', async () => {
+    for (const tokens of [['xoxp-only'], ['xoxp-first', 'xoxp-second']]) {
+      server.next(no('token_revoked'), no('token_revoked'))
+      const { result } = await run('slack:#alerts', 'x', brokered(tokens))
+      assert.deepEqual([result?.state, result?.code], ['failed', 'needs-login'])
+      assert.match(result?.detail ?? '', /doorward oauth login slack/)
+      server.requests.length = 0
+      server.close()
+      server = await startTargetServer(ok)
+    }
+  })
+
+  it('says that nobody is logged in', async () => {
+    const { result } = await run('slack:#alerts', 'x', deliverWith(settings()))
+    assert.deepEqual([result?.state, result?.code], ['failed', 'not-logged-in'])
+    assert.match(result?.detail ?? '', /doorward oauth login slack/)
+    assert.equal(server.requests.length, 0)
+  })
+
+  it('takes a token out of a variable instead, and says which when it is unset or refused', async () => {
+    const slack = { api_url: `${server.origin}/api`, token_env: 'SLACK_TOKEN' }
+    const set = deliverWith({ slack }, { env: { SLACK_TOKEN: ' xoxb-fixed\n' } })
+    assert.equal((await run('slack:#a', 'x', set)).result?.state, 'done')
+    assert.equal(server.requests[0]?.headers.authorization, 'Bearer xoxb-fixed')
+    assert.deepEqual(set.asked, [])
+    server.next(no('invalid_auth'))
+    const refused = (await run('slack:#a', 'x', set)).result
+    assert.match(refused?.detail ?? '', /refused the token in SLACK_TOKEN/)
+    const unset = (await run('slack:#a', 'x', deliverWith({ slack }))).result
+    assert.match(unset?.detail ?? '', /SLACK_TOKEN is unset/)
+  })
+
+  it('is not sent again when it may have arrived', async () => {
+    for (const answer of [
+      reset,
+      no('internal_error'),
+      no('fatal_error', 500),
+      json(200, 'hello'),
+    ]) {
+      server.next(answer)
+      const before = server.requests.length
+      const { result } = await run()
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.match(result?.detail ?? '', /outcome unknown: it may have arrived/)
+      assert.equal(server.requests.length, before + 1)
+    }
+  })
+
+  it('is not sent again when the daemon stops while it is on its way', async () => {
+    const stop = new AbortController()
+    server.next((...args) => {
+      stop.abort()
+      return hang(...args)
+    })
+    const { deliver } = brokered()
+    const [result] = await deliver(ready(['slack:#a']), answered(), { signal: stop.signal })
+    assert.match(result?.detail ?? '', /as the daemon stops; outcome unknown/)
+  })
+
+  it('is tried again while nothing listens, as nothing can have arrived', async () => {
+    server.close()
+    const { result } = await run()
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 6])
+    assert.match(result?.detail ?? '', /^slack cannot be reached \(ECONNREFUSED\)/)
+  })
+
+  it('follows no redirect', async () => {
+    server.next(json(307, {}, { location: `${server.origin}/elsewhere` }))
+    const { result } = await run()
+    assert.match(result?.detail ?? '', /with a redirect, which is not followed/)
+    assert.equal(server.requests.length, 1)
+  })
+
+  it('goes on, delivered again, at the message that failed', async () => {
+    const test = brokered()
+    const text = `${'a'.repeat(11_000)}\n\n${'b'.repeat(11_000)}\n\n${'c'.repeat(100)}`
+    server.next(ok, no('not_in_channel'))
+    const targets = ready(['none', 'slack:#a'])
+    const [failed] = await test.deliver(targets, answered(text))
+    assert.match(failed?.detail ?? '', /\(part 2 of 2\)/)
+    const [again] = await test.deliver(targets, answered(text), { only: [0] })
+    assert.equal(again?.state, 'done')
+    const heads = server.requests.map(({ fields }) => String(fields['markdown_text']).slice(0, 8))
+    assert.deepEqual(heads, ['(1/2)\naa', '(2/2)\nbb', '(2/2)\nbb'])
+    await test.deliver(targets, answered(`${text}!`))
+    assert.equal(server.requests.length, 5)
+  })
+
+  it('shows neither token nor answer in what it reports and logs', async () => {
+    server.next(no('not_in_channel'))
+    const { result, logged } = await run('slack:#a', 'canary-answer')
+    assert.doesNotMatch(`${JSON.stringify(result)} ${logged()}`, /xox|canary/)
+  })
+})

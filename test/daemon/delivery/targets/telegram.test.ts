@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import {
+  type TargetServer,
+  json,
+  reset,
+  startTargetServer,
+} from '../../../support/target-server.ts'
+
+const ok = json(200, { ok: true, result: { message_id: 1 } })
+const no = (code: number, description: string, parameters = {}) =>
+  json(code, { ok: false, error_code: code, description, parameters })
+
+describe('delivery to Telegram', () => {
+  let server: TargetServer
+  beforeEach(async () => {
+    server = await startTargetServer(ok)
+  })
+  afterEach(() => server.close())
+
+  const run = async (target: string, text = 'an answer', token = '123:AAE-canary_token') => {
+    const { deliver } = deliverWith(
+      { telegram: { api_url: server.origin, token_env: 'BOT', me: 4242 } },
+      { env: { BOT: token } },
+    )
+    const [result] = await deliver(ready([target]), answered(text))
+    return result
+  }
+
+  it('sends the text with its formatting beside it, and calls at no link', async () => {
+    const result = await run('telegram:-100123', '**done**: [it](https://a.b)')
+    assert.deepEqual(result, { target: 'telegram:-100123', state: 'done', attempts: 1 })
+    const [request] = server.requests
+    assert.equal(request?.path, '/bot123:AAE-canary_token/sendMessage')
+    assert.deepEqual(request?.fields, {
+      chat_id: '-100123',
+      text: 'done: it',
+      entities: [
+        { type: 'bold', offset: 0, length: 4 },
+        { type: 'text_link', url: 'https://a.b', offset: 6, length: 2 },
+      ],
+      link_preview_options: { is_disabled: true },
+    })
+  })
+
+  it('sends no empty message, which Telegram takes none of', async () => {
+    await run('telegram:1', '```\n```')
+    assert.equal(server.requests[0]?.fields['text'], '```\n```')
+  })
+
+  it("sends to the owner's own chat by @me, and to a channel by its name", async () => {
+    await run('telegram:@me')
+    await run('telegram:@my_channel')
+    assert.deepEqual(
+      server.requests.map(({ fields }) => fields['chat_id']),
+      ['4242', '@my_channel'],
+    )
+  })
+
+  it('waits as long as Telegram asks for', async () => {
+    server.next(no(429, 'Too Many Requests: retry after 0.2', { retry_after: 0.2 }))
+    const started = performance.now()
+    const result = await run('telegram:1')
+    assert.deepEqual([result?.state, result?.attempts], ['done', 2])
+    assert.ok(performance.now() - started >= 195)
+  })
+
+  it('follows a group that has a new id, and tells it', async () => {
+    server.next(
+      no(400, 'Bad Request: group chat was upgraded to a supergroup chat', {
+        migrate_to_chat_id: -1001234,
+      }),
+    )
+    const result = await run('telegram:-5')
+    assert.deepEqual([result?.state, result?.attempts], ['done', 1])
+    assert.match(result?.detail ?? '', /write telegram:-1001234/)
+    assert.equal(server.requests[1]?.fields['chat_id'], '-1001234')
+  })
+
+  it('sends without formatting what Telegram cannot format', async () => {
+    server.next(no(400, "Bad Request: can't parse entities: x"))
+    const result = await run('telegram:5', '**x**')
+    assert.deepEqual([result?.state, result?.detail], ['done', 'sent without formatting'])
+    assert.equal(server.requests[1]?.fields['entities'], undefined)
+  })
+
+  for (const [answer, words] of [
+    [no(400, 'Bad Request: chat not found'), /no such chat.*write to the bot first/],
+    [no(403, 'Forbidden: bot was blocked by the user'), /blocked/],
+    [no(403, "Forbidden: bot can't initiate conversation with a user"), /\/start/],
+    [
+      no(400, 'Bad Request: not enough rights to send text messages to the chat'),
+      /write there.*allow/,
+    ],
+    [no(400, 'Bad Request: have no rights to send a message'), /write there.*allow/],
+    [no(403, 'Forbidden: CHAT_WRITE_FORBIDDEN'), /write there.*allow/],
+    [no(403, 'Forbidden: something new'), /^telegram answered 403$/],
+    [no(401, 'Unauthorized'), /refused the token in BOT/],
+    [no(404, 'Not Found'), /refused the token in BOT/],
+  ] as const)
+    it(`fails at once with ${words.source}`, async () => {
+      server.next(answer)
+      const result = await run('telegram:5')
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.match(result?.detail ?? '', words)
+      assert.doesNotMatch(result?.detail ?? '', /canary/)
+    })
+
+  it('is not sent again when it may have arrived', async () => {
+    server.next(reset)
+    const result = await run('telegram:5')
+    assert.match(result?.detail ?? '', /broke off the connection.*outcome unknown/)
+    assert.doesNotMatch(result?.detail ?? '', /canary/)
+    assert.equal(server.requests.length, 1)
+  })
+
+  it('makes no path of a token that is none', async () => {
+    for (const token of ['../x', '1/2?a', 'a b']) {
+      const result = await run('telegram:5', 'x', token)
+      assert.match(result?.detail ?? '', /refused the token in BOT/)
+    }
+    assert.equal(server.requests.length, 0)
+  })
+})

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'mocha'
+import { loadEventPage } from '../../../daemon/event-page/page.ts'
+import type { EventDetail } from '../../../shared/api.ts'
+import { textOf } from '../../support/browser.ts'
+
+const event: EventDetail = {
+  id: 'evt_1',
+  kind: 'webhook',
+  webhook: '/hook',
+  receivedAt: '2025-11-20T12:04:05.000Z',
+  state: 'done',
+  agent: 'echo',
+  attempts: 1,
+  durations: { queuedMs: 2, agentMs: 3200, deliverMs: 900 },
+  targets: [],
+}
+const render = loadEventPage()
+const pageOf = (
+  changes: Partial<EventDetail>,
+  more: { notice?: string; retryPath?: string } = {},
+) => render({ event: { ...event, ...changes }, ...more }, '/again').html
+
+describe('page of an event: what it shows', () => {
+  it('escapes every word that is not its own', () => {
+    const evil = `"><img src=x onerror=alert(1)></pre>'\`{{style}}`
+    const html = pageOf(
+      {
+        id: evil,
+        webhook: evil,
+        state: 'failed',
+        stage: 'deliver',
+        code: evil,
+        detail: evil,
+        deliveryId: evil,
+        agent: evil,
+        prompt: evil,
+        result: evil,
+        targets: [{ target: evil, state: 'failed', attempts: 2, code: evil, detail: evil }],
+      },
+      { notice: evil, retryPath: evil },
+    )
+    assert.doesNotMatch(html, /<img/)
+    assert.equal(html.match(/<style>/g)?.length, 1)
+    assert.equal(html.match(/<pre /g)?.length, html.match(/<\/pre>/g)?.length)
+    assert.ok(html.match(/&#34;&#62;&#60;img src=x onerror=alert\(1\)&#62;/g)?.length)
+  })
+
+  it('keeps the first line break of an answer, which HTML would swallow', () => {
+    assert.ok(pageOf({ result: '\n\nb' }).includes('<pre dir="auto">\n\n\nb</pre>'))
+    assert.match(textOf(pageOf({ result: '' })), /The answer is empty/)
+  })
+
+  it('offers to run again what failed, and to deliver again what has an answer', () => {
+    const failed = { state: 'failed', stage: 'agent', code: 'agent-failed', prompt: 'x' } as const
+    assert.match(pageOf(failed, { retryPath: '/retry' }), /action="\/retry"><button>Run again</)
+    const undelivered = { ...failed, stage: 'deliver', result: 'x' } as const
+    assert.match(pageOf(undelivered, { retryPath: '/retry' }), /<button>Deliver again</)
+    const { prompt: _prompt, ...forgotten } = failed
+    assert.match(textOf(pageOf(forgotten)), /no longer in memory/)
+    assert.doesNotMatch(pageOf(forgotten), /<form/)
+  })
+
+  it('looks again while the event goes on, and not afterwards', () => {
+    for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
+      assert.match(pageOf({ state }), /<meta http-equiv="refresh" content="1; url=\/again" \/>/)
+    for (const state of ['done', 'failed', 'dropped', 'rejected', 'filtered', 'duplicate'] as const)
+      assert.doesNotMatch(pageOf({ state }), /refresh/)
+  })
+
+  it('says of a target that it waits only while the event goes on', () => {
+    const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
+    const shown = (state: EventDetail['state']) => textOf(pageOf({ state, targets: [...targets] }))
+    assert.match(shown('running'), /log waiting/)
+    assert.match(shown('failed'), /log not reached/)
+  })
+
+  it('shows what is no webhook without stages', () => {
+    const html = pageOf({ kind: 'oauth', webhook: null, agent: null, detail: 'github: logged in' })
+    assert.match(textOf(html), /Accounts[^]*github: logged in/)
+    assert.doesNotMatch(html, /class="stages"/)
+    assert.match(html, /<title>oauth: done · Doorward<\/title>/)
+  })
+
+  it('shows what is left of an answer', () => {
+    assert.match(textOf(pageOf({ resultPreview: 'the beginning' })), /the beginning[^]*Only its/)
+  })
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'mocha'
+import { processRefreshTokenResponse } from 'oauth4webapi'
+import { providerError } from '../../../../daemon/oauth/providers/errors.ts'
+
+const server = { issuer: 'https://auth.example' }
+const secret = 'canary-of-the-answer'
+
+/** What is said of an answer of a token endpoint that cannot be used. */
+const saidOf = async (body: string, init: ResponseInit = {}) => {
+  const headers = { 'content-type': 'application/json' }
+  const answer = new Response(body, { headers, ...init })
+  try {
+    await processRefreshTokenResponse(server, { client_id: 'me' }, answer)
+  } catch (error) {
+    const { code, message, hint = '', cause } = providerError(error, 'it failed')
+    assert.deepEqual([code, cause], ['provider-refused', undefined])
+    assert.match(hint, /check the endpoints/)
+    assert.ok(!`${message} ${hint}`.includes(secret))
+    return message
+  }
+  throw new Error('it was taken')
+}
+
+describe('an answer of a token endpoint that cannot be used', () => {
+  it('is said to lack a field, by its name alone', async () => {
+    const good = { access_token: secret, token_type: 'bearer' }
+    for (const [field, more] of [
+      ['access_token', { access_token: undefined }],
+      ['token_type', { token_type: '' }],
+      ['expires_in', { expires_in: secret }],
+      ['refresh_token', { refresh_token: { of: secret } }],
+      ['scope', { scope: 7 }],
+    ] as const)
+      assert.equal(
+        await saidOf(JSON.stringify({ ...good, ...more })),
+        `it failed: an answer without a usable ${field}`,
+      )
+  })
+
+  it('is said to have a status that is none of OAuth, or to be no JSON', async () => {
+    assert.equal(
+      await saidOf('{}', { status: 201 }),
+      'it failed: an answer with status 201, which is none of OAuth',
+    )
+    const html = { headers: { 'content-type': 'text/html' } }
+    assert.equal(await saidOf(`<p>${secret}`, html), 'it failed: an answer that is no JSON')
+    assert.equal(await saidOf(`{ "${secret}`), 'it failed: an answer that is no JSON')
+  })
+})

@@ -1,0 +1,342 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
+import { diagnose } from '../../../daemon/webhook/signature-diagnosis.ts'
+import type { SchemeName } from '../../../shared/signature-schemes.ts'
+import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
+import { type Headers, type Sender, senders } from '../../support/senders.ts'
+
+const now = 1_790_000_000_000
+const secret = 'the secret of the test'
+const body =
+  '{"action":"opened","url":"https://example.com/a","text":"tür ✓","list":[1,{"b":null}]}'
+const hmac = (key: string | Buffer, text: string | Buffer = body, algorithm = 'sha256') =>
+  createHmac(algorithm, key).update(text).digest()
+const hex = (...args: Parameters<typeof hmac>) => hmac(...args).toString('hex')
+
+type Case = {
+  readonly scheme?: SchemeName
+  readonly headers: SignatureHeaders
+  readonly bytes?: string | Buffer
+  readonly own?: readonly string[]
+  readonly others?: readonly { path: string; secret: string }[]
+  readonly nowMs?: number
+}
+
+/** What is found; first makes sure that it is refused, and that the finding gives nothing away. */
+const finding = ({
+  scheme = 'github',
+  headers,
+  bytes = body,
+  own = [secret],
+  others = [],
+  nowMs = now,
+}: Case): string => {
+  const buffer = Buffer.from(bytes as string)
+  assert.ok(refusalOf(scheme, own, headers, buffer, nowMs), 'it is not refused at all')
+  const found = diagnose({
+    bytes: buffer,
+    headers,
+    scheme: schemeNamed(scheme),
+    secrets: { own, others },
+    nowMs,
+  })
+  for (const value of [...own, ...others.map((other) => other.secret), hex(secret)])
+    assert.ok(!found.includes(value.trim()), `it tells: ${found}`)
+  assert.doesNotMatch(found, /[0-9a-f]{32}|[A-Za-z0-9+/]{40}/)
+  return found
+}
+
+const github = (value: string): SignatureHeaders => ({ 'x-hub-signature-256': [value] })
+const senderOf = (name: SchemeName): Sender => {
+  const sender = senders.find(({ scheme }) => scheme === name)
+  assert.ok(sender)
+  return sender
+}
+
+describe('the signature doctor', () => {
+  const good = hex(secret)
+  const forms: readonly [string, string, RegExp][] = [
+    ['a missing prefix', good, /"sha256=" is missing before it/],
+    ['another prefix', `v0=${good}`, /it begins with "v0=" instead of "sha256="/],
+    ['a prefix in upper case', `SHA256=${good}`, /it begins with "SHA256=" instead/],
+    ['upper-case hex', `sha256=${good.toUpperCase()}`, /hex digits are in upper case/],
+    ['base64 for hex', `sha256=${hmac(secret).toString('base64')}`, /base64, where hex/],
+    ['base64url for hex', `sha256=${hmac(secret).toString('base64url')}`, /base64, where hex/],
+    ['white space around it', ` sha256=${good} `, /white space around it/],
+    ['a signature cut short', `sha256=${good.slice(0, 40)}`, /cut short: its first 20 bytes fit/],
+    ['SHA-1 for SHA-256', `sha256=${hex(secret, body, 'sha1')}`, /made with sha1, not sha256/],
+    ['SHA-1 under its own prefix', `sha1=${hex(secret, body, 'sha1')}`, /made with sha1/],
+    ['two joined headers', `sha256=${good},sha256=${good}`, /fits/],
+  ]
+  for (const [name, value, expected] of forms)
+    it(`finds ${name}`, () => assert.match(finding({ headers: github(value) }), expected))
+
+  const secretsCases: readonly [string, string, string | Buffer, RegExp][] = [
+    ['a line break behind our secret', `${secret}\n`, secret, /without the white space or quotes/],
+    ['white space before our secret', ` ${secret}`, secret, /without the white space or quotes/],
+    ['quotes around our secret', `"${secret}"`, secret, /without the white space or quotes/],
+    [
+      'single quotes and a line break',
+      `'${secret}'\n`,
+      secret,
+      /without the white space or quotes/,
+    ],
+    ["a line break behind the sender's", secret, `${secret}\n`, /line break at its end/],
+    ["a line break of Windows behind the sender's", secret, `${secret}\r\n`, /line break at its/],
+    ['a secret used without whsec_', 'whsec_abcdefgh', 'abcdefgh', /without the whsec_/],
+    [
+      'a secret that the sender decodes from base64',
+      'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64'),
+      /decodes the secret from base64/,
+    ],
+    [
+      'a secret that the sender decodes from hex',
+      '00112233445566778899aabbccddeeff',
+      Buffer.from('00112233445566778899aabbccddeeff', 'hex'),
+      /decodes the secret from hex/,
+    ],
+  ]
+  for (const [name, own, key, expected] of secretsCases)
+    it(`finds ${name}`, () => {
+      const headers = github(`sha256=${hex(key)}`)
+      assert.match(finding({ headers, own: [own] }), expected)
+    })
+
+  it("finds the secret of another webhook, and says which webhook's", () => {
+    const others = [
+      { path: '/webhook/a', secret: 'first-of-others' },
+      { path: '/webhook/b', secret: 'next-of-others' },
+    ]
+    const found = finding({ headers: github(`sha256=${hex('next-of-others')}`), others })
+    assert.match(found, /^the secret of the webhook \/webhook\/b fits/)
+  })
+
+  it('finds a Standard Webhooks secret that is not decoded', () => {
+    const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const signed = `msg_1.${now / 1000}.${body}`
+    for (const key of [own, own.slice(6)])
+      assert.match(
+        finding({
+          scheme: 'standard-webhooks',
+          own: [own],
+          headers: distinct({
+            'webhook-id': 'msg_1',
+            'webhook-timestamp': String(now / 1000),
+            'webhook-signature': `v1,${hmac(key, signed).toString('base64')}`,
+          }),
+        }),
+        /does not decode the secret/,
+      )
+  })
+
+  it('finds a Stripe secret that the sender decoded', () => {
+    const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const key = Buffer.from(own.slice(6), 'base64')
+    const value = `t=${now / 1000},v1=${hex(key, `${now / 1000}.${body}`)}`
+    const headers = { 'stripe-signature': [value] }
+    assert.match(
+      finding({ scheme: 'stripe', own: [own], headers }),
+      /set signature_scheme: standard-webhooks/,
+    )
+  })
+
+  it('finds hex for base64, and the other way, with Shopify and Linear', () => {
+    const shopify = { 'x-shopify-hmac-sha256': [good] }
+    assert.match(finding({ scheme: 'shopify', headers: shopify }), /in hex, where base64/)
+    const linear = { 'linear-signature': [hmac(secret).toString('base64')] }
+    assert.match(finding({ scheme: 'linear', headers: linear }), /in base64, where hex/)
+    const prefixed = { 'linear-signature': [`sha256=${good}`] }
+    assert.match(
+      finding({ scheme: 'linear', headers: prefixed }),
+      /begins with "sha256=", where nothing is expected/,
+    )
+    const bare = { 'x-shopify-hmac-sha256': [hmac(secret).toString('base64').replace('=', '')] }
+    assert.match(finding({ scheme: 'shopify', headers: bare }), /the = at its end is missing/)
+  })
+
+  const compact = JSON.stringify(JSON.parse(body))
+  const python =
+    '{"action": "opened", "url": "https://example.com/a", "text": "t\\u00fcr \\u2713", "list": [1, {"b": null}]}'
+  const php =
+    '{"action":"opened","url":"https:\\/\\/example.com\\/a","text":"t\\u00fcr \\u2713","list":[1,{"b":null}]}'
+  const bodies: readonly [string, string, string, RegExp][] = [
+    ['a line break taken from the end', `${body}\n`, body, /took the line break from its end/],
+    ['a line break put at the end', body, `${body}\n`, /put a line break at its end/],
+    ['line breaks of Windows', '{\n"a": 1\n}', '{\r\n"a": 1\r\n}', /changed its line breaks/],
+    ['line breaks of Unix', '{\r\n"a": 1\r\n}', '{\n"a": 1\n}', /changed its line breaks/],
+    ['a byte order mark', body, `\ufeff${body}`, /byte order mark/],
+    ['an indented body', compact, JSON.stringify(JSON.parse(body), null, 4), /wrote it again/],
+    [
+      "Stripe's indented JSON made compact",
+      JSON.stringify(JSON.parse(body), null, 2),
+      compact,
+      /wrote it again/,
+    ],
+    ["Python's JSON made compact", python, compact, /wrote it again/],
+    ["PHP's JSON made compact", php, compact, /wrote it again/],
+    ['escapes of slashes taken away', '{"a":"x\\/y"}', '{"a":"x/y"}', /wrote it again/],
+  ]
+  for (const [name, sent, received, expected] of bodies)
+    it(`finds a body that a proxy rewrote: ${name}`, () => {
+      const headers = github(`sha256=${hex(secret, sent)}`)
+      assert.match(finding({ headers, bytes: received }), expected)
+    })
+
+  it('finds by how much a clock is wrong, while the signature fits', async () => {
+    for (const name of ['stripe', 'slack', 'standard-webhooks'] as const) {
+      const sender = senderOf(name)
+      const text = sender.bodyAt(now)
+      const headers = distinct(await sender.sign(text, now))
+      const at = (nowMs: number) =>
+        finding({ scheme: name, own: [sender.secret], headers, bytes: text, nowMs })
+      assert.match(at(now + 412_000), /clock of this machine is 412 s fast/)
+      assert.match(at(now - 7200_000), /clock of this machine is 7200 s slow/)
+      const forged = finding({
+        scheme: name,
+        own: [sender.otherSecret],
+        headers,
+        bytes: text,
+        nowMs: now + 412_000,
+      })
+      assert.match(forged, /none of the usual causes/)
+    }
+  })
+
+  it('finds a header that came twice', () => {
+    const value = `sha256=${good}`
+    assert.match(
+      finding({ headers: { 'x-hub-signature-256': [value, value] } }),
+      /a proxy adds the header once more/,
+    )
+  })
+
+  it('finds that another sender signed, and names its scheme', async () => {
+    for (const sender of senders) {
+      if (sender.scheme === 'hmac' || sender.scheme === 'github') continue
+      const headers = distinct(await sender.sign(body, now).catch((): Headers => ({})))
+      const expected =
+        sender.scheme === 'gitlab' && headers['webhook-signature']
+          ? 'standard-webhooks'
+          : sender.scheme
+      assert.ok(
+        finding({ headers }).endsWith(`set signature_scheme: ${expected}`),
+        `${sender.name}: ${finding({ headers })}`,
+      )
+    }
+    const ours = await senderOf('github').sign(body, now)
+    assert.match(
+      finding({ scheme: 'slack', headers: distinct(ours) }),
+      /as github signs: set signature_scheme: github/,
+    )
+  })
+
+  it('finds that SHA-1 alone was sent', () => {
+    const headers = { 'x-hub-signature': [`sha1=${hex(secret, body, 'sha1')}`] }
+    assert.match(finding({ headers }), /SHA-1 alone/)
+  })
+
+  it('finds that nothing was signed', () => {
+    assert.match(finding({ headers: {} }), /no secret is set at the sender/)
+    assert.match(finding({ scheme: 'gitlab', headers: {} }), /GitLab sends no token/)
+  })
+
+  it('finds what is wrong with a token of GitLab', () => {
+    const at = (value: string, own: string, others: { path: string; secret: string }[] = []) =>
+      finding({ scheme: 'gitlab', headers: { 'x-gitlab-token': [value] }, own: [own], others })
+    assert.match(at('s3cr3t', 's3cr3t\n'), /without the white space or quotes/)
+    assert.match(at('s3cr3t ', 's3cr3t'), /but for white space/)
+    assert.match(at('0th3r', 's3cr3t', [{ path: '/b', secret: '0th3r' }]), /webhook \/b fits/)
+    assert.match(at('x', 's3cr3t'), /another token/)
+    assert.match(at('x', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), /is a signing token/)
+  })
+
+  it('says so when no usual cause fits', () => {
+    assert.match(finding({ headers: github(`sha256=${hex('a third')}`) }), /none of the usual/)
+    assert.match(finding({ headers: github('junk') }), /no signature of a kind/)
+    assert.match(finding({ headers: github('') }), /no signature of a kind/)
+  })
+
+  it('says nothing of the secret where the signature cannot be computed', () => {
+    const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+    const time = String(now / 1000)
+    const unknown = 'a'.repeat(64)
+    const standard = {
+      'webhook-timestamp': time,
+      'webhook-signature': `v1,${hmac('x').toString('base64')}`,
+    }
+    const cases: readonly [SchemeName, Headers][] = [
+      ['slack', { 'x-slack-signature': `v0=${unknown}` }],
+      ['slack', { 'x-slack-signature': `v0=${unknown}`, 'x-slack-request-timestamp': 'soon' }],
+      ['standard-webhooks', { ...standard, 'webhook-id': '' }],
+      ['standard-webhooks', standard],
+      ['stripe', { 'stripe-signature': `t=${time},t=1,v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `t=${now},v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `v1=${unknown}` }],
+      ['stripe', { 'stripe-signature': `t=${time},v0=${unknown}` }],
+      ['github', { 'x-hub-signature-256': `sha256=${unknown.slice(1)}` }],
+    ]
+    for (const [scheme, headers] of cases)
+      assert.match(
+        finding({ scheme, own: [own], headers: distinct(headers) }),
+        /^(as it came it cannot be checked|it is no signature of a kind)/,
+        JSON.stringify(headers),
+      )
+    assert.match(
+      finding({
+        scheme: 'stripe',
+        headers: { 'stripe-signature': [`t=${time},v1=${unknown}`] },
+      }),
+      /the secret is another one/,
+    )
+  })
+
+  it('finds a time in milliseconds, and one that is there twice, where the signature fits', () => {
+    const stripe = (value: string) =>
+      finding({ scheme: 'stripe', headers: { 'stripe-signature': [value] } })
+    assert.match(stripe(`t=${now},v1=${hex(secret, `${now}.${body}`)}`), /time in milliseconds/)
+    const time = now / 1000
+    assert.match(
+      stripe(`t=${time},v1=${hex(secret, `${time}.${body}`)},t=${time}`),
+      /the signature itself fits/,
+    )
+  })
+
+  it('stays quick and whole whatever is sent', () => {
+    const large = Buffer.alloc(5 * 1024 * 1024, 0x20)
+    const nested = '['.repeat(100_000) + ']'.repeat(100_000)
+    // Small to send, and gigabytes when it is written with each item indented.
+    const items = Array.from({ length: 110_000 }, () => '1').join(',')
+    const steep = '['.repeat(3500) + items + ']'.repeat(3500)
+    const others = Array.from({ length: 5000 }, (_, at) => ({ path: `/${at}`, secret: `s${at}` }))
+    const wrong = 'ab'.repeat(32)
+    const started = performance.now()
+    for (const [headers, bytes] of [
+      [github(`sha256=${wrong}`), large],
+      [github(`sha256=${wrong}`), nested],
+      [github(`sha256=${wrong}`), steep],
+      [github(`sha256=${wrong}`), `"${'\\u00e9'.repeat(40_000)}"`],
+      [github(`sha256=${wrong},`.repeat(1000)), body],
+      [github('a'.repeat(16_000)), body],
+      [github(','.repeat(16_000)), body],
+      [github(' '.repeat(16_000)), body],
+    ] as const)
+      assert.ok(finding({ headers, bytes, others }).length > 10)
+    for (const value of [
+      't=1,'.repeat(4000),
+      'v1='.repeat(5000),
+      `t=${'9'.repeat(9000)},v1=${wrong}`,
+    ])
+      assert.ok(finding({ scheme: 'stripe', headers: { 'stripe-signature': [value] } }))
+    for (const value of ['v1,'.repeat(5000), 'v1,a '.repeat(3000)])
+      assert.ok(
+        finding({
+          scheme: 'standard-webhooks',
+          own: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+          headers: { 'webhook-signature': [value] },
+        }),
+      )
+    assert.ok(performance.now() - started < 3000)
+  })
+})
