@@ -1,6 +1,6 @@
 import { DoorwardError } from '../shared/errors.ts'
 import { type Home, homeAt } from '../shared/home/home.ts'
-import { userAgentOf } from '../shared/version.ts'
+import { getUserAgent } from '../shared/version.ts'
 import { type Terminal, openTerminal } from './terminal/terminal.ts'
 
 /** The options that every command takes, as the argument parser gives them. */
@@ -37,7 +37,7 @@ export const createContext = (options: GlobalOptions, command: string): Context 
   return {
     home: homeAt(options.home),
     start: options.start,
-    userAgent: userAgentOf('cli', command),
+    userAgent: getUserAgent('cli', command),
     terminal: openTerminal({
       json: options.json ?? false,
       quiet: options.quiet ?? false,

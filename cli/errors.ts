@@ -1,17 +1,17 @@
 import type { Command, CommanderError } from 'commander'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
 import { plainJson, plainLines } from '../shared/text.ts'
-import { exitCodeOf, exitInterrupted } from './exit-code.ts'
-import { endQuietlyWhenClosed } from './terminal/output.ts'
-import { asTyped, writeError } from './terminal/terminal.ts'
+import { toExitCode, exitInterrupted } from './exit-code.ts'
+import { exitOnEpipe } from './terminal/output.ts'
+import { asInvoked, writeError } from './terminal/terminal.ts'
 
 /** Says what went wrong, and sees to the exit code; who has interrupted us knows. */
 export const endWithError = async (
   error: unknown,
   json: boolean,
-  exitCode = exitCodeOf(error),
+  exitCode = toExitCode(error),
 ): Promise<void> => {
-  endQuietlyWhenClosed()
+  exitOnEpipe()
   process.exitCode = exitCode
   if (exitCode === exitInterrupted) return
   reportError(error, json)
@@ -25,7 +25,7 @@ export const reportError = (error: unknown, json: boolean): void => {
     return
   }
   writeError(`doorward: ${plainLines(document.detail)}`)
-  if (document.hint) writeError(`hint: ${plainLines(asTyped(document.hint))}`)
+  if (document.hint) writeError(`hint: ${plainLines(asInvoked(document.hint))}`)
   if (process.env['DOORWARD_DEBUG'] && error instanceof Error && error.stack)
     writeError(plainLines(error.stack))
 }

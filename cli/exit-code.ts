@@ -86,7 +86,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
 }
 
 /** What the process ends with after this error; 1 for anything unknown. */
-export const exitCodeOf = (error: unknown): number => {
+export const toExitCode = (error: unknown): number => {
   if (!(error instanceof DoorwardError)) return exitFailed
   // An error that says so itself; and a newer daemon may send a code that this table does not have.
   if ('exitCode' in error && typeof error.exitCode === 'number') return error.exitCode

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
-import { endQuietlyWhenClosed } from './terminal/output.ts'
+import { exitOnEpipe } from './terminal/output.ts'
 
 let isAllWritten = true
 
@@ -23,7 +23,7 @@ export const printAtOnce = (text: string): void => {
     // It may be full for now.
     if (systemCode(error) === 'EAGAIN') {
       isAllWritten = false
-      endQuietlyWhenClosed()
+      exitOnEpipe()
       process.stdout.write(rest)
     } else if (systemCode(error) !== 'EPIPE')
       throw new DoorwardError('internal', `cannot write to standard output (${systemCode(error)})`)

@@ -10,7 +10,7 @@ import { endWithError, usageError } from './errors.ts'
 import { exitUsage } from './exit-code.ts'
 import { printAtOnce } from './print-at-once.ts'
 import { run, wholeNumber } from './run-action.ts'
-import { endQuietlyWhenClosed } from './terminal/output.ts'
+import { exitOnEpipe } from './terminal/output.ts'
 
 /*
  * The command line: what there is, and which file does it. A command's file is loaded when it is used,
@@ -54,7 +54,7 @@ export const createProgram = (
     .configureOutput({
       outputError: () => undefined,
       writeOut: (text) => {
-        endQuietlyWhenClosed()
+        exitOnEpipe()
         const { isTTY, columns } = process.stdout
         process.stdout.write(isTTY ? fitted(text, columns || 80) : text)
       },

@@ -4,7 +4,7 @@ import { answerValue, type Client } from '../shared/client/client.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { readSecretFile } from '../shared/home/home.ts'
-import { challengeHeader, isProof, placeOf, proofHeader } from '../shared/client/identity.ts'
+import { challengeHeader, isProof, toPlace, proofHeader } from '../shared/client/identity.ts'
 import { isAlive } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
 import type { Asker } from './context.ts'
@@ -49,7 +49,7 @@ export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickD
     const challenge = randomBytes(32).toString('hex')
     const { status, head } = await ask('/health', `${challengeHeader}: ${challenge}`, soon)
     const [, proof = ''] = new RegExp(`^${proofHeader}: ([0-9a-f]+)$`, 'im').exec(head) ?? []
-    const there = placeOf(socket.remoteAddress, socket.remotePort)
+    const there = toPlace(socket.remoteAddress, socket.remotePort)
     if (status !== 200 || !isProof(proof, apiToken, challenge, there)) throw new NotQuick()
   } catch (error) {
     socket.destroy()

@@ -1,7 +1,7 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { accessTokenOf, showToken } from './daemon-client/connect.ts'
+import { fetchAccessToken, showToken } from './daemon-client/connect.ts'
 import type { Context } from './context.ts'
-import { providerNameOf } from './commands/oauth/token.ts'
+import { parseProviderName } from './commands/oauth/token.ts'
 import { NotQuick, connectQuickly } from './quick-daemon.ts'
 
 /**
@@ -9,12 +9,12 @@ import { NotQuick, connectQuickly } from './quick-daemon.ts'
  * happened. Throws what the daemon refuses it with.
  */
 export const printTokenQuickly = async (context: Context, typed: string): Promise<boolean> => {
-  const provider = providerNameOf(typed)
+  const provider = parseProviderName(typed)
   // What is wrong the usual way says.
   const daemon = await connectQuickly(context).catch(() => undefined)
   if (!daemon) return false
   try {
-    showToken(context.terminal, await accessTokenOf(daemon, provider))
+    showToken(context.terminal, await fetchAccessToken(daemon, provider))
     return true
   } catch (error) {
     const isForAnother = error instanceof DoorwardError && error.code === 'stopping'

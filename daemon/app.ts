@@ -6,7 +6,7 @@ import { loggedPath } from './event-page/routes.ts'
 import type { Guard } from './http/guard.ts'
 import type { Log } from './log/log.ts'
 import { logInternal, sayHowToAsk, type ServeFirst } from './http/respond.ts'
-import { problemMediaType, problemOf } from './http/problem.ts'
+import { problemMediaType, toProblem } from './http/problem.ts'
 import { serveHealth } from './http/health.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
@@ -96,7 +96,7 @@ const answerErrors =
     try {
       await next()
     } catch (error) {
-      const problem = problemOf(error)
+      const problem = toProblem(error)
       ctx.status = problem.status
       ctx.body = problem
       ctx.type = problemMediaType

@@ -1,16 +1,16 @@
 import { access, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { nameOf, systemCode } from '../shared/errors.ts'
+import { errorName, systemCode } from '../shared/errors.ts'
 import { writeWhole } from '../shared/home/files.ts'
 import type { Home } from '../shared/home/home.ts'
 import { version } from '../shared/version.ts'
 import type { Listeners } from './http/server.ts'
-import type { Office } from './leadership.ts'
+import type { Leadership } from './leadership.ts'
 import type { Log } from './log/log.ts'
-import type { Setup } from './webhook/engine.ts'
+import type { Engine } from './webhook/engine.ts'
 
 /** Where a daemon is found, and what tells clients of it. */
-export type Whereabouts = {
+export type DaemonFileWriter = {
   readonly url: () => string
   /** Where senders reach the webhooks, when that is not `url`. */
   readonly publicUrl: () => string | undefined
@@ -30,17 +30,17 @@ type WhereaboutsParts = {
   readonly startedAt: Date
   readonly listeners: Pick<Listeners, 'url' | 'publicUrl'>
   /** A tunnel's address is as configured by then. */
-  readonly current: () => Pick<Setup, 'config'>
+  readonly current: () => Pick<Engine, 'config'>
   readonly log: Log
 }
 
-export const createWhereabouts = ({
+export const createDaemonFileWriter = ({
   home,
   startedAt,
   listeners,
   current,
   log,
-}: WhereaboutsParts): Whereabouts => {
+}: WhereaboutsParts): DaemonFileWriter => {
   const { url } = listeners
   const publicUrl = () => current().config.gateway.server.public_url ?? listeners.publicUrl()
   let file = createDaemonJson(home, startedAt)
@@ -52,7 +52,7 @@ export const createWhereabouts = ({
     tell,
     tellIfPossible: async () =>
       tell().catch((error: unknown) =>
-        log.error({ error: nameOf(error) }, 'cannot write daemon.json'),
+        log.error({ error: errorName(error) }, 'cannot write daemon.json'),
       ),
     tellAgain: async () => {
       file = createDaemonJson(home, startedAt)
@@ -64,7 +64,7 @@ export const createWhereabouts = ({
         isTold = true
       } catch (error) {
         // It is tried again for as long as it takes.
-        if (isTold) log.error({ error: nameOf(error) }, 'cannot write daemon.json')
+        if (isTold) log.error({ error: errorName(error) }, 'cannot write daemon.json')
         isTold = false
       }
     },
@@ -122,9 +122,9 @@ const lookMs = 5000
  * Looks every five seconds whether `run/daemon.json` is there, and writes it again while this daemon is in
  * office: without it no command finds a daemon that keeps all others from starting. Keeps no process alive.
  */
-export const stayFound = (
-  whereabouts: Pick<Whereabouts, 'tellIfGone'>,
-  office: Pick<Office, 'isHeld'>,
+export const watchDaemonFile = (
+  whereabouts: Pick<DaemonFileWriter, 'tellIfGone'>,
+  office: Pick<Leadership, 'isHeld'>,
 ): void => {
   const look = async (): Promise<void> => {
     if (await office.isHeld()) await whereabouts.tellIfGone()
@@ -139,7 +139,7 @@ const homeCheckMs = 30_000
  * row: somebody has removed the home. A daemon without one can keep nothing, holds the port of the one to
  * come, and no command finds it any more. Keeps no process alive.
  */
-export const watchForHomeGone = ({ run }: Home, gone: () => void): void => {
+export const watchHomeRemoved = ({ run }: Home, gone: () => void): void => {
   let wasMissing = false
   const look = async (): Promise<void> => {
     const isMissing = await stat(join(run, 'daemon.lock')).then(

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Config } from '../shared/config/load.ts'
-import { warningsOf } from '../shared/config/warnings.ts'
+import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
 import { packageFolder, version } from '../shared/version.ts'
@@ -12,7 +12,12 @@ import {
   readConfig,
   type ReadConfig,
 } from './config/live-config.ts'
-import { createWhereabouts, stayFound, watchForHomeGone, type Whereabouts } from './daemon-file.ts'
+import {
+  createDaemonFileWriter,
+  watchDaemonFile,
+  watchHomeRemoved,
+  type DaemonFileWriter,
+} from './daemon-file.ts'
 import { createCommentMarks, createLoopGuard, type LoopGuard } from './delivery/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes, serveEventPage } from './event-page/routes.ts'
@@ -24,8 +29,8 @@ import { type Apps, createListeners, type Listeners, type Place } from './http/s
 import { createEventStream, type EventStream } from './http/sse.ts'
 import { createMemoryKeeper } from './idle-gc.ts'
 import { createIntake, type Intake } from './intake.ts'
-import { createOffice, type Office } from './leadership.ts'
-import { type Log, logLevelOf, openLog } from './log/log.ts'
+import { createLeadership, type Leadership } from './leadership.ts'
+import { type Log, getLogLevel, openLog } from './log/log.ts'
 import { createOAuthCounts, type OAuthCounts } from './metrics/metrics.ts'
 import { createMeasures } from './metrics/timings.ts'
 import { serveAccess } from './oauth/routes.ts'
@@ -33,13 +38,13 @@ import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { createHandOver, type HandOver } from './restart/old-process.ts'
 import { apiRoutes } from './routes.ts'
-import { createEnding } from './shutdown.ts'
+import { createShutdownController } from './shutdown.ts'
 import { createMemory, type Memory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
-import { createSetup } from './webhook/engine.ts'
-import { createLearners, type Learners } from './webhook/payload-shape.ts'
-import { createRefusalLog, type RefusalLog } from './webhook/rejection-log.ts'
+import { createEngine } from './webhook/engine.ts'
+import { createDeliveryWaiters, type DeliveryWaiters } from './webhook/payload-shape.ts'
+import { createRejectionLog, type RejectionLog } from './webhook/rejection-log.ts'
 import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { createExamine } from './webhook/signature-diagnosis.ts'
@@ -66,7 +71,7 @@ export type RunningDaemon = {
 }
 
 /** What a daemon begins with. */
-export type Beginning = Given & {
+export type DaemonInput = StartupInput & {
   /** The daemon that hands over to this one. */
   readonly predecessor?: Predecessor
   /** Whoever started this process watches it. */
@@ -95,8 +100,8 @@ export const createDaemon = ({
   apiToken,
   predecessor,
   isForeground = false,
-}: Beginning): Daemon => {
-  const parts = makeParts({ home, processEnv, started, apiToken }, () => handOver)
+}: DaemonInput): Daemon => {
+  const parts = createServices({ home, processEnv, started, apiToken }, () => handOver)
   const { log, listeners, whereabouts, memory, intake, live, office } = parts
 
   const handOver = createHandOver({
@@ -111,9 +116,15 @@ export const createDaemon = ({
     end: (atOnce) => ending.endWithHeir(atOnce),
     isStopping: () => ending.isStopping(),
   })
-  const ending = createEnding({ ...parts, processEnv, isForeground, predecessor, handOver })
+  const ending = createShutdownController({
+    ...parts,
+    processEnv,
+    isForeground,
+    predecessor,
+    handOver,
+  })
   const { stop, abort, homeGone, isStopping } = ending
-  const apps = createApps({ ...parts, apiToken, handOver, stop, isStopping })
+  const apps = createRequestHandlers({ ...parts, apiToken, handOver, stop, isStopping })
 
   predecessor?.follow({ ...parts, killed: () => void endLeftovers(home, log) })
 
@@ -127,8 +138,8 @@ export const createDaemon = ({
       await whereabouts.tell()
       listeners.answer(apps())
       live.watch()
-      watchForHomeGone(home, homeGone)
-      stayFound(whereabouts, office)
+      watchHomeRemoved(home, homeGone)
+      watchDaemonFile(whereabouts, office)
       const url = whereabouts.url()
       noteStart({ log, events: memory.events }, started, url, predecessor ? 'restarted' : 'started')
       const publicUrl = whereabouts.publicUrl()
@@ -153,20 +164,20 @@ type Parts = {
   readonly log: Log
   readonly closeLog: () => Promise<void>
   readonly listeners: Listeners
-  readonly whereabouts: Whereabouts
+  readonly whereabouts: DaemonFileWriter
   readonly memory: Memory
   readonly stream: EventStream
   readonly intake: Intake
   readonly loopGuard: LoopGuard
   readonly live: LiveConfig
-  readonly office: Office
+  readonly office: Leadership
   readonly oauthCounts: OAuthCounts
-  readonly learners: Learners
-  readonly refusals: RefusalLog
+  readonly learners: DeliveryWaiters
+  readonly refusals: RejectionLog
 }
 
 /** What there is before any part: a home, and what was read from it. */
-type Given = {
+type StartupInput = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
   readonly started: ReadConfig
@@ -174,17 +185,17 @@ type Given = {
 }
 
 /** Nothing listens, renews or watches yet. `handOver` is not asked for before all of them are there. */
-const makeParts = (
-  { home, processEnv, started, apiToken }: Given,
+const createServices = (
+  { home, processEnv, started, apiToken }: StartupInput,
   handOver: () => Pick<HandOver, 'heir' | 'decided'>,
 ): Parts => {
   const { gateway } = started.config
-  const { log, close: closeLog } = openLog(home, logLevelOf(started.env))
+  const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
   const startedAt = new Date()
   const current = () => live.current()
 
   const listeners = createListeners(gateway.server)
-  const whereabouts = createWhereabouts({ home, startedAt, listeners, current, log })
+  const whereabouts = createDaemonFileWriter({ home, startedAt, listeners, current, log })
 
   const memory = createMemory(gateway.events.keep)
   const { events, messages, promises } = memory
@@ -192,7 +203,7 @@ const makeParts = (
   const intake = createIntake(gateway.queue, current)
   const marks = createCommentMarks(apiToken)
 
-  const access: Office['access'] = async (...asked) => office.access(...asked)
+  const access: Leadership['access'] = async (...asked) => office.access(...asked)
   const lasting = {
     ...memory,
     home,
@@ -208,7 +219,7 @@ const makeParts = (
     {
       home,
       processEnv,
-      setUp: (config, env) => createSetup(config, env, lasting),
+      setUp: (config, env) => createEngine(config, env, lasting),
       changed: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
@@ -221,7 +232,7 @@ const makeParts = (
   )
 
   const oauthCounts = createOAuthCounts()
-  const office = createOffice({
+  const office = createLeadership({
     home,
     current,
     events,
@@ -230,8 +241,8 @@ const makeParts = (
     count: oauthCounts.count,
     elsewhere: async () => (await handOver().decided())?.access,
   })
-  const learners = createLearners()
-  const refusals = createRefusalLog(log)
+  const learners = createDeliveryWaiters()
+  const refusals = createRejectionLog(log)
 
   return {
     home,
@@ -257,15 +268,15 @@ type AppsParts = {
   readonly apiToken: string
   readonly startedAt: Date
   readonly listeners: Pick<Listeners, 'port'>
-  readonly whereabouts: Pick<Whereabouts, 'url' | 'publicUrl'>
+  readonly whereabouts: Pick<DaemonFileWriter, 'url' | 'publicUrl'>
   readonly memory: Memory
   readonly intake: Pick<Intake, 'budget' | 'rooms' | 'queue'>
   readonly live: LiveConfig
-  readonly office: Pick<Office, 'oauth' | 'atOnce' | 'access'>
+  readonly office: Pick<Leadership, 'oauth' | 'atOnce' | 'access'>
   readonly oauthCounts: OAuthCounts
   readonly stream: EventStream
-  readonly learners: Learners
-  readonly refusals: RefusalLog
+  readonly learners: DeliveryWaiters
+  readonly refusals: RejectionLog
   readonly loopGuard: LoopGuard
   readonly handOver: Pick<HandOver, 'restart' | 'heir' | 'decided'>
   readonly stop: () => Promise<void>
@@ -277,7 +288,7 @@ type AppsParts = {
  * What answers at the listeners of a daemon: each call makes it anew, around the logins of the office as
  * it is then. Links to pages of events end with what was made before.
  */
-const createApps = (parts: AppsParts): (() => Apps) => {
+const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
   const { home, oauthCounts, stream, learners, refusals, loopGuard, stop, isStopping } = parts
   const { port } = listeners
@@ -348,7 +359,8 @@ const noteStart = (
   how: 'started' | 'restarted',
 ): void => {
   log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  for (const { code, detail, hint } of warningsOf(config, env)) log.warn({ code, hint }, detail)
+  for (const { code, detail, hint } of collectWarnings(config, env))
+    log.warn({ code, hint }, detail)
   events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} ${how}` })
 }
 

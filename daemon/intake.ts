@@ -6,7 +6,7 @@ import { createQueue, type Elsewhere, type Queue } from './queue.ts'
 import type { Memory } from './state.ts'
 import { type ByteBudget, createByteBudget } from './util/byte-budget.ts'
 import { type BodyRooms, createBodyRooms } from './webhook/body-rooms.ts'
-import type { Setup } from './webhook/engine.ts'
+import type { Engine } from './webhook/engine.ts'
 
 /** What a daemon takes in: how many events wait and run, and how many bytes they may hold. */
 export type Intake = {
@@ -26,7 +26,7 @@ export type Intake = {
 /** Begins with these limits; `current` says how long a drain may take, and how often an agent may run. */
 export const createIntake = (
   { max_events: maxEvents, concurrency, max_bytes: maxBytes }: Gateway['queue'],
-  current: () => Pick<Setup, 'config'>,
+  current: () => Pick<Engine, 'config'>,
 ): Intake => {
   const budget = createByteBudget(maxBytes)
   const elsewhere = createUnfinished(

@@ -1,20 +1,20 @@
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
-import { type HomeLock, holdHome } from '../shared/home/lock.ts'
+import { type HomeLock, acquireLock } from '../shared/home/lock.ts'
 import { endLeftovers } from './agents/orphans.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
-import type { Setup } from './webhook/engine.ts'
+import type { Engine } from './webhook/engine.ts'
 import { viewOf } from './view-of.ts'
 
 /**
  * What only one daemon of a home does: it holds the lock, and renews tokens. A daemon that is not in
  * office yet, or no more, gives out no token of its own.
  */
-export type Office = {
+export type Leadership = {
   /** Logins and tokens, until the office changes hands the next time. */
   readonly oauth: () => OAuth
   /** The same two of whichever they are by then, for parts that outlive a change. */
@@ -37,9 +37,9 @@ export type Office = {
   readonly letGo: () => Promise<void>
 }
 
-export type OfficeParts = {
+export type LeadershipServices = {
   readonly home: Home
-  readonly current: () => Pick<Setup, 'config' | 'env'>
+  readonly current: () => Pick<Engine, 'config' | 'env'>
   readonly events: EventStore
   readonly promises: NonNullable<OAuthDependencies['promises']>
   readonly log: Log
@@ -52,7 +52,7 @@ export type OfficeParts = {
 const restarting = { why: 'the daemon was restarted meanwhile', refreshLimitMs: 31_000 }
 
 /** Not taken yet. */
-export const createOffice = ({
+export const createLeadership = ({
   home,
   current,
   events,
@@ -60,7 +60,7 @@ export const createOffice = ({
   log,
   count,
   elsewhere,
-}: OfficeParts): Office => {
+}: LeadershipServices): Leadership => {
   const makeOAuth = (unsaved: readonly TokenRecord[]) =>
     createOAuth(
       {
@@ -113,7 +113,7 @@ export const createOffice = ({
 const holdAgain = async (home: Home, log: Log): Promise<HomeLock | undefined> => {
   for (let tries = 0; tries < 50; tries += 1) {
     try {
-      return await holdHome(home)
+      return await acquireLock(home)
     } catch (error) {
       if (!(error instanceof DoorwardError) || error.code !== 'already-running') throw error
       await new Promise((resolve) => setTimeout(resolve, 100))

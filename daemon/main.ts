@@ -6,10 +6,10 @@ import type { StartMessage } from '../shared/client/spawn.ts'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
 import { homeAt } from '../shared/home/home.ts'
 import { whenFinished } from '../shared/privacy.ts'
-import { keepDebuggerShut } from '../shared/runtime.ts'
+import { ignoreSigusr1 } from '../shared/runtime.ts'
 import { plainJson } from '../shared/text.ts'
 import { version } from '../shared/version.ts'
-import { makeAllYoung } from './make-all-young.ts'
+import { disablePretenuring } from './make-all-young.ts'
 import { channelToOld } from './restart/protocol.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
@@ -38,7 +38,7 @@ const run = async (): Promise<void> => {
   // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', () => undefined)
-    neverBlock(output)
+    setNonBlocking(output)
   }
   const home = homeAt(values.home)
   // The daemon that this one is to take over from has opened a channel for that.
@@ -118,15 +118,15 @@ const report = (error: unknown): void => {
  * read (Ctrl-S, a connection that stalls) takes nothing: no request would be answered meanwhile. There is
  * no other way to say so than this handle (nodejs.org/api/process.html, "A note on process I/O").
  */
-const neverBlock = (output: WriteStream): void => {
+const setNonBlocking = (output: WriteStream): void => {
   const { _handle: handle } = output as unknown as {
     readonly _handle?: { readonly setBlocking?: (isBlocking: boolean) => void }
   }
   if (output.isTTY) handle?.setBlocking?.(false)
 }
 
-keepDebuggerShut()
-makeAllYoung()
+ignoreSigusr1()
+disablePretenuring()
 void run().catch((error: unknown) => {
   report(error)
   if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })

@@ -7,4 +7,4 @@ import { setFlagsFromString } from 'node:v8'
  * delivery of 1 KB costs 6 % more (`bench/README.md`). A V8 that has no such
  * flag says so on standard error, and goes on.
  */
-export const makeAllYoung = (): void => setFlagsFromString('--no-allocation-site-pretenuring')
+export const disablePretenuring = (): void => setFlagsFromString('--no-allocation-site-pretenuring')

@@ -5,8 +5,8 @@ import { eventNotFound } from './webhook/retry-event.ts'
 import { exactRouter } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'
-import { expose, metricsOf, type OAuthCounts } from './metrics/metrics.ts'
-import { type StatusParts, statusOf } from './status.ts'
+import { expose, toMetrics, type OAuthCounts } from './metrics/metrics.ts'
+import { type StatusParts, buildStatus } from './status.ts'
 
 export type RouteParts = {
   readonly status: StatusParts
@@ -23,13 +23,13 @@ export const apiRoutes = (parts: RouteParts): Router => {
   const { status, events, stream, oauthCounts, retry, restart, shutdown } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
-    ctx.body = await statusOf(status)
+    ctx.body = await buildStatus(status)
   })
   router.get('/metrics', async (ctx) => {
-    const { queue, webhooks, tokens, problems } = await statusOf(status)
+    const { queue, webhooks, tokens, problems } = await buildStatus(status)
     const { startedAt, measures } = status
     const { text, mediaType } = await expose(
-      metricsOf({
+      toMetrics({
         startedAt,
         measures,
         oauthCounts,
@@ -50,9 +50,9 @@ export const apiRoutes = (parts: RouteParts): Router => {
     const { limit, webhook, state } = ctx.query
     ctx.body = {
       events: events.list({
-        limit: limitOf(limit),
+        limit: parseLimit(limit),
         ...one('webhook', webhook),
-        ...stateOf(one('state', state).state),
+        ...parseState(one('state', state).state),
       }),
     }
   })
@@ -103,13 +103,13 @@ const one = <Name extends string>(name: Name, value: Query): { readonly [K in Na
   return { [name]: value } as { readonly [K in Name]?: string }
 }
 
-const limitOf = (value: Query): number => {
+const parseLimit = (value: Query): number => {
   if (value === undefined) return 100
   if (typeof value === 'string' && /^[1-9]\d{0,5}$/.test(value)) return Number(value)
   throw invalid('limit is not a number from 1 to 999999')
 }
 
-const stateOf = (state: string | undefined): { readonly state?: string } => {
+const parseState = (state: string | undefined): { readonly state?: string } => {
   if (state === undefined) return {}
   if ((eventStates as readonly string[]).includes(state)) return { state }
   throw invalid(`state is none of ${eventStates.join(', ')}`)

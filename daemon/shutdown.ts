@@ -1,24 +1,24 @@
 import type { LiveConfig } from './config/live-config.ts'
-import type { Whereabouts } from './daemon-file.ts'
+import type { DaemonFileWriter } from './daemon-file.ts'
 import { isFinal } from './events/event-record.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Listeners } from './http/server.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Intake } from './intake.ts'
-import type { Office } from './leadership.ts'
+import type { Leadership } from './leadership.ts'
 import type { Log, OpenLog } from './log/log.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { type HandOver, type Heir, retire, type RetireParts } from './restart/old-process.ts'
 import type { StandIn } from './restart/supervisor.ts'
-import type { Learners } from './webhook/payload-shape.ts'
-import type { RefusalLog } from './webhook/rejection-log.ts'
+import type { DeliveryWaiters } from './webhook/payload-shape.ts'
+import type { RejectionLog } from './webhook/rejection-log.ts'
 
 /*
  * How a daemon's life ends. In service it shuts down; after a restart it retires, whoever is in service by
  * then. Somebody who ends the daemon means the one in service: where that is another by now, it is told.
  */
 
-type Ending = {
+type ShutdownController = {
   /** Finishes what was accepted, then ends everything so that the process can end by itself. */
   readonly stop: () => Promise<void>
   /** For a second signal: does not wait for agents. */
@@ -40,7 +40,7 @@ type EndingParts = ShutDownParts &
 
 const exitDelayMs = 1000
 
-export const createEnding = (parts: EndingParts): Ending => {
+export const createShutdownController = (parts: EndingParts): ShutdownController => {
   const { home, intake, predecessor, listeners, handOver, log } = parts
   let isStopping = false
   let stopping: Promise<void> | undefined
@@ -107,12 +107,12 @@ type ShutDownParts = {
   readonly intake: Pick<Intake, 'drain'>
   readonly predecessor?: Pick<Predecessor, 'end'> | undefined
   readonly live: Pick<LiveConfig, 'close'>
-  readonly office: Pick<Office, 'takeNoLogins' | 'close' | 'letGo'>
+  readonly office: Pick<Leadership, 'takeNoLogins' | 'close' | 'letGo'>
   readonly listeners: Pick<Listeners, 'close'>
-  readonly whereabouts: Pick<Whereabouts, 'remove'>
+  readonly whereabouts: Pick<DaemonFileWriter, 'remove'>
   readonly stream: Pick<EventStream, 'hint' | 'close'>
-  readonly learners: Pick<Learners, 'close'>
-  readonly refusals: Pick<RefusalLog, 'close'>
+  readonly learners: Pick<DeliveryWaiters, 'close'>
+  readonly refusals: Pick<RejectionLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
   readonly isForeground: boolean
   readonly log: Log

@@ -3,7 +3,7 @@ import { unlink } from 'node:fs/promises'
 import { makeHome } from '../shared/config/init-home.ts'
 import { writeWhole } from '../shared/home/files.ts'
 import { type Home, prepareHome, readSecretFile } from '../shared/home/home.ts'
-import { holdHome, type HomeLock, newHolding } from '../shared/home/lock.ts'
+import { acquireLock, type HomeLock, newLockToken } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
 import { readConfig } from './config/live-config.ts'
 import { removeHalfWritten } from './config/stale-files.ts'
@@ -30,7 +30,7 @@ export const startDaemon = async (
   { isForeground = false }: StartOptions = {},
 ): Promise<RunningDaemon> => {
   await prepareHome(home)
-  const lock = await holdHome(home)
+  const lock = await acquireLock(home)
   try {
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
@@ -86,9 +86,9 @@ const begin = async (
     const places = daemon.places.filter((place) => predecessor.places.includes(place))
     await daemon.bind(daemon.places.filter((place) => !places.includes(place)))
     await daemon.prove()
-    const holding = newHolding()
+    const holding = newLockToken()
     const unsaved = await predecessor.office({ version, holding, places })
-    lock = await holdHome(home, 'daemon', holding)
+    lock = await acquireLock(home, 'daemon', holding)
     await daemon.takeOffice(lock, unsaved ?? [])
     if (unsaved) await predecessor.sockets()
     // Those that were not passed, as there is nobody any more who could.

@@ -2,7 +2,7 @@ import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
 import { type Promises, createPromises } from './oauth/tokens/promises.ts'
 import { type EventStore, createEventStore } from './events/event-store.ts'
-import { type Deliveries, createDeliveries } from './webhook/dedupe.ts'
+import { type SeenDeliveries, createSeenDeliveries } from './webhook/dedupe.ts'
 import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
@@ -12,7 +12,7 @@ export type Memory = {
   readonly events: EventStore
   readonly counts: EventCounts
   readonly kept: KeptEvents<AcceptedEvent>
-  readonly deliveries: Deliveries
+  readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly progress: Progress
   readonly messages: OwnMessages
@@ -26,7 +26,7 @@ export const createMemory = (keep: number): Memory => {
     events,
     counts: countEvents(events),
     kept: createKeptEvents<AcceptedEvent>(events),
-    deliveries: createDeliveries(),
+    deliveries: createSeenDeliveries(),
     rateLimits: createRateLimits(),
     progress: createProgress(),
     messages: createOwnMessages(),

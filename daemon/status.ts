@@ -25,7 +25,7 @@ export type StatusParts = {
 }
 
 /** All that the tray and `doorward status` show. */
-export const statusOf = async (parts: StatusParts): Promise<Status> => {
+export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
   const { config, env, warnings } = live.current()
   // A folder of tokens that cannot be read is one more problem, and no reason to hide the others.

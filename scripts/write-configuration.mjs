@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
-import { jsonSchemaOf } from '../dist/shared/config/schema.js'
+import { toJsonSchema } from '../dist/shared/config/schema.js'
 
 const introduction = `# Configuration
 
@@ -97,7 +97,7 @@ const tableOf = ({ properties, required = [] }, without = []) => {
 }
 
 const webhooksPart = () => {
-  const { items } = jsonSchemaOf('webhooks').properties.webhooks
+  const { items } = toJsonSchema('webhooks').properties.webhooks
   return `## webhooks.yaml
 
 \`webhooks:\` is a list; each entry is one webhook. \`doorward help webhooks\` explains them, \`doorward webhook add\` writes one.
@@ -106,7 +106,7 @@ ${tableOf(items)}`
 }
 
 const agentsPart = () => {
-  const kinds = jsonSchemaOf('agents').properties.agents.additionalProperties.oneOf
+  const kinds = toJsonSchema('agents').properties.agents.additionalProperties.oneOf
   const [first, ...others] = kinds
   const isCommon = ([name, schema]) =>
     name !== 'kind' &&
@@ -153,7 +153,7 @@ const gatewayPart = () => {
       parts.push(`### ${path}.NAME\n\n${words}${tableOf(schema.additionalProperties)}`)
     else throw new Error(`${path} is neither a group nor a map of entries`)
   }
-  for (const [name, schema] of Object.entries(jsonSchemaOf('gateway').properties)) add(name, schema)
+  for (const [name, schema] of Object.entries(toJsonSchema('gateway').properties)) add(name, schema)
   return `## gateway.yaml
 
 Everything has a default: the file may be empty. \`doorward help providers\` explains \`providers:\`, \`doorward help targets\` \`targets:\`.

@@ -122,7 +122,7 @@ export const systemCode = (error: unknown): string | undefined =>
     : undefined
 
 /** One line that is safe to show for any thrown value: class and code, never a foreign message body. */
-export const nameOf = (error: unknown): string => {
+export const errorName = (error: unknown): string => {
   if (error instanceof DoorwardError) return `${error.code}: ${error.message}`
   if (error instanceof Error) return [error.name, systemCode(error)].filter(Boolean).join(' ')
   return typeof error
@@ -141,7 +141,7 @@ export const errorDocument = (error: unknown): ErrorDocument => {
   if (!(error instanceof DoorwardError))
     return {
       code: 'internal',
-      detail: `something went wrong (${nameOf(error)})`,
+      detail: `something went wrong (${errorName(error)})`,
       hint: 'run it again with DOORWARD_DEBUG=1 to see where',
     }
   return {

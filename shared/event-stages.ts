@@ -12,8 +12,8 @@ export type StageRow = {
 type TimedStage = 'queue' | 'agent' | 'deliver'
 
 /** The way of an event of a webhook, from the checks to the delivery. */
-export const stagesOf = (event: EventDetail): StageRow[] => [
-  checksOf(event),
+export const toStages = (event: EventDetail): StageRow[] => [
+  toCheckStage(event),
   timedRow(event, 'queue', 'Queue', event.durations.queuedMs),
   timedRow(event, 'agent', 'Agent', event.durations.agentMs),
   event.targets.length === 0 && everRan(event)
@@ -25,7 +25,7 @@ export const stagesOf = (event: EventDetail): StageRow[] => [
 const everRan = ({ state, stage }: EventDetail): boolean =>
   !['rejected', 'filtered', 'duplicate'].includes(state) && stage !== 'deliver'
 
-const checksOf = ({ state, stage, code }: EventDetail): StageRow => {
+const toCheckStage = ({ state, stage, code }: EventDetail): StageRow => {
   const name = 'Checks'
   if (state === 'filtered') return { name, state: 'done', note: 'passed over' }
   if (state === 'duplicate') return { name, state: 'done', note: 'a repeat' }
@@ -78,7 +78,7 @@ export type Bar = { readonly row: StageRow; readonly from: number; readonly leng
 const shortest = 0.8
 
 /** The bars one after another in proportion to their times; what runs now takes the rest. */
-export const barsOf = (rows: readonly StageRow[]): Bar[] => {
+export const toBars = (rows: readonly StageRow[]): Bar[] => {
   const isRunning = rows.some(({ state }) => state === 'now')
   const times = rows.reduce((sum, { ms = 0 }) => sum + ms, 0)
   const room = isRunning && times > 0 ? 60 : 100

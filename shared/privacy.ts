@@ -11,10 +11,10 @@ const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g
 export const replacePrivate = (text: string, words: readonly PrivateText[]): string =>
   words
     .toSorted(([a], [b]) => b.length - a.length)
-    .reduce((left, [word, instead]) => left.replaceAll(patternOf(word), () => instead), text)
+    .reduce((left, [word, instead]) => left.replaceAll(toPattern(word), () => instead), text)
     .replaceAll(/[\w.+-]+@[\w-]+(\.[\w-]+)+/g, '<mail>')
 
-const patternOf = (word: string): RegExp =>
+const toPattern = (word: string): RegExp =>
   new RegExp(`${word.startsWith('/') ? '(?<!(?:^|\\s)@[\\w-]+)' : ''}${escaped(word)}`, 'g')
 
 /** What a daemon that is about to end waits for, in words. */

@@ -3,7 +3,7 @@
  * sent SIGUSR1, with which people have other daemons open their logs again. Whoever listens to that signal
  * has it to himself.
  */
-export const keepDebuggerShut = (): void => void process.on('SIGUSR1', () => undefined)
+export const ignoreSigusr1 = (): void => void process.on('SIGUSR1', () => undefined)
 
 /** The release of systray2 whose programs these are. */
 export const systrayVersion = '2.1.4'

@@ -203,7 +203,7 @@ type SignatureFields = {
 }
 
 /** The scheme of this name or alias; `fields` are those of `hmac`. */
-export const schemeOf = (
+export const toScheme = (
   name: SchemeName | keyof typeof schemeAliases,
   fields: SignatureFields,
 ): SignatureScheme => {
@@ -271,11 +271,11 @@ export const secretFault = (
   secret: string,
 ): { readonly reason: string; readonly unusable: boolean } | undefined => {
   const unusable = !scheme.forms.some((form) => keyBytes(form, secret) !== undefined)
-  const reason = faultOf(scheme, secret, unusable)
+  const reason = findFault(scheme, secret, unusable)
   return reason === undefined ? undefined : { reason, unusable }
 }
 
-const faultOf = (
+const findFault = (
   scheme: SignatureScheme,
   secret: string,
   unusable: boolean,

@@ -24,7 +24,7 @@ export const parseTemplate = (source: string): Template => {
     if (match.index > end) parts.push(source.slice(end, match.index))
     const expression = match[1]?.trim() ?? ''
     try {
-      parts.push(pathOf(expression))
+      parts.push(parsePath(expression))
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       wrong.add(`{{${expression}}}: ${error.message}`)
@@ -36,7 +36,7 @@ export const parseTemplate = (source: string): Template => {
   return { source, parts }
 }
 
-const pathOf = (expression: string): DotPath => {
+const parsePath = (expression: string): DotPath => {
   if (expression === 'event') return []
   if (expression.startsWith('event.')) return parseDotPath(expression.slice('event.'.length))
   throw new DoorwardError('config-invalid', 'only {{event}} and {{event.<path>}} can be used')

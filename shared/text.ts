@@ -50,7 +50,7 @@ const wide =
 const combining = /\p{Mn}/u
 
 /** Columns that a terminal draws a text in. */
-export const widthOf = (text: string): number => {
+export const measureWidth = (text: string): number => {
   let width = 0
   for (const character of text)
     width += combining.test(character) ? 0 : wide.test(character) ? 2 : 1
@@ -92,14 +92,14 @@ export const duration = (ms: number): string => {
 }
 
 /** Bytes of a size as written in configuration: `512kb`, `25mb` (powers of 1024). */
-export const bytesOf = (text: string): number => {
+export const parseBytes = (text: string): number => {
   const match = /^(\d+)(b|kb|mb|gb)$/.exec(text)
   const factor = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 }[match?.[2] ?? '']
   return factor === undefined ? Number.NaN : Number(match?.[1]) * factor
 }
 
 /** Milliseconds of a duration as written in configuration: `500ms`, `30s`, `10m`, `2h`, `30d`. */
-export const millisecondsOf = (text: string): number => {
+export const parseMilliseconds = (text: string): number => {
   const match = /^(\d+)(ms|s|m|h|d)$/.exec(text)
   const factor = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match?.[2] ?? '']
   return factor === undefined ? Number.NaN : Number(match?.[1]) * factor
@@ -109,7 +109,7 @@ export const millisecondsOf = (text: string): number => {
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /** A rate as written in configuration: `10/s`, `60/min`, `1000/h`. */
-export const rateOf = (text: string): Rate => {
+export const parseRate = (text: string): Rate => {
   const match = /^(\d+)\/(s|min|h)$/.exec(text)
   const perMs = { s: 1000, min: 60_000, h: 3_600_000 }[match?.[2] ?? '']
   return { count: Number(match?.[1] ?? Number.NaN), perMs: perMs ?? Number.NaN }

@@ -1,15 +1,15 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
-import { fileProblemOf } from '../shared/client/discovery.ts'
+import { findFileProblem } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import {
   brokenFile,
   isAdvice,
-  mendOf,
+  getFix,
   nameOfEvent,
   providerTitle,
   providerToLogIn,
-  reasonOf,
-  sentenceOf,
+  describeReason,
+  toSentence,
 } from './wording.ts'
 import { type View, newestFirst } from './view.ts'
 
@@ -18,7 +18,7 @@ export type Need = { readonly text: string; readonly urgent: boolean; readonly a
 
 /** What needs the user, for a whole view: of a daemon that is away, the file that keeps it from starting. */
 export const needsOfView = ({ daemon }: View): Need[] => {
-  if (daemon.state === 'connected') return needsOf(daemon.status)
+  if (daemon.state === 'connected') return listNeeds(daemon.status)
   const file = daemon.state === 'unreachable' ? brokenFile(causeIn(daemon.reason)) : undefined
   if (file === undefined) return []
   return [
@@ -37,7 +37,7 @@ const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
  * is needed, the newest finished run failed; last, what can wait, such as a webhook that takes unsigned
  * deliveries or a daemon of another version.
  */
-export const needsOf = (status: Status): Need[] => {
+export const listNeeds = (status: Status): Need[] => {
   const logins = status.providers
     .filter((provider) => needsLogin(status, provider))
     .map(({ provider }) => provider)
@@ -45,9 +45,9 @@ export const needsOf = (status: Status): Need[] => {
     // Who has to log in is asked for it once.
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
-      text: sentenceOf(problem.detail),
+      text: toSentence(problem.detail),
       urgent: !isAdvice(problem),
-      action: mendOf(problem),
+      action: getFix(problem),
     }))
   // An older daemon tells no more than the newest events, out of which others may have pushed it.
   const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
@@ -62,7 +62,7 @@ export const needsOf = (status: Status): Need[] => {
     ...(lastRun && lastRun.state !== 'done'
       ? [
           {
-            text: `Last run failed: ${nameOfEvent(lastRun)}, ${reasonOf(lastRun)}`,
+            text: `Last run failed: ${nameOfEvent(lastRun)}, ${describeReason(lastRun)}`,
             urgent: true,
             action: { do: 'show-event', id: lastRun.id } as const,
           },
@@ -77,7 +77,7 @@ export const needsLogin = (
   { tokens, problems }: Status,
   { provider, status }: ProviderSummary,
 ): boolean =>
-  fileProblemOf(problems, provider) === undefined &&
+  findFileProblem(problems, provider) === undefined &&
   (status === 'needs-login' ||
     (status === 'expired' &&
       !tokens.some((token) => token.provider === provider && token.refreshable)))

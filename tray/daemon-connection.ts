@@ -9,7 +9,7 @@ import { readText } from '../shared/client/transport.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { bareHost } from '../shared/net.ts'
-import { userAgentOf } from '../shared/version.ts'
+import { getUserAgent } from '../shared/version.ts'
 import { readEvent, readStatus } from './parse-status.ts'
 
 /** How far the stream was read; without an id, nothing came yet from this run of the daemon. */
@@ -41,7 +41,7 @@ export const followOnce = async (
   const opening = watchOpening(home, hearer, () => ended.abort())
   let client: Client | undefined
   try {
-    client = await connect(home, { userAgent: userAgentOf('tray'), limitMs, signal: connection })
+    client = await connect(home, { userAgent: getUserAgent('tray'), limitMs, signal: connection })
     const stream = await openStream(client, connection, last, hearer)
     opening.end()
     hearer.onConnected(client.daemon)
@@ -208,7 +208,7 @@ const ask = async (client: Client, signal: AbortSignal): Promise<Status> => {
   const limit = setTimeout(stop, statusLimitMs)
   try {
     const answer = await client.open('/status', { signal: control.signal })
-    const status = readStatus(json(await textOf(answer)))
+    const status = readStatus(json(await readBody(answer)))
     if (status) return status
   } catch (error) {
     if (signal.aborted || !control.signal.aborted) throw error
@@ -220,7 +220,7 @@ const ask = async (client: Client, signal: AbortSignal): Promise<Status> => {
   throw unreadable('the daemon answers what the tray cannot read')
 }
 
-const textOf = async (answer: IncomingMessage): Promise<string> => {
+const readBody = async (answer: IncomingMessage): Promise<string> => {
   try {
     return await readText(answer, maxBytes)
   } catch (error) {

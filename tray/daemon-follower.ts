@@ -6,7 +6,7 @@ import { isPortHeld, readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { followOnce, type Place } from './daemon-connection.ts'
-import { type Loss, lossOf } from './daemon-state.ts'
+import { type Loss, findLoss } from './daemon-state.ts'
 
 /*
  * The daemon comes and goes: this keeps a connection to whichever one runs on the home. What is told
@@ -40,7 +40,7 @@ export const follow = async (
   let last: Place | undefined
   let goneSince: number | undefined
   while (!signal.aborted) {
-    const stamp = await stampOf(home)
+    const stamp = await readStamp(home)
     const wake = new AbortController()
     let daemon: DaemonFile | undefined
     const wakeIfReplaced = async (): Promise<void> => {
@@ -51,7 +51,7 @@ export const follow = async (
     let wellSince: number | undefined
     let silence: DoorwardError | undefined
     const tellSilence = async (error: DoorwardError): Promise<void> => {
-      const loss = await lossOf(error, home)
+      const loss = await findLoss(error, home)
       // It may have gone on meanwhile.
       if (silence === error) follower.onLost(loss)
     }
@@ -93,7 +93,7 @@ export const follow = async (
     let loss: Loss | undefined
     if (!isQuiet) {
       goneSince = undefined
-      loss = await lossOf(failure, home)
+      loss = await findLoss(failure, home)
       follower.onLost(loss)
     }
     const backoffMs = waitMs * (0.75 + Math.random() / 2)
@@ -135,7 +135,7 @@ const pause = async (
     } catch {
       return true
     }
-    if ((await stampOf(home)) !== stamp) return true
+    if ((await readStamp(home)) !== stamp) return true
     if (heldPort !== undefined && (await isPortHeld(heldPort)) === false) return true
   }
   return false
@@ -159,7 +159,7 @@ const watchRun = (home: Home, onChange: () => void): (() => void) => {
 }
 
 /** Differs when `run/daemon.json` has been written, or has come or gone, since. */
-const stampOf = async (home: Home): Promise<string> => {
+const readStamp = async (home: Home): Promise<string> => {
   try {
     const { ino, ctimeMs } = await stat(home.daemonJson)
     return `${ino} ${ctimeMs}`

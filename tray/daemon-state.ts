@@ -95,7 +95,7 @@ export type Loss = {
 }
 
 /** Says why a connection failed or ended, from what was thrown and what the home tells. Never throws. */
-export const lossOf = async (failure: unknown, home: Home): Promise<Loss> => {
+export const findLoss = async (failure: unknown, home: Home): Promise<Loss> => {
   const daemon = await readDaemonFile(home).catch(() => undefined)
   const runs = daemon !== undefined && isAlive(daemon.pid)
   if (!(failure instanceof DoorwardError)) return { reason: 'Daemon cannot be reached', runs }

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
 import { homeAt, prepareHome } from '../shared/home/home.ts'
 import { lockHome } from '../shared/home/lock.ts'
-import { keepDebuggerShut } from '../shared/runtime.ts'
+import { ignoreSigusr1 } from '../shared/runtime.ts'
 import { plainJson } from '../shared/text.ts'
 import { runTray } from './tray.ts'
 
@@ -46,7 +46,7 @@ const describe = (error: unknown, json: boolean): string => {
   return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')
 }
 
-keepDebuggerShut()
+ignoreSigusr1()
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${describe(error, process.argv.includes('--json'))}\n`)
   // What was asked for is there.

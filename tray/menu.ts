@@ -1,9 +1,9 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
-import { fileProblemOf } from '../shared/client/discovery.ts'
+import { findFileProblem } from '../shared/client/discovery.ts'
 import { type Action, keyOfAction } from './action.ts'
-import { labelOf, maxLabelLength } from './text.ts'
-import { mendOf, nameOfEvent, providerTitle, reasonOf, timeOf } from './wording.ts'
-import { needsLogin, needsOf, needsOfView } from './attention.ts'
+import { toLabel, maxLabelLength } from './text.ts'
+import { getFix, nameOfEvent, providerTitle, describeReason, formatTime } from './wording.ts'
+import { needsLogin, listNeeds, needsOfView } from './attention.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 
 /** One row. Without `action` and `rows` it is for reading only. */
@@ -28,7 +28,7 @@ export const menu = (view: View): Row[] => {
   const { daemon, own } = view
   const status = daemon.state === 'connected' ? daemon.status : undefined
   return [
-    { text: labelOf(statusLine(view)) },
+    { text: toLabel(statusLine(view)) },
     needsRow(view),
     separator,
     { text: 'Accounts', rows: accounts(view, status) },
@@ -59,7 +59,7 @@ const needsRow = (view: View): Row => {
   const [first, ...others] = needsOfView(view)
   if (!first) return { text: '', hidden: true }
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
-  const text = labelOf(`! ${first.text}`, maxLabelLength - more.length)
+  const text = toLabel(`! ${first.text}`, maxLabelLength - more.length)
   return { text: `${text}${more}`, action: first.action }
 }
 
@@ -83,7 +83,7 @@ export const statusLine = (view: View): string => {
   if (daemon.state === 'connecting') return 'Looking for the daemon…'
   if (daemon.state === 'unreachable')
     return daemon.lastSeen
-      ? `${daemon.reason} · last seen ${timeOf(daemon.lastSeen, view)}`
+      ? `${daemon.reason} · last seen ${formatTime(daemon.lastSeen, view)}`
       : daemon.reason
   const { queue, webhooks } = daemon.status
   const work = [
@@ -93,16 +93,16 @@ export const statusLine = (view: View): string => {
   const enabled = webhooks.filter((webhook) => webhook.enabled).length
   const { notice } = view.own
   return [
-    stateOf(daemon.status, work.length > 0),
+    describeState(daemon.status, work.length > 0),
     ...(work.length > 0 ? work : [`${enabled} ${enabled === 1 ? 'webhook' : 'webhooks'}`]),
     notice ?? daemon.status.url.replace(/^http:\/\//, ''),
   ].join(' · ')
 }
 
 /** The same as the icon says; one that is about to end does whatever it did before. */
-const stateOf = (status: Status, works: boolean): string => {
+const describeState = (status: Status, works: boolean): string => {
   if (status.stopping) return 'Stopping'
-  if (needsOf(status).some(({ urgent }) => urgent)) return 'Needs you'
+  if (listNeeds(status).some(({ urgent }) => urgent)) return 'Needs you'
   return works ? 'Working' : 'Ready'
 }
 
@@ -127,8 +127,8 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
   if (own.underWay.has(keyOfAction(login))) return { text: ending(`… ${who}`, ': one moment') }
   if (summary.status === 'not-logged-in')
     return { text: ending(`○ ${name}`, ': Log in…'), action: login }
-  const unread = fileProblemOf(status.problems, provider)
-  if (unread) return { text: ending(`! ${who}`, ': token file not read…'), action: mendOf(unread) }
+  const unread = findFileProblem(status.problems, provider)
+  if (unread) return { text: ending(`! ${who}`, ': token file not read…'), action: getFix(unread) }
   if (needsLogin(status, summary))
     return { text: ending(`! ${who}`, ': Log in again…'), action: login }
   return { text: ending(`✓ ${who}`, ': Log out'), action: { do: 'logout', provider } }
@@ -136,15 +136,15 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
 
 /** However long the name, what a click does can be read. */
 const ending = (name: string, rest: string): string => {
-  const end = labelOf(rest, maxLabelLength / 2)
-  return `${labelOf(name, maxLabelLength - Array.from(end).length)}${end}`
+  const end = toLabel(rest, maxLabelLength / 2)
+  return `${toLabel(name, maxLabelLength - Array.from(end).length)}${end}`
 }
 
 const recent = (view: View, status: Status | undefined): Row[] => {
   const rows = newestFirst(status?.events ?? [])
     .slice(0, recentRows)
     .map((event): Row => ({
-      text: labelOf(eventLine(event, view)),
+      text: toLabel(eventLine(event, view)),
       action: { do: 'show-event', id: event.id },
     }))
   return padded(rows, recentRows, status && 'No events yet')
@@ -164,12 +164,12 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
 }
 
 const eventLine = (event: EventRecord, view: View): string =>
-  `${timeOf(event.receivedAt, view)}  ${marks[event.state]} ${nameOfEvent(event)}: ${outcome(event)}`
+  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${nameOfEvent(event)}: ${outcome(event)}`
 
 const outcome = (event: EventRecord): string => {
   if (event.state === 'done') return event.resultPreview?.trim() || 'done'
   const unwell = ['failed', 'dropped', 'rejected'].includes(event.state)
-  return unwell ? `${event.state}, ${reasonOf(event)}` : event.state
+  return unwell ? `${event.state}, ${describeReason(event)}` : event.state
 }
 
 /** At least as many rows as there have to be; `nothing` is said where there are none yet. */

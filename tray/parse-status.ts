@@ -17,33 +17,33 @@ import {
  * that the tray may take.
  */
 
-const targetOf = (value: unknown): TargetResult | undefined => {
-  const { target: read, state, attempts, code, detail } = fieldsOf(value)
+const parseTarget = (value: unknown): TargetResult | undefined => {
+  const { target: read, state, attempts, code, detail } = getFields(value)
   const target = text(read)
   if (target === undefined) return undefined
   return said<TargetResult>({
     target,
-    state: oneOf(['done', 'failed'], state) ?? 'waiting',
+    state: parseOneOf(['done', 'failed'], state) ?? 'waiting',
     attempts: count(attempts),
     code: text(code),
     detail: text(detail),
   })
 }
 
-const eventOf = (value: unknown): EventRecord | undefined => {
-  const fields = fieldsOf(value)
+const parseEvent = (value: unknown): EventRecord | undefined => {
+  const fields = getFields(value)
   const id = name(fields['id'])
   const receivedAt = time(fields['receivedAt'])
   if (id === undefined || receivedAt === undefined) return undefined
-  const { queuedMs, agentMs, deliverMs } = fieldsOf(fields['durations'])
+  const { queuedMs, agentMs, deliverMs } = getFields(fields['durations'])
   return said<EventRecord>({
     id,
-    kind: oneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
+    kind: parseOneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
     webhook: text(fields['webhook']) ?? null,
     receivedAt,
     // Of a state that is new no more is known than that something came in.
-    state: oneOf(eventStates, fields['state']) ?? 'accepted',
-    stage: oneOf(stages, fields['stage']),
+    state: parseOneOf(eventStates, fields['state']) ?? 'accepted',
+    stage: parseOneOf(stages, fields['stage']),
     code: text(fields['code']),
     detail: text(fields['detail']),
     deliveryId: text(fields['deliveryId']),
@@ -56,64 +56,64 @@ const eventOf = (value: unknown): EventRecord | undefined => {
       agentMs: number(agentMs),
       deliverMs: number(deliverMs),
     }),
-    targets: listOf(fields['targets'], targetOf, 100),
+    targets: parseList(fields['targets'], parseTarget, 100),
     resultPreview: text(fields['resultPreview']),
   })
 }
 
-const accountOf = (value: unknown): ProviderSummary['account'] => {
-  const fields = fieldsOf(value)
+const parseAccount = (value: unknown): ProviderSummary['account'] => {
+  const fields = getFields(value)
   const id = text(fields['id'])
   const name = text(fields['name'])
   return id === undefined || name === undefined ? null : { id, name }
 }
 
-const providerOf = (value: unknown): ProviderSummary | undefined => {
-  const fields = fieldsOf(value)
+const parseProvider = (value: unknown): ProviderSummary | undefined => {
+  const fields = getFields(value)
   const provider = name(fields['provider'])
   if (provider === undefined) return undefined
-  const account = accountOf(fields['account'])
+  const account = parseAccount(fields['account'])
   return {
     provider,
     clientKnown: yes(fields['clientKnown'], false),
     // Of one that is new no more is known than whether somebody is logged in.
     status:
-      oneOf(['ok', 'expired', 'needs-login', 'not-logged-in'], fields['status']) ??
+      parseOneOf(['ok', 'expired', 'needs-login', 'not-logged-in'], fields['status']) ??
       (account ? 'ok' : 'not-logged-in'),
     account,
   }
 }
 
-const tokenOf = (value: unknown): TokenSummary | undefined => {
-  const fields = fieldsOf(value)
+const parseToken = (value: unknown): TokenSummary | undefined => {
+  const fields = getFields(value)
   const provider = name(fields['provider'])
   if (provider === undefined) return undefined
   const { missingScopes } = fields
   return said<TokenSummary>({
     provider,
-    status: oneOf(['expired', 'needs-login'], fields['status']) ?? 'ok',
-    account: accountOf(fields['account']),
-    scopes: listOf(fields['scopes'], text, 1000),
-    missingScopes: Array.isArray(missingScopes) ? listOf(missingScopes, text, 1000) : undefined,
+    status: parseOneOf(['expired', 'needs-login'], fields['status']) ?? 'ok',
+    account: parseAccount(fields['account']),
+    scopes: parseList(fields['scopes'], text, 1000),
+    missingScopes: Array.isArray(missingScopes) ? parseList(missingScopes, text, 1000) : undefined,
     expiresAt: time(fields['expiresAt']) ?? null,
     refreshable: yes(fields['refreshable'], true),
     obtainedAt: text(fields['obtainedAt']) ?? '',
   })
 }
 
-const webhookOf = (value: unknown): WebhookSummary | undefined => {
-  const fields = fieldsOf(value)
+const parseWebhook = (value: unknown): WebhookSummary | undefined => {
+  const fields = getFields(value)
   const path = text(fields['path'])
   if (path === undefined) return undefined
-  const counts = fieldsOf(fields['counts'])
+  const counts = getFields(fields['counts'])
   return {
     path,
     url: text(fields['url']) ?? '',
     agent: text(fields['agent']) ?? '',
     enabled: yes(fields['enabled'], true),
     scheme: text(fields['scheme']) ?? '',
-    secret: oneOf(['unset', 'none'], fields['secret']) ?? 'set',
-    deliverTo: listOf(fields['deliverTo'], text, 100),
+    secret: parseOneOf(['unset', 'none'], fields['secret']) ?? 'set',
+    deliverTo: parseList(fields['deliverTo'], text, 100),
     counts: {
       accepted: count(counts['accepted']),
       filtered: count(counts['filtered']),
@@ -127,8 +127,8 @@ const webhookOf = (value: unknown): WebhookSummary | undefined => {
   }
 }
 
-const problemOf = (value: unknown): StatusProblem | undefined => {
-  const fields = fieldsOf(value)
+const parseProblem = (value: unknown): StatusProblem | undefined => {
+  const fields = getFields(value)
   const code = text(fields['code'])
   const detail = text(fields['detail'])
   return code === undefined || detail === undefined
@@ -138,9 +138,9 @@ const problemOf = (value: unknown): StatusProblem | undefined => {
 
 /** A status as far as it can be read; undefined when it is none. */
 export const readStatus = (value: unknown): Status | undefined => {
-  const fields = fieldsOf(value)
+  const fields = getFields(value)
   const version = text(fields['version'])
-  const queue = fieldsOf(fields['queue'])
+  const queue = getFields(fields['queue'])
   // What answers in its place may well be JSON with a version, too.
   if (version === undefined || Object(fields['queue']) !== fields['queue']) return undefined
   return said<Status>({
@@ -154,19 +154,19 @@ export const readStatus = (value: unknown): Status | undefined => {
       running: count(queue['running']),
       bytes: count(queue['bytes']),
     },
-    providers: listOf(fields['providers'], providerOf, 200),
-    tokens: listOf(fields['tokens'], tokenOf, 200),
-    webhooks: listOf(fields['webhooks'], webhookOf, 2000),
-    events: listOf(fields['events'], eventOf, 100),
-    lastRun: eventOf(fields['lastRun']),
-    problems: listOf(fields['problems'], problemOf, 200),
+    providers: parseList(fields['providers'], parseProvider, 200),
+    tokens: parseList(fields['tokens'], parseToken, 200),
+    webhooks: parseList(fields['webhooks'], parseWebhook, 2000),
+    events: parseList(fields['events'], parseEvent, 100),
+    lastRun: parseEvent(fields['lastRun']),
+    problems: parseList(fields['problems'], parseProblem, 200),
   })
 }
 
 /** One message of the stream as far as it can be read; undefined when it is no event. */
 export const readEvent = (data: string): EventRecord | undefined => {
   try {
-    return eventOf(JSON.parse(data))
+    return parseEvent(JSON.parse(data))
   } catch {
     return undefined
   }
@@ -179,7 +179,7 @@ export const readEvent = (data: string): EventRecord | undefined => {
 const maxText = 4000
 
 /** The fields of an object; what is none has none. */
-const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+const getFields = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Record<string, unknown>)
     : {}
@@ -208,11 +208,13 @@ const time = (value: unknown): string | undefined =>
     ? value
     : undefined
 
-const oneOf = <Known extends string>(known: readonly Known[], value: unknown): Known | undefined =>
-  known.find((one) => one === value)
+const parseOneOf = <Known extends string>(
+  known: readonly Known[],
+  value: unknown,
+): Known | undefined => known.find((one) => one === value)
 
 /** The readable items of a list; without a list, none. */
-const listOf = <Item>(
+const parseList = <Item>(
   value: unknown,
   read: (value: unknown) => Item | undefined,
   maxItems: number,

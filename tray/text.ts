@@ -9,7 +9,7 @@ export const maxLabelLength = 80
  * Makes any text fit to be one row of the menu: one line, no control, direction-changing or
  * invisible characters, at most 80 characters; what does not fit is cut and ends with `…`.
  */
-export const labelOf = (text: string, maxLength = maxLabelLength): string => {
+export const toLabel = (text: string, maxLength = maxLabelLength): string => {
   const characters = Array.from(plainText(text).replaceAll(/\s+/gu, ' ').trim())
   if (characters.length <= maxLength) return characters.join('')
   return `${characters

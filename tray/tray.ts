@@ -12,7 +12,7 @@ import {
 } from './daemon-state.ts'
 import {
   iconFile,
-  iconOf,
+  getIconName,
   keepIcon,
   noteIconFile,
   type SteadyIcon,
@@ -83,7 +83,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
     const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
     const view = { daemon: daemon.view, now, utcOffset, own, accountRows }
     const steady = performance.now()
-    shown = steadyIcon(shown, iconOf(view), steady)
+    shown = steadyIcon(shown, getIconName(view), steady)
     clearTimeout(timer)
     if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - steady)
     return {

@@ -1,6 +1,6 @@
 import type { EventRecord, StatusProblem } from '../shared/api.ts'
 import type { Action, ConfigFile } from './action.ts'
-import { labelOf } from './text.ts'
+import { toLabel } from './text.ts'
 import type { View } from './view.ts'
 
 /*
@@ -11,11 +11,11 @@ import type { View } from './view.ts'
 export const nameOfEvent = ({ webhook, kind }: EventRecord): string => webhook ?? kind
 
 /** Why an event failed, in one line. */
-export const reasonOf = ({ detail, code, stage, state }: EventRecord): string =>
-  labelOf(detail ?? code ?? (stage ? `failed at ${stage}` : state), 200)
+export const describeReason = ({ detail, code, stage, state }: EventRecord): string =>
+  toLabel(detail ?? code ?? (stage ? `failed at ${stage}` : state), 200)
 
 /** `12:04` today, `11-20` on another day, in the local time of the view. */
-export const timeOf = (iso: string, { now, utcOffset }: View): string => {
+export const formatTime = (iso: string, { now, utcOffset }: View): string => {
   const local = (time: number) => new Date(time + utcOffset * 60_000).toISOString()
   const then = local(Date.parse(iso))
   return then.slice(0, 10) === local(now).slice(0, 10) ? then.slice(11, 16) : then.slice(5, 10)
@@ -28,7 +28,7 @@ export const providerTitle = (provider: string): string =>
   ({ github: 'GitHub', gitlab: 'GitLab' })[provider] ?? upperFirst(provider)
 
 /** A line of the daemon as a sentence. One that begins with the place of a file is a name, and stays. */
-export const sentenceOf = (line: string): string =>
+export const toSentence = (line: string): string =>
   brokenFile(line) === undefined ? upperFirst(line) : inHome(line)
 
 const webhooks: ConfigFile = 'config/webhooks.yaml'
@@ -57,7 +57,7 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
 const restart = 'doorward daemon restart'
 
 /** What a click on a problem does: the very thing that mends it, or else it says in full what to do. */
-export const mendOf = ({ code, detail, hint }: StatusProblem): Action => {
+export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
   const provider = providerToLogIn(hint)
   if (provider !== undefined) return { do: 'login', provider }
   if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)

@@ -142,7 +142,7 @@ const special: Readonly<Record<string, Values | Directive>> = {
 }
 
 /** What gives the values of an argument or an option of this name; undefined for a free text. */
-export const valuesOf = (path: readonly string[], name: string): Values | Directive | undefined =>
+export const getValues = (path: readonly string[], name: string): Values | Directive | undefined =>
   special[[...path, name].join(' ')] ?? (Object.hasOwn(values, name) ? values[name] : undefined)
 
 /** What can stand at the end of a command line that is being typed. */
@@ -165,7 +165,7 @@ export type Place = {
 }
 
 /** Reads a command line up to the word that is being typed, as the argument parser would. */
-export const placeOf = (program: Command, typed: readonly string[], current: string): Place => {
+export const findPlace = (program: Command, typed: readonly string[], current: string): Place => {
   let command = program
   const path: string[] = []
   const used = new Set<Option>()

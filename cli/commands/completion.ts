@@ -3,15 +3,15 @@ import type { Argument, Command, Option } from 'commander'
 import type { Client } from '../../shared/client/client.ts'
 import { homeAt } from '../../shared/home/home.ts'
 import { plainLine } from '../../shared/text.ts'
-import { packageFolder, userAgentOf } from '../../shared/version.ts'
+import { packageFolder, getUserAgent } from '../../shared/version.ts'
 import type { Context } from '../context.ts'
 import {
   type Candidate,
   type Directive,
   type Place,
-  placeOf,
+  findPlace,
   type Sources,
-  valuesOf,
+  getValues,
 } from './completion-values.ts'
 
 /** Prints the completion of a shell: a small script that asks `doorward __complete` at each key. */
@@ -35,27 +35,27 @@ type Answer = { readonly candidates: readonly Candidate[]; readonly directive?: 
  * never fails, and ends after a second with what it has.
  */
 export const complete = async (program: Command, words: readonly string[]): Promise<void> => {
-  const place = placeOf(program, words.slice(0, -1), words.at(-1) ?? '')
+  const place = findPlace(program, words.slice(0, -1), words.at(-1) ?? '')
   const late = new Promise<Answer>((resolve) =>
-    setTimeout(() => resolve({ candidates: fixedOf(place) }), longestMs),
+    setTimeout(() => resolve({ candidates: listFixed(place) }), longestMs),
   )
-  const { candidates, directive } = await Promise.race([answerOf(place), late])
+  const { candidates, directive } = await Promise.race([computeCompletion(place), late])
   const lines = candidates.map(({ value, note }) => `${place.before}${value}\t${shortNote(note)}`)
   const all = [...lines, ...(directive ? [`:${directive}`] : [])]
   process.stdout.write(all.map((line) => `${line}\n`).join(''), () => process.exit(0))
 }
 
-const answerOf = async (place: Place): Promise<Answer> => {
+const computeCompletion = async (place: Place): Promise<Answer> => {
   if (place.isForeign) return { candidates: [], directive: 'commands' }
-  const fixed = fixedOf(place)
+  const fixed = listFixed(place)
   const wanted = place.option ?? place.argument
   const choices = wanted?.argChoices
   if (choices) return { candidates: [...fixed, ...choices.map((value) => ({ value }))] }
-  const values = wanted && valuesOf(place.path, nameOf(wanted))
+  const values = wanted && getValues(place.path, getName(wanted))
   if (values === undefined) return { candidates: fixed }
   if (typeof values === 'string') return { candidates: fixed, directive: values }
   try {
-    const found = await values(sourcesOf(place), place.path)
+    const found = await values(getSources(place), place.path)
     return { candidates: [...fixed, ...found.filter(({ value }) => isPlain(value))] }
   } catch {
     return { candidates: fixed }
@@ -63,7 +63,7 @@ const answerOf = async (place: Place): Promise<Answer> => {
 }
 
 /** What needs nobody to be asked. */
-const fixedOf = ({ group, options }: Place): Candidate[] => [
+const listFixed = ({ group, options }: Place): Candidate[] => [
   ...(group
     ? group
         .createHelp()
@@ -76,18 +76,21 @@ const fixedOf = ({ group, options }: Place): Candidate[] => [
 ]
 
 /** `path` of `--webhook <path>`, `name` of `[name]`; `--sample [name]` is called after itself. */
-const nameOf = (wanted: Argument | Option): string => {
+const getName = (wanted: Argument | Option): string => {
   if ('flags' in wanted)
     return wanted.long === '--sample' ? 'sample' : (/[<[]([a-z-]+)/.exec(wanted.flags)?.[1] ?? '')
   return wanted.name()
 }
 
-const sourcesOf = ({ home: typed, path }: Place): Sources => {
+const getSources = ({ home: typed, path }: Place): Sources => {
   const home = () => homeAt(typed)
   let client: Promise<Client> | undefined
   const find = async () => {
     const { findDaemon } = await import('../daemon-client/connect.ts')
-    return findDaemon({ home: home(), userAgent: userAgentOf('cli', `complete ${path.join(' ')}`) })
+    return findDaemon({
+      home: home(),
+      userAgent: getUserAgent('cli', `complete ${path.join(' ')}`),
+    })
   }
   return { home, client: () => (client ??= find()) }
 }

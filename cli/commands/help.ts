@@ -24,7 +24,7 @@ export const showHelp = async (
   if (command) {
     const more = command === program ? topicLines(program, terminal.columns) : []
     if (terminal.json) {
-      const text = [helpOf(command).trimEnd(), ...more].join('\n')
+      const text = [toHelp(command).trimEnd(), ...more].join('\n')
       terminal.printJson({ topic: words.join(' '), text })
       return
     }
@@ -33,10 +33,10 @@ export const showHelp = async (
     return
   }
   const [name = ''] = words
-  const text = words.length > 1 ? undefined : await pageOf(name)
+  const text = words.length > 1 ? undefined : await findPage(name)
   if (text === undefined) throw await unknown(words, program)
   if (terminal.json) terminal.printJson({ topic: name, text })
-  else for (const line of linesOf(text, terminal)) terminal.print(line)
+  else for (const line of toLines(text, terminal)) terminal.print(line)
 }
 
 /** Laid out as commander does the commands above them. */
@@ -51,7 +51,7 @@ const topicLines = (program: Command, columns = 80): string[] => {
 }
 
 /** With what is added below, which `helpInformation` leaves out. */
-const helpOf = (command: Command): string => {
+const toHelp = (command: Command): string => {
   let help = ''
   command.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp()
   return help
@@ -63,10 +63,10 @@ const commandAt = (program: Command, words: readonly string[]): Command | undefi
   return command
 }
 
-const pageOf = async (name: string): Promise<string | undefined> =>
+const findPage = async (name: string): Promise<string | undefined> =>
   isHelpTopic(name) ? readHelpTopic(name) : (await troubleEntries()).get(name)
 
-const linesOf = (text: string, { columns, paint }: Terminal): string[] =>
+const toLines = (text: string, { columns, paint }: Terminal): string[] =>
   renderMarkdown(text, {
     width: Math.max(20, Math.min(widest, columns ?? 80)),
     paint,

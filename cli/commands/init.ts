@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises'
 import { addWebhookSecret, makeHome, sampleSecretName } from '../../shared/config/init-home.ts'
 import type { Context } from '../context.ts'
 import { findRunningDaemon } from '../daemon-client/connect.ts'
-import { asTyped } from '../terminal/terminal.ts'
+import { asInvoked } from '../terminal/terminal.ts'
 
 /** Writes what is missing in the home, and nothing else; a second run changes nothing. */
 export const init = async ({ home, terminal }: Context): Promise<void> => {
@@ -62,7 +62,7 @@ export const welcome = async (context: Context): Promise<void> => {
     () => true,
   )
   terminal.print(
-    asTyped(`Usage: doorward <command>
+    asInvoked(`Usage: doorward <command>
 
 The daemon is not running${isNew ? ', and there is no home yet' : ''}.
 ${isNew ? firstSteps : nextSteps}

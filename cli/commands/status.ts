@@ -1,11 +1,11 @@
 import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
-import { fileProblemOf } from '../../shared/client/discovery.ts'
-import { duration, plainLine, plainLines, widthOf } from '../../shared/text.ts'
+import { findFileProblem } from '../../shared/client/discovery.ts'
+import { duration, plainLine, plainLines, measureWidth } from '../../shared/text.ts'
 import type { Context } from '../context.ts'
 import { findDaemon } from '../daemon-client/connect.ts'
 import { endingWords, moment } from '../terminal/format.ts'
 import { cut } from '../terminal/table.ts'
-import { asTyped, type Style, type Terminal } from '../terminal/terminal.ts'
+import { asInvoked, type Style, type Terminal } from '../terminal/terminal.ts'
 import { wrapWords } from '../terminal/wrap.ts'
 import { stateCell } from './events/format.ts'
 import { expiryWords, roughly } from './oauth/list.ts'
@@ -74,10 +74,10 @@ const row = (
   indent: number,
   width = 0,
 ): string[] => {
-  const own = widthOf(plainLines(first))
+  const own = measureWidth(plainLines(first))
   const gap = ' '.repeat(width === 0 ? 1 : Math.max(0, width - own) + 2)
   const taken = own + gap.length
-  if (columns === undefined || taken + widthOf(rest) <= columns)
+  if (columns === undefined || taken + measureWidth(rest) <= columns)
     return [`${first}${gap}${rest}`.trimEnd()]
   // What has no room for words of a usual length has them below.
   if (columns - taken >= 30) {
@@ -89,7 +89,7 @@ const row = (
 }
 
 const padded = (text: string, width: number): string =>
-  `${text}${' '.repeat(Math.max(0, width - widthOf(text)))}`
+  `${text}${' '.repeat(Math.max(0, width - measureWidth(text)))}`
 
 const loginMarks: Readonly<Record<string, readonly [string, Style]>> = {
   ok: ['✓', 'green'],
@@ -104,8 +104,8 @@ const loginLines = (
 ): string[] => {
   const names = tokens.map(({ provider }) => plainLine(provider))
   const accounts = tokens.map(({ account }) => cut(plainLine(account?.name ?? ''), 28))
-  const nameWidth = Math.max(0, ...names.map(widthOf))
-  const accountWidth = Math.max(0, ...accounts.map(widthOf))
+  const nameWidth = Math.max(0, ...names.map(measureWidth))
+  const accountWidth = Math.max(0, ...accounts.map(measureWidth))
   const lines = tokens.flatMap((token, index) => {
     const [mark, style] = loginMarks[token.status] ?? ['?', 'reset']
     const name = padded(names[index] ?? '', nameWidth)
@@ -124,10 +124,10 @@ const loginLines = (
 
 /** What makes a login of use again, as a command to be copied where one does it. */
 const mend = ({ provider }: TokenSummary, all: Status['problems']): string => {
-  const problem = fileProblemOf(all, provider)
+  const problem = findFileProblem(all, provider)
   return problem
-    ? `its token file is not read: ${plainLine(asTyped(problem.hint || problem.detail))}`
-    : `log in again: ${asTyped(`doorward oauth login ${plainLine(provider)}`)}`
+    ? `its token file is not read: ${plainLine(asInvoked(problem.hint || problem.detail))}`
+    : `log in again: ${asInvoked(`doorward oauth login ${plainLine(provider)}`)}`
 }
 
 const indented = (text: string, columns: number | undefined, indent: number): string[] => {
@@ -141,9 +141,9 @@ const webhookRows = (
   { columns, paint }: Page,
 ): string[] => {
   if (webhooks.length === 0)
-    return indented(`none: ${asTyped('doorward config edit webhooks')}`, columns, 2)
+    return indented(`none: ${asInvoked('doorward config edit webhooks')}`, columns, 2)
   const shown = webhooks.slice(0, mostWebhooks)
-  const width = Math.max(0, ...shown.map(({ path }) => widthOf(plainLine(path))))
+  const width = Math.max(0, ...shown.map(({ path }) => measureWidth(plainLine(path))))
   const lines = shown.flatMap((webhook) => {
     const [mark, style] = webhookMark(webhook)
     const first = `  ${paint(style, mark)} ${plainLine(webhook.path)}`
@@ -152,7 +152,7 @@ const webhookRows = (
   const more = webhooks.length - shown.length
   return more === 0
     ? lines
-    : [...lines, ...indented(`and ${more} more: ${asTyped('doorward webhook list')}`, columns, 2)]
+    : [...lines, ...indented(`and ${more} more: ${asInvoked('doorward webhook list')}`, columns, 2)]
 }
 
 const webhookMark = ({ enabled, secret }: WebhookSummary): readonly [string, Style] => {
@@ -194,14 +194,14 @@ const failures = (
     const words = `${moment(event.receivedAt, now)} ${plainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
     return [
       ...row(`  ${painted(text)}`, words, columns, 4),
-      ...indented(asTyped(`doorward events show ${plainLine(event.id)}`), columns, 4),
+      ...indented(asInvoked(`doorward events show ${plainLine(event.id)}`), columns, 4),
     ]
   })
   const shown = section('Last failures', lines, page)
   if (events.length === 0) return shown
   const [newest] = events
   const said = newest && !hasFailed(newest) ? `newest event: ${newestWords(newest, now)}; ` : ''
-  return [...shown, '', ...wrapWords(`${said}all events: ${asTyped('doorward events')}`, columns)]
+  return [...shown, '', ...wrapWords(`${said}all events: ${asInvoked('doorward events')}`, columns)]
 }
 
 /** `done at /webhook/github, 3 min ago` */
@@ -218,7 +218,7 @@ const problems = ({ problems: all }: Status, page: Page): string[] => {
     const first = row(`  ${paint('yellow', '!')}`, plainLine(detail), columns, 4)
     // Several in one file are mended at once.
     const isSame = hint === shown[index + 1]?.hint
-    return isSame ? first : [...first, ...indented(plainLine(asTyped(hint)), columns, 4)]
+    return isSame ? first : [...first, ...indented(plainLine(asInvoked(hint)), columns, 4)]
   })
   const more = all.length - shown.length
   return section(

@@ -3,7 +3,7 @@ import { type Client, connect } from '../../shared/client/client.ts'
 import { readDaemonFile, untilGone } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { holderOf, isAlive } from '../../shared/home/lock.ts'
+import { readHolder, isAlive } from '../../shared/home/lock.ts'
 import { plainLine } from '../../shared/text.ts'
 import { version } from '../../shared/version.ts'
 import type { Asker } from '../context.ts'
@@ -73,7 +73,7 @@ const untilTold = async (
 ): Promise<boolean> => {
   const until = performance.now() + patienceMs
   for (;;) {
-    const pid = await holderOf(home, 'daemon')
+    const pid = await readHolder(home, 'daemon')
     // Looked at after the lock: it may just have said so.
     if (await isTold()) return true
     if (pid === undefined) return false
@@ -114,7 +114,7 @@ const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): voi
  * A fresh access token of a provider, valid for so many seconds more where that is asked for. Throws
  * what the daemon refuses it with, and a login that is needed never without a hint.
  */
-export const accessTokenOf = async (
+export const fetchAccessToken = async (
   client: Pick<Client, 'get'>,
   provider: string,
   minValiditySeconds?: number,

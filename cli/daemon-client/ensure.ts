@@ -2,8 +2,8 @@ import type { DaemonFile, Status } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { untilGone } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { holderOf, isAlive } from '../../shared/home/lock.ts'
-import { keepDebuggerShut } from '../../shared/runtime.ts'
+import { readHolder, isAlive } from '../../shared/home/lock.ts'
+import { ignoreSigusr1 } from '../../shared/runtime.ts'
 import type { Context } from '../context.ts'
 import { findDaemon, findRunningDaemon, hasEnded, startPatienceMs } from './connect.ts'
 
@@ -40,7 +40,7 @@ export const withNextDaemon = async <Result>(
       // One that ends each time it is asked is not started for ever.
       if (!context.start || tries === maxTries || !(error instanceof DoorwardError)) throw error
       const { hasEnded } = await import('./connect.ts')
-      if (error.code === 'stopping') await untilEnded(context, client.daemon)
+      if (error.code === 'stopping') await waitForExit(context, client.daemon)
       else if (!reads || !(await hasEnded(error, client.daemon.pid))) throw error
     } finally {
       client.close()
@@ -76,20 +76,20 @@ export const untilNoneEnds = async (context: Context): Promise<void> => {
   const { home, userAgent } = context
   const running = await findRunningDaemon({ home, userAgent }, startPatienceMs)
   if (running && (await isEnding(running).finally(running.close)))
-    await untilEnded(context, running.daemon)
+    await waitForExit(context, running.daemon)
 }
 
 /**
  * Waits until a daemon that is about to end has gone, or another one has taken its place, and says so.
  * Nothing has begun meanwhile: Ctrl-C ends the process as ever.
  */
-export const untilEnded = async (
+export const waitForExit = async (
   { home, terminal }: Pick<Context, 'home' | 'terminal'>,
   { pid }: Pick<DaemonFile, 'pid'>,
 ): Promise<void> => {
-  keepDebuggerShut()
+  ignoreSigusr1()
   const isReplaced = async () => {
-    const holder = await holderOf(home, 'daemon')
+    const holder = await readHolder(home, 'daemon')
     return holder !== undefined && holder !== pid
   }
   if (!isAlive(pid) || (await isReplaced())) return

@@ -34,7 +34,7 @@ const levels: Readonly<Record<number, readonly [string, Style]>> = {
 
 /** One line of the log for a person: time, level, message, then the other fields as `name=value`. */
 export const logLine = (line: string, paint: (style: Style, text: string) => string): string => {
-  const entry = entryOf(line)
+  const entry = parseEntry(line)
   if (!entry) return plainLine(line)
   const { time, level, msg, ...fields } = entry
   const [name, style] = levels[Number(level)] ?? [String(level ?? ''), 'reset']
@@ -51,7 +51,7 @@ export const logLine = (line: string, paint: (style: Style, text: string) => str
     .join(' ')
 }
 
-const entryOf = (line: string): Record<string, unknown> | undefined => {
+const parseEntry = (line: string): Record<string, unknown> | undefined => {
   try {
     const value: unknown = JSON.parse(line)
     return typeof value === 'object' && value !== null && !Array.isArray(value)

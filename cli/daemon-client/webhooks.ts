@@ -30,7 +30,7 @@ export const knownWebhook = async (
   const { webhooks } = await client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
   const found =
     webhooks.find((webhook) => webhook.path === path) ??
-    webhooks.find(({ url }) => pathOf(url) === path)
+    webhooks.find(({ url }) => parseUrlPath(url) === path)
   if (found) return found.path
   const hint = nearestWebhook(
     path,
@@ -42,7 +42,7 @@ export const knownWebhook = async (
   return path
 }
 
-const pathOf = (url: string): string | undefined =>
+const parseUrlPath = (url: string): string | undefined =>
   URL.canParse(url) ? new URL(url).pathname : undefined
 
 /** `did you mean "/webhook/github"?` for `github` or `/gihub` too. */

@@ -1,6 +1,6 @@
 import { type Token, type Tokens, lexer } from 'marked'
 import type { Style } from './terminal.ts'
-import { widthOf } from '../../shared/text.ts'
+import { measureWidth } from '../../shared/text.ts'
 
 /*
  * Markdown as a terminal shows it: wrapped to its width, headings bold, code indented and as it is, tables
@@ -34,10 +34,10 @@ const blocks = (tokens: readonly Token[], look: Look): string[] =>
 const block = (token: Token, look: Look): string[] => {
   switch (token.type) {
     case 'heading':
-      return wrap(pieces(inlineOf(token), look, 'bold'), look)
+      return wrap(pieces(getInlineTokens(token), look, 'bold'), look)
     case 'paragraph':
     case 'text':
-      return wrap(pieces(inlineOf(token), look), look)
+      return wrap(pieces(getInlineTokens(token), look), look)
     case 'code':
       return (token as Tokens.Code).text.split('\n').map((line) => `    ${line}`.trimEnd())
     case 'list':
@@ -45,13 +45,14 @@ const block = (token: Token, look: Look): string[] => {
     case 'table':
       return table(token as Tokens.Table, look)
     case 'blockquote':
-      return indented(blocks(inlineOf(token), narrower(look, 2)), '  ', '  ')
+      return indented(blocks(getInlineTokens(token), narrower(look, 2)), '  ', '  ')
     default:
       return []
   }
 }
 
-const inlineOf = (token: Token): Token[] => ('tokens' in token && token.tokens ? token.tokens : [])
+const getInlineTokens = (token: Token): Token[] =>
+  'tokens' in token && token.tokens ? token.tokens : []
 
 const narrower = (look: Look, by: number): Look => ({ ...look, width: look.width - by })
 
@@ -84,10 +85,10 @@ const pieces = (tokens: readonly Token[], look: Look, style?: Style): Piece[] =>
   tokens.flatMap((token): Piece[] => {
     switch (token.type) {
       case 'strong':
-        return pieces(inlineOf(token), look, style ?? 'bold')
+        return pieces(getInlineTokens(token), look, style ?? 'bold')
       case 'em':
       case 'del':
-        return pieces(inlineOf(token), look, style ?? 'italic')
+        return pieces(getInlineTokens(token), look, style ?? 'italic')
       case 'codespan':
         return [codePiece((token as Tokens.Codespan).text, look, style)]
       case 'br':
@@ -96,7 +97,7 @@ const pieces = (tokens: readonly Token[], look: Look, style?: Style): Piece[] =>
         const { href, text } = token as Tokens.Link
         const more = look.linked(href, text)
         return [
-          ...pieces(inlineOf(token), look, style),
+          ...pieces(getInlineTokens(token), look, style),
           ...(more === '' ? [] : [{ text: ` ${more}`, style }]),
         ]
       }
@@ -120,14 +121,14 @@ const codePiece = (text: string, { paint }: Look, style: Style = 'cyan'): Piece 
 type Word = { readonly pieces: readonly Piece[]; readonly width: number }
 
 /** Words, and undefined where a line ends whatever its width. */
-const wordsOf = (all: readonly Piece[]): (Word | undefined)[] => {
+const toWords = (all: readonly Piece[]): (Word | undefined)[] => {
   const words: (Word | undefined)[] = []
   let current: Piece[] = []
   const close = () => {
     if (current.length === 0) return
     words.push({
       pieces: current,
-      width: current.reduce((width, { text }) => width + widthOf(text), 0),
+      width: current.reduce((width, { text }) => width + measureWidth(text), 0),
     })
     current = []
   }
@@ -153,7 +154,7 @@ const wrap = (all: readonly Piece[], { width, paint }: Look): string[] => {
     line = ''
     used = 0
   }
-  for (const word of wordsOf(all)) {
+  for (const word of toWords(all)) {
     if (!word) {
       end()
       continue
@@ -181,9 +182,9 @@ const table = ({ header, rows }: Tokens.Table, look: Look): string[] => {
   const hasHead = header.some(({ text }) => text.trim() !== '')
   const all = hasHead ? [head, ...body] : body
 
-  const natural = header.map((_, at) => Math.max(...all.map((row) => lengthOf(row[at] ?? []))))
+  const natural = header.map((_, at) => Math.max(...all.map((row) => countLength(row[at] ?? []))))
   const longestWord = header.map((_, at) =>
-    Math.max(...all.flatMap((row) => wordsOf(row[at] ?? []).map((word) => word?.width ?? 0))),
+    Math.max(...all.flatMap((row) => toWords(row[at] ?? []).map((word) => word?.width ?? 0))),
   )
   const room = look.width - gap * (header.length - 1)
   const widths = fitted(natural, longestWord, room)
@@ -191,8 +192,8 @@ const table = ({ header, rows }: Tokens.Table, look: Look): string[] => {
   return all.flatMap((row) => besides(row, widths, look))
 }
 
-const lengthOf = (cell: readonly Piece[]): number =>
-  wordsOf(cell).reduce((width, word, at) => width + (word?.width ?? 0) + (at > 0 ? 1 : 0), 0)
+const countLength = (cell: readonly Piece[]): number =>
+  toWords(cell).reduce((width, word, at) => width + (word?.width ?? 0) + (at > 0 ? 1 : 0), 0)
 
 /** Widths of columns that share this room, or undefined where they would be too narrow to be read. */
 const fitted = (
@@ -225,7 +226,7 @@ const besides = (
   return Array.from({ length: height }, (_, line) =>
     columns
       .map(({ lines, plain }, at) => {
-        const padding = (widths[at] ?? 0) - widthOf(plain[line] ?? '')
+        const padding = (widths[at] ?? 0) - measureWidth(plain[line] ?? '')
         return `${lines[line] ?? ''}${' '.repeat(Math.max(0, padding))}`
       })
       .join(' '.repeat(gap))

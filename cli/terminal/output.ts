@@ -2,7 +2,7 @@ import { systemCode } from '../../shared/errors.ts'
 import { exitFailed } from '../exit-code.ts'
 
 /** A reader that has seen enough (`| head -1`) is no failure. */
-export const endQuietlyWhenClosed = (): void => {
+export const exitOnEpipe = (): void => {
   if (process.stdout.listenerCount('error') > 0) return
   process.stdout.on('error', (error) => {
     if (systemCode(error) === 'EPIPE') process.exit()

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import { keepDebuggerShut } from '../../shared/runtime.ts'
+import { ignoreSigusr1 } from '../../shared/runtime.ts'
 import { clock } from './format.ts'
 import { asciiText } from './output.ts'
 import { cut } from './table.ts'
@@ -79,7 +79,7 @@ export const interruptSignal = (): AbortSignal => holdInterrupt().signal
 
 /** The same, until it is let go. */
 export const holdInterrupt = (): { readonly signal: AbortSignal; readonly letGo: () => void } => {
-  keepDebuggerShut()
+  ignoreSigusr1()
   const control = new AbortController()
   const interrupt = () => {
     // The prompt that follows must not stand behind the ^C that the terminal shows.

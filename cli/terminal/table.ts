@@ -1,4 +1,4 @@
-import { plainLine, widthOf } from '../../shared/text.ts'
+import { plainLine, measureWidth } from '../../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 import { wrapLine } from './wrap.ts'
 
@@ -15,10 +15,10 @@ export const tableLines = (
   columns?: number,
   atLeast: readonly number[] = [],
 ): string[] => {
-  const texts = rows.map((row) => row.map(textOf))
+  const texts = rows.map((row) => row.map(toText))
   const widths = [...atLeast]
   for (const row of texts)
-    row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))))
+    row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, measureWidth(text))))
   return rows.map((row, rowIndex) => {
     let used = 0
     return row
@@ -27,7 +27,7 @@ export const tableLines = (
         const text = texts[rowIndex]?.[index] ?? ''
         const fitted = isLast && columns !== undefined ? cut(text, columns - used) : text
         used += (widths[index] ?? 0) + 2
-        const padding = isLast ? '' : ' '.repeat((widths[index] ?? 0) - widthOf(text))
+        const padding = isLast ? '' : ' '.repeat((widths[index] ?? 0) - measureWidth(text))
         return `${typeof cell === 'string' ? fitted : cell.paint(fitted)}${padding}`
       })
       .join('  ')
@@ -54,7 +54,7 @@ export const narrowed = (
   const widths = [...atLeast]
   for (const row of rows)
     for (const [index, cell] of row.slice(0, -1).entries())
-      widths[index] = Math.max(widths[index] ?? 0, widthOf(textOf(cell)))
+      widths[index] = Math.max(widths[index] ?? 0, measureWidth(toText(cell)))
   const dropped = new Set<number>()
   let room = widths.reduce((left, width) => left - width - 2, columns ?? Infinity)
   for (const place of places) {
@@ -66,15 +66,15 @@ export const narrowed = (
   return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays), room }
 }
 
-const textOf = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
+const toText = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
 
 /** Cuts a text to so many columns; the last of them is then `…`. */
 export const cut = (text: string, columns: number): string => {
-  if (widthOf(text) <= columns) return text
+  if (measureWidth(text) <= columns) return text
   let kept = ''
   let used = 0
   for (const character of text) {
-    used += widthOf(character)
+    used += measureWidth(character)
     if (used > columns - 1) break
     kept += character
   }

@@ -2,7 +2,7 @@ import { isatty } from 'node:tty'
 import { styleText } from 'node:util'
 import { plainButColours, plainJson, plainLines } from '../../shared/text.ts'
 import { printAtOnce } from '../print-at-once.ts'
-import { asciiJson, asciiText, endQuietlyWhenClosed, takesUtf8 } from './output.ts'
+import { asciiJson, asciiText, exitOnEpipe, takesUtf8 } from './output.ts'
 import { wrapped } from './wrap.ts'
 
 export type Style = Parameters<typeof styleText>[0]
@@ -71,7 +71,7 @@ export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOpt
     json,
     get columns() {
       // A cut line ends with one column, which is three in ASCII.
-      return isAnswerTty ? columnsOf(process.stdout) - (isAscii ? 2 : 0) : undefined
+      return isAnswerTty ? getColumns(process.stdout) - (isAscii ? 2 : 0) : undefined
     },
     get rows() {
       return process.stdout.rows || 24
@@ -85,7 +85,7 @@ export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOpt
     printJson: (value) => writeJson(JSON.stringify(value, null, 2)),
     printJsonLine: (value) => writeJson(JSON.stringify(value)),
     say: (text) => {
-      if (!quiet && !json) writeError(aside(asTyped(text)))
+      if (!quiet && !json) writeError(aside(asInvoked(text)))
     },
     warn: (text) => writeError(aside(text)),
     paint: painter(isAnswerTty),
@@ -95,20 +95,20 @@ export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOpt
 
 /** Writes lines to standard error: on a terminal between words, and in what it can show. */
 export const writeError = (text: string): void => {
-  endQuietlyWhenClosed()
+  exitOnEpipe()
   const { stderr, env } = process
-  const lines = stderr.isTTY ? wrapped(text, columnsOf(stderr)) : text
+  const lines = stderr.isTTY ? wrapped(text, getColumns(stderr)) : text
   stderr.write(`${stderr.isTTY && !takesUtf8(env) ? asciiText(lines) : lines}\n`)
 }
 
 /** A terminal that does not tell how wide it is says 0. */
-const columnsOf = ({ columns }: NodeJS.WriteStream): number => columns || 80
+const getColumns = ({ columns }: NodeJS.WriteStream): number => columns || 80
 
 /**
  * Hints name commands as `doorward …`. For a person who runs it by npx that would be "command not
  * found", so they are shown the way they were typed.
  */
-export const asTyped = (text: string, env: NodeJS.ProcessEnv = process.env): string =>
+export const asInvoked = (text: string, env: NodeJS.ProcessEnv = process.env): string =>
   // npm names its own command to what it runs: https://docs.npmjs.com/cli/using-npm/scripts
   env['npm_command'] === 'exec'
     ? text.replace(/(?<![\w/.-])doorward (?=[a-z])/g, 'npx doorward ')

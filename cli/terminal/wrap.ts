@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { widthOf } from '../../shared/text.ts'
+import { measureWidth } from '../../shared/text.ts'
 
 /** Programs that our texts name to be run, as the beginning of a command. */
 const programs = /^(?:npx|doorward|chmod|sudo|npm|ssh|git|systemctl|loginctl|launchctl)$/
@@ -22,13 +22,13 @@ export const wrapped = (text: string, columns: number | undefined): string =>
 
 /** One line; those that it goes on in begin with `indent`. */
 export const wrapLine = (line: string, columns: number, indent = ''): string => {
-  if (columnsOf(line) <= columns) return line
+  if (countColumns(line) <= columns) return line
   const lines: string[] = []
   const [lead = ''] = /^ */.exec(line) ?? []
   let current = lead
-  for (const unit of unitsOf(line.slice(lead.length))) {
+  for (const unit of splitUnits(line.slice(lead.length))) {
     const joined = `${current} ${unit}`
-    if (current.trim() === '' || columnsOf(joined) <= columns) {
+    if (current.trim() === '' || countColumns(joined) <= columns) {
       current = current.trim() === '' ? `${current}${unit}` : joined
       continue
     }
@@ -39,7 +39,7 @@ export const wrapLine = (line: string, columns: number, indent = ''): string => 
 }
 
 /** Words, and commands of several words. */
-const unitsOf = (line: string): string[] => {
+const splitUnits = (line: string): string[] => {
   const units: string[] = []
   let command: string[] = []
   const end = () => {
@@ -56,7 +56,7 @@ const unitsOf = (line: string): string[] => {
   return units
 }
 
-const columnsOf = (text: string): number => widthOf(stripVTControlCharacters(text))
+const countColumns = (text: string): number => measureWidth(stripVTControlCharacters(text))
 
 /**
  * The lines of a text that begins where `used` columns are taken already, and goes on `indent` columns

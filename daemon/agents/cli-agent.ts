@@ -3,9 +3,9 @@ import { agentClis } from '../../shared/config/agent-clis.ts'
 import type { CliAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo } from './answer.ts'
-import { argvOf, grantsTools, NoAnswer, presets } from './cli-presets.ts'
+import { buildArgv, grantsTools, NoAnswer, presets } from './cli-presets.ts'
 import { memoryFolder } from './workspace.ts'
-import { type Finished, type Surroundings, endingOf, lastLines, runProgram } from './program.ts'
+import { type Finished, type Surroundings, describeExit, lastLines, runProgram } from './program.ts'
 
 /** What stands around an answer in JSON: escapes, figures, and what tools said on the way. */
 const roomBytes = 16 * 1024 * 1024
@@ -26,7 +26,7 @@ export const runCli = async (
   const grants = grantsTools(agent)
   const finished = await runProgram(
     {
-      argv: argvOf(agent),
+      argv: buildArgv(agent),
       cwd: agent.cwd,
       env: agent.env ?? {},
       passed,
@@ -60,7 +60,7 @@ const failed = (agent: CliAgent, finished: Finished, words: string): DoorwardErr
   const message =
     finished.exitCode === 0
       ? `${program} ended without an answer that can be read`
-      : `${program} ${endingOf(finished)}`
+      : `${program} ${describeExit(finished)}`
   const said = (finished.showable(words) || lastLines(finished)).slice(0, shownCharacters)
   const aboutLogin = /\b40[13]\b|authenticat|unauthori[sz]ed|api[ _-]?key|log(ged)? ?in|credential/i
   const login = aboutLogin.test(said) ? ` (${presets[agent.kind].login})` : ''

@@ -23,7 +23,7 @@ export class NoAnswer extends Error {
 
 /** `claude -p --output-format json`: one result document, after notices at times; `subtype` says success even of a failure. */
 export const claudeAnswer = ({ stdout, exitCode }: Printed): string => {
-  const document = jsonOf(stdout) ?? jsonLines(stdout)
+  const document = parseJson(stdout) ?? jsonLines(stdout)
   // With --verbose it is a list, of which the result is the last.
   const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
   if (result === undefined) throw new NoAnswer('')
@@ -107,7 +107,7 @@ export const geminiAnswer = ({ stdout, stderr, exitCode }: Printed): string => {
 
 /** The document that a text is, or that it ends with after notices. */
 const documentIn = (text: string): unknown =>
-  jsonOf(text) ?? jsonOf(text.slice(text.lastIndexOf('\n{') + 1))
+  parseJson(text) ?? parseJson(text.slice(text.lastIndexOf('\n{') + 1))
 
 /** `llm prompt`: the answer itself. */
 export const llmAnswer = ({ stdout, exitCode }: Printed): string => {
@@ -115,7 +115,7 @@ export const llmAnswer = ({ stdout, exitCode }: Printed): string => {
   return stdout.replace(/\n$/, '')
 }
 
-const jsonOf = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -125,7 +125,7 @@ const jsonOf = (text: string): unknown => {
 
 /** The lines that are JSON; a last one that was cut off is none. */
 const jsonLines = (text: string): unknown[] =>
-  text.split('\n').flatMap((line) => (line.startsWith('{') ? (jsonOf(line) ?? []) : []))
+  text.split('\n').flatMap((line) => (line.startsWith('{') ? (parseJson(line) ?? []) : []))
 
 const valueIn = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, name)
@@ -351,7 +351,7 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
 }
 
 /** The program of such an agent with all its flags, as it is started. */
-export const argvOf = ({ kind, args = [] }: Pick<CliAgent, 'kind' | 'args'>): string[] => {
+export const buildArgv = ({ kind, args = [] }: Pick<CliAgent, 'kind' | 'args'>): string[] => {
   const { flags, last } = presets[kind]
   return [
     agentClis[kind].program,

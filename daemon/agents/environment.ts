@@ -1,4 +1,4 @@
-import { secretsOf } from '../../shared/config/environment.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 /** What programs need to find their files and speak the right language; nothing that is a secret. */
@@ -52,7 +52,7 @@ export const cleanEnvironment = (
     if (value !== undefined && isPassed(name)) clean[name] = value
   Object.assign(clean, more.set)
   for (const [name, value] of Object.entries(added)) {
-    const actual = valueOf(value, ours, tokens)
+    const actual = resolveValue(value, ours, tokens)
     if (actual !== undefined) clean[name] = actual
   }
   return clean
@@ -90,7 +90,7 @@ export const secretsIn = (
   return secrets
 }
 
-const valueOf = (
+const resolveValue = (
   value: string,
   ours: NodeJS.ProcessEnv,
   tokens: ReadonlyMap<string, string>,
@@ -105,7 +105,7 @@ const ownValue = (variables: NodeJS.ProcessEnv, name: string): string | undefine
 
 /** The value of a variable that an agent cannot do without. Throws `agent-failed` when it is unset or empty. */
 export const envValue = (name: string, env: NodeJS.ProcessEnv): string => {
-  const [value] = secretsOf([name], env)
+  const [value] = listSecrets([name], env)
   if (value !== undefined) return value.trim()
   const message = `${name} is unset or empty`
   const hint = `set ${name} in .env of the home folder, or in the environment of the daemon`

@@ -53,7 +53,7 @@ export const askHttp = async (
       signal,
     },
   )
-  if (status < 200 || status >= 300) throw refusal(url, status, wordsOf(body, secrets))
+  if (status < 200 || status >= 300) throw refusal(url, status, describeBody(body, secrets))
   if (agent.answer_path === undefined)
     return cut
       ? { text: cutText(body, agent.output_limit), cut }
@@ -137,14 +137,14 @@ export const postToAgent = async (
         'agent-timeout',
         `${url.host} took longer than ${timeoutMs / 1000} s and was left`,
       )
-    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${reasonOf(error)}`, {
+    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${describeReason(error)}`, {
       cause: error,
     })
   }
 }
 
 /** The first words of an answer that is a refusal, for the owner; no secret that was sent is in them. */
-export const wordsOf = (body: Buffer, secrets: readonly string[]): string => {
+export const describeBody = (body: Buffer, secrets: readonly string[]): string => {
   const words = plainLine(body.subarray(0, 4000).toString('utf8'))
   const named = secrets
     .filter((secret) => secret !== '')
@@ -196,7 +196,7 @@ const readAnswer = async (response: IncomingMessage, limitBytes: number): Promis
   return { status, headers, body: collected.bytes(), cut }
 }
 
-const reasonOf = (error: unknown): string => {
+const describeReason = (error: unknown): string => {
   const code = systemCode(error)
   const words: Record<string, string> = {
     ECONNREFUSED: 'nothing listens there: is it running?',

@@ -6,7 +6,7 @@ import { runCli } from './cli-agent.ts'
 import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
-import { endingOf, lastLines, runProgram, type Surroundings, type TokenOf } from './program.ts'
+import { describeExit, lastLines, runProgram, type Surroundings, type TokenOf } from './program.ts'
 
 /** Asks an agent. The signal ends it when the daemon cannot wait any longer. */
 export type Invoke = (
@@ -72,7 +72,7 @@ export const runCommand = async (
     surroundings,
   )
   if (finished.exitCode !== 0) {
-    const message = `${agent.command[0]} ${endingOf(finished)}`
+    const message = `${agent.command[0]} ${describeExit(finished)}`
     const last = lastLines(finished)
     throw new DoorwardError('agent-failed', message, {
       localDetail: last === '' ? message : `${message}: ${last}`,

@@ -5,7 +5,7 @@ import { retryAfterIn } from '../util/http-retry-after.ts'
 import { openFenceIn } from '../util/markdown-fence.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { envValue } from './environment.ts'
-import { type Posted, postToAgent, wordsOf } from './http-agent.ts'
+import { type Posted, postToAgent, describeBody } from './http-agent.ts'
 
 /** What stands around an answer in JSON, and the escapes in it. */
 const roomBytes = 4 * 1024 * 1024
@@ -51,10 +51,10 @@ export const askOpenAi = async (
     },
   )
   const { status, body, cut } = posted
-  const words = (said = body) => wordsOf(said, key === undefined ? [] : [key])
+  const words = (said = body) => describeBody(said, key === undefined ? [] : [key])
   if (status < 200 || status >= 300) throw refusal(agent, url, status, words())
   if (cut) throw failed(`${url.host} answered with more than can be read`)
-  const document = jsonOf(body)
+  const document = parseJson(body)
   if (document === undefined && isStream(posted))
     throw failed(
       `${url.host} streams its answer, though it was asked not to`,
@@ -73,7 +73,7 @@ const busyForMs = (
   tries: number,
   { tries: most, firstWaitMs, longestWaitMs }: BusyRules,
 ): number | undefined => {
-  if (!busy.has(status) || tries >= most || isUnpaid(jsonOf(body))) return undefined
+  if (!busy.has(status) || tries >= most || isUnpaid(parseJson(body))) return undefined
   const backoffMs = firstWaitMs * 2 ** (tries - 1) * (1 + Math.random())
   // Some say 0, or a time that has just passed.
   const waitMs = Math.max(retryAfterIn(headers['retry-after']) ?? 0, backoffMs)
@@ -105,7 +105,7 @@ const errorIn = (document: unknown): unknown => {
 const answerIn = (document: unknown, agent: OpenAiAgent, url: URL): Answer => {
   const [choice] = listAt(document, 'choices')
   const message = at(choice, 'message')
-  const text = withoutThinking(textOf(at(message, 'content'))) || textOf(at(message, 'refusal'))
+  const text = withoutThinking(toText(at(message, 'content'))) || toText(at(message, 'refusal'))
   if (document === undefined || choice === undefined)
     throw failed(`${url.host} answered with what is no chat completion`, 'is base_url right?')
   const stop = stopIn(choice)
@@ -125,7 +125,7 @@ const stopIn = (choice: unknown): string | undefined => {
 }
 
 /** Text, or a list of parts with texts. */
-const textOf = (content: unknown): string => {
+const toText = (content: unknown): string => {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content
@@ -169,7 +169,7 @@ const failed = (message: string, wayOut?: string): DoorwardError =>
     localDetail: wayOut === undefined ? message : `${message} (${wayOut})`,
   })
 
-const jsonOf = (body: Buffer): unknown => {
+const parseJson = (body: Buffer): unknown => {
   try {
     return JSON.parse(new TextDecoder().decode(body))
   } catch {

@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
-import { isLeader, isSameProcess, startOf } from '../../shared/home/lock.ts'
+import { isLeader, isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
 import { oneInATurn } from './one-in-a-turn.ts'
@@ -21,7 +21,7 @@ type RunNote = {
   readonly forget: () => Promise<void>
 }
 
-const foldersOf = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
+const getFolder = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
 
 /**
  * Notes running agents in `run/agents`, one file each, so that the next daemon can end them should this
@@ -30,11 +30,11 @@ const foldersOf = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
  * without a note an agent runs as well.
  */
 export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
-  const daemon = { pid: process.pid, start: startOf(process.pid) }
+  const daemon = { pid: process.pid, start: readStartTime(process.pid) }
   return (folder) => {
     // Of no two programs the same.
     const mark = `${process.pid}-${process.hrtime.bigint()}`
-    const path = join(foldersOf(home), `${mark}.json`)
+    const path = join(getFolder(home), `${mark}.json`)
     // At once, before anything can happen to us. A line that is there stays whole.
     const add = (line: object) => {
       try {
@@ -45,14 +45,14 @@ export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
     }
     try {
       // Not what is above it: a home that was removed is not made anew.
-      mkdirSync(foldersOf(home), { mode: 0o700 })
+      mkdirSync(getFolder(home), { mode: 0o700 })
     } catch {
       // It is there, or nothing can be made: then there is no place for a note.
     }
     add({ mark, folder, daemon })
     return {
       mark,
-      started: (pid) => add({ pid, start: startOf(pid) }),
+      started: (pid) => add({ pid, start: readStartTime(pid) }),
       forget: async () => rm(path, { force: true }).catch(() => undefined),
     }
   }
@@ -66,8 +66,8 @@ export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
  */
 export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
   let ended = 0
-  for (const name of await readdir(foldersOf(home)).catch(() => [])) {
-    const path = join(foldersOf(home), name)
+  for (const name of await readdir(getFolder(home)).catch(() => [])) {
+    const path = join(getFolder(home), name)
     const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
     if (note.daemon && isSameProcess(note.daemon)) continue
     if (await killLeftover(note)) ended += 1
@@ -126,7 +126,7 @@ const killLeftover = async ({ program, mark }: Note): Promise<boolean> => {
 }
 
 const sameAs = ({ pid, start }: Noted): number | undefined =>
-  start !== undefined && startOf(pid) === start ? pid : undefined
+  start !== undefined && readStartTime(pid) === start ? pid : undefined
 
 const looks = 5
 const lookMs = 50
@@ -152,7 +152,7 @@ const programMarked = (mark: string): number | undefined => {
   const leaders = processes().filter(
     (pid) => pid !== process.pid && isLeader(pid) && hasMark(pid, mark),
   )
-  return leaders.toSorted((a, b) => Number(startOf(a)) - Number(startOf(b)))[0]
+  return leaders.toSorted((a, b) => Number(readStartTime(a)) - Number(readStartTime(b)))[0]
 }
 
 const processes = (): number[] => {

@@ -73,7 +73,7 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
   options.signal.addEventListener('abort', stopNow)
 
   try {
-    const [exitCode, exitSignal] = await endOf(child, timers)
+    const [exitCode, exitSignal] = await awaitExit(child, timers)
     return {
       reason,
       exitCode,
@@ -94,7 +94,7 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
  * child that it leaves behind would work on in a folder that is gone, and outlive our limits. One
  * that holds the output open is waited for a second.
  */
-const endOf = async (
+const awaitExit = async (
   child: ChildProcess,
   timers: NodeJS.Timeout[],
 ): Promise<[number | null, NodeJS.Signals | null]> =>

@@ -98,7 +98,7 @@ export const lastLines = ({ stderr, showable }: Pick<Finished, 'stderr' | 'showa
   showable(stderr.toString('utf8')).split('\n').slice(-stderrLines).join('\n')
 
 /** How a program ended that did not end well: `ended with exit code 3`. */
-export const endingOf = ({ exitCode, exitSignal }: Ended): string =>
+export const describeExit = ({ exitCode, exitSignal }: Ended): string =>
   exitCode === null
     ? `was ended by ${exitSignal ?? 'a signal'}`
     : `ended with exit code ${exitCode}`

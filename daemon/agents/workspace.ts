@@ -2,7 +2,7 @@ import { accessSync, constants, lstatSync, readdirSync, readlinkSync } from 'nod
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { isSameProcess, startOf } from '../../shared/home/lock.ts'
+import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 
 /** What the folders are called that agents without a `cwd` work in. */
 const folderPrefix = 'doorward-agent-'
@@ -32,7 +32,7 @@ let ourselves: string | undefined
  * killed before anything else tells of the folder, the next daemon knows that nobody needs it.
  */
 export const makeAgentFolder = async (parent: string): Promise<string> => {
-  ourselves ??= `${process.pid}-${startOf(process.pid) ?? 'x'}-${processSpace()}`
+  ourselves ??= `${process.pid}-${readStartTime(process.pid) ?? 'x'}-${processSpace()}`
   return mkdtemp(join(parent, `${folderPrefix}${ourselves}-`))
 }
 

@@ -5,11 +5,11 @@ import type { StatusProblem } from '../../shared/api.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../../shared/config/load.ts'
 import type { Warning } from '../../shared/config/warning.ts'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { Setup } from '../webhook/engine.ts'
+import type { Engine } from '../webhook/engine.ts'
 import { watchConfig } from './watch.ts'
 
 /*
@@ -20,7 +20,7 @@ import { watchConfig } from './watch.ts'
 
 export type LiveConfig = {
   /** What a delivery that comes now is taken under. */
-  readonly current: () => Setup
+  readonly current: () => Engine
   /** What is wrong with the files, and what waits for a restart. */
   readonly problems: () => StatusProblem[]
   /** Reads the files now. Throws `config-invalid` with every problem, and keeps what there was. */
@@ -33,7 +33,7 @@ export type LiveConfig = {
 type LiveConfigParts = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
-  readonly setUp: (config: Config, env: NodeJS.ProcessEnv) => Setup
+  readonly setUp: (config: Config, env: NodeJS.ProcessEnv) => Engine
   /** Told after every change, to apply what is not read from `current`. */
   readonly changed: (config: Config) => Promise<void>
   readonly events: EventStore
@@ -56,7 +56,7 @@ export const readConfig = async (
   processEnv: NodeJS.ProcessEnv,
 ): Promise<ReadConfig> => {
   // Before the files are read in earnest: what changes in between is then seen as a change.
-  const texts = await textsOf(home)
+  const texts = await readTexts(home)
   const env = await readEnvironment(home, processEnv)
   return { config: await loadConfig(home, env), env, texts }
 }
@@ -89,7 +89,7 @@ export const createLiveConfig = (
   let lookingAgain: NodeJS.Timeout | undefined
 
   const read = async (): Promise<Config> => {
-    seen = await textsOf(home)
+    seen = await readTexts(home)
     return use(await tryToRead())
   }
   const tryToRead = async (): Promise<Found> =>
@@ -113,7 +113,7 @@ export const createLiveConfig = (
     for (const { code, detail, hint } of setup.warnings)
       if (!known.has(detail)) log.warn({ code, hint }, detail)
     const left = waitingForRestart(started.config, config).map(({ detail }) => `; ${detail}`)
-    const detail = `the configuration was read again: ${summaryOf(config)}${left.join('')}`
+    const detail = `the configuration was read again: ${summarize(config)}${left.join('')}`
     events.add(new Date(), { kind: 'daemon', state: 'done', detail })
   }
   const keepOld = (error: unknown): DoorwardError => {
@@ -121,7 +121,7 @@ export const createLiveConfig = (
     lookAgain()
     const problems = problemsIn(broken)
     // The places alone: what a person wrote in the wrong one may be a secret.
-    const at = error instanceof ConfigError ? error.problems.map(placeOf) : undefined
+    const at = error instanceof ConfigError ? error.problems.map(describePosition) : undefined
     log.warn({ code: broken.code, at }, 'the configuration cannot be used, the old one is kept')
     const [first, ...more] = problems
     events.add(new Date(), {
@@ -143,7 +143,7 @@ export const createLiveConfig = (
   }
   const readIfUsable = async (): Promise<void> => {
     if (!broken || closed) return
-    const texts = await textsOf(home)
+    const texts = await readTexts(home)
     const found = await tryToRead()
     if ('error' in found) lookAgain()
     else await settle(texts, found)
@@ -155,7 +155,7 @@ export const createLiveConfig = (
   }
   const readIfChanged = async (): Promise<void> => {
     // A file that was touched, or saved as it was, is no news.
-    const texts = await textsOf(home)
+    const texts = await readTexts(home)
     if (texts !== seen) await settle(texts, await tryToRead())
   }
   /** Takes exactly what was looked at, once it has stayed if it may be half written. */
@@ -166,7 +166,7 @@ export const createLiveConfig = (
       const settled = wait(times.settle, true, { signal: settling.signal }).catch(() => false)
       // Who asks for a reload, or stops the daemon, does not wait for that.
       if (!(await settled)) return
-      const now = await textsOf(home)
+      const now = await readTexts(home)
       if (now !== texts) return settle(now, await tryToRead())
     }
     seen = texts
@@ -207,7 +207,7 @@ export const createLiveConfig = (
 }
 
 /** All the files as one text; undefined stands for one that cannot be read. */
-const textsOf = async (home: Home): Promise<string> => {
+const readTexts = async (home: Home): Promise<string> => {
   const paths = ['gateway', 'agents', 'webhooks'].map((name) => join(home.config, `${name}.yaml`))
   const texts = await Promise.all(
     [...paths, home.env].map((path) => readFile(path, 'utf8').catch(() => null)),
@@ -218,7 +218,7 @@ const textsOf = async (home: Home): Promise<string> => {
 const brokenBy = (error: unknown): DoorwardError => {
   if (error instanceof ConfigError) return error
   const known = error instanceof DoorwardError ? error : undefined
-  return new DoorwardError('config-invalid', known?.message ?? nameOf(error), {
+  return new DoorwardError('config-invalid', known?.message ?? errorName(error), {
     cause: error,
     hint: known?.hint ?? 'doorward config check',
   })
@@ -231,10 +231,10 @@ const problemsIn = (error: DoorwardError): StatusProblem[] => {
   return error.problems.map((problem) => ({ code: error.code, detail: problemLine(problem), hint }))
 }
 
-const placeOf = ({ file, line, column, key }: ConfigError['problems'][number]): string =>
+const describePosition = ({ file, line, column, key }: ConfigError['problems'][number]): string =>
   `${file}:${line}:${column}${key === '' ? '' : ` ${key}`}`
 
-const summaryOf = ({ webhooks, agents }: Config): string =>
+const summarize = ({ webhooks, agents }: Config): string =>
   `${webhooks.length} ${webhooks.length === 1 ? 'webhook' : 'webhooks'}, ${agents.size} ${agents.size === 1 ? 'agent' : 'agents'}`
 
 /** What a running daemon is bound to: its addresses. */

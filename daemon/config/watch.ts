@@ -48,7 +48,7 @@ export const watchConfig = (
     })
     opened.on('ready', () => {
       if (!hasFailed) failed(undefined)
-      watched = inodeOf(home.config)
+      watched = readInode(home.config)
       // What changed while it was not watched yet.
       soon()
     })
@@ -73,7 +73,7 @@ export const watchConfig = (
   }
   /** The system watches a folder, not its name: the one that has that name now is another. */
   const followFolder = async () => {
-    const inode = await inodeOf(home.config)
+    const inode = await readInode(home.config)
     if (closed || watched === undefined || inode === (await watched)) return
     watched = Promise.resolve(inode)
     const old = watcher
@@ -99,7 +99,7 @@ const isConfig = (home: Home, path: string): boolean => {
   return second === undefined || /^(webhooks|agents|gateway)\.yaml$/.test(second)
 }
 
-const inodeOf = async (path: string): Promise<string> => {
+const readInode = async (path: string): Promise<string> => {
   try {
     const { dev, ino } = await stat(path)
     return `${dev}:${ino}`

@@ -2,14 +2,14 @@ import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
 import type { SentKind } from '../../shared/config/targets.ts'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import type { OAuth } from '../oauth/oauth.ts'
-import type { DeliveryFailed } from './delivery-error.ts'
+import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
 import { createSendParts, type Progress } from './multipart.ts'
 import type { RetryRules, Tried } from './retry.ts'
-import type { Answered, ReadyTarget, Sender } from './sender.ts'
+import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
@@ -42,8 +42,8 @@ type DeliverOptions = {
  * Never rejects: what failed is in the results.
  */
 export type Deliver = (
-  targets: readonly ReadyTarget[],
-  answered: Answered,
+  targets: readonly ResolvedTarget[],
+  answered: AgentReply,
   options?: DeliverOptions,
 ) => Promise<TargetResult[]>
 
@@ -63,8 +63,8 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
 
   /** Brings it to one target; what it returns is a remark for the person who looks at the event. */
   const bring = async (
-    target: ReadyTarget,
-    answered: Answered,
+    target: ResolvedTarget,
+    answered: AgentReply,
     tried: Pick<Tried, 'signal' | 'again'>,
   ): Promise<string | undefined> => {
     switch (target.kind) {
@@ -88,8 +88,8 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   }
 
   const deliverTo = async (
-    target: ReadyTarget,
-    answered: Answered,
+    target: ResolvedTarget,
+    answered: AgentReply,
     signal: AbortSignal,
     changed: (result: TargetResult) => void,
   ): Promise<TargetResult> => {
@@ -99,7 +99,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       changed(now)
       return now
     }
-    const again = ({ message }: DeliveryFailed) => {
+    const again = ({ message }: DeliveryError) => {
       result('waiting', { detail: `${message}; it is tried again` })
       attempts += 1
     }
@@ -109,10 +109,10 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error(
-          { event: answered.eventId, target: target.kind, error: nameOf(error) },
+          { event: answered.eventId, target: target.kind, error: errorName(error) },
           'internal error',
         )
-      return result('failed', reasonOf(error))
+      return result('failed', describeReason(error))
     }
   }
 
@@ -132,7 +132,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   }
 }
 
-const reasonOf = (error: unknown): { code: string; detail: string } => {
+const describeReason = (error: unknown): { code: string; detail: string } => {
   if (!(error instanceof DoorwardError))
     return { code: 'internal', detail: 'something went wrong inside the daemon' }
   const { code, message, hint } = error

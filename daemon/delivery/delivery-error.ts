@@ -7,7 +7,7 @@ import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 export type Fate = 'refused' | 'later' | 'unknown'
 
 /** One try to bring something to a target has failed. The message names neither address nor token. */
-export class DeliveryFailed extends DoorwardError {
+export class DeliveryError extends DoorwardError {
   readonly fate: Fate
   /** It may be there all the same: no answer says so of it, nor does one of a server that is in trouble. */
   readonly mayHaveArrived: boolean
@@ -42,8 +42,8 @@ export const lookingOnly = async <Value>(answer: Promise<Value>): Promise<Value>
   try {
     return await answer
   } catch (error) {
-    if (error instanceof DeliveryFailed && error.mayHaveArrived)
-      throw new DeliveryFailed('later', error.message, { retryAfterMs: error.retryAfterMs })
+    if (error instanceof DeliveryError && error.mayHaveArrived)
+      throw new DeliveryError('later', error.message, { retryAfterMs: error.retryAfterMs })
     throw error
   }
 }

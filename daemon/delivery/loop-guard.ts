@@ -54,7 +54,7 @@ export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
       }
     },
     remember: (answer) => {
-      const name = nameOf(textAt(answer, 'channel'), textAt(answer, 'ts'))
+      const name = toMessageName(textAt(answer, 'channel'), textAt(answer, 'ts'))
       if (name !== undefined) put(name)
     },
     isOwnMessage: (payload) => {
@@ -62,11 +62,11 @@ export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
       const channel = textAt(payload, 'event', 'channel')
       // A change or removal (`message_changed`, `message_deleted`) names the message inside.
       return [['ts'], ['message', 'ts'], ['previous_message', 'ts']].some((path) => {
-        const name = nameOf(channel, textAt(payload, 'event', ...path))
+        const name = toMessageName(channel, textAt(payload, 'event', ...path))
         return name !== undefined && known.has(name)
       })
     },
-    posted: () => (onTheirWay.size === 0 ? undefined : answeredOf([...onTheirWay], waitMs)),
+    posted: () => (onTheirWay.size === 0 ? undefined : awaitAnswers([...onTheirWay], waitMs)),
     names: () => [...known],
     put,
     follow: (listener) => {
@@ -76,10 +76,10 @@ export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
   }
 }
 
-const nameOf = (channel: string | undefined, ts: string | undefined): string | undefined =>
+const toMessageName = (channel: string | undefined, ts: string | undefined): string | undefined =>
   channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
 
-const answeredOf = async (sent: readonly Promise<unknown>[], waitMs: number): Promise<void> => {
+const awaitAnswers = async (sent: readonly Promise<unknown>[], waitMs: number): Promise<void> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
   await Promise.race([Promise.allSettled(sent), late])

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { SentKind } from '../../shared/config/targets.ts'
-import { DeliveryFailed } from './delivery-error.ts'
+import { DeliveryError } from './delivery-error.ts'
 import { partsFor } from './format/parts.ts'
 import { retry, type RetryRules, retryRules, type Tried } from './retry.ts'
-import type { Answered, Sender } from './sender.ts'
+import type { AgentReply, Sender } from './sender.ts'
 
 /** A target that leaves the machine, with its name. */
 type SentTarget = {
@@ -24,7 +24,7 @@ export const createSendParts =
   ) =>
   async (
     target: SentTarget,
-    answered: Answered,
+    answered: AgentReply,
     tried: Pick<Tried, 'signal' | 'again'>,
   ): Promise<string | undefined> => {
     const { kind, address } = target
@@ -49,7 +49,7 @@ export const createSendParts =
         )
         if (remark !== undefined) remarks.add(remark)
       } catch (error) {
-        const mayHaveArrived = error instanceof DeliveryFailed && error.mayHaveArrived
+        const mayHaveArrived = error instanceof DeliveryError && error.mayHaveArrived
         progress.note(answered, target.text, {
           parts: index,
           mayHaveArrived: seen || mayHaveArrived,
@@ -61,9 +61,9 @@ export const createSendParts =
     return remarks.size === 0 ? undefined : [...remarks].join('; ')
   }
 const withPart = (error: unknown, index: number, of: number): unknown => {
-  if (!(error instanceof DeliveryFailed)) return error
+  if (!(error instanceof DeliveryError)) return error
   const { code, hint, fate, message } = error
-  return new DeliveryFailed(fate, `${message} (part ${index + 1} of ${of})`, { code, hint })
+  return new DeliveryError(fate, `${message} (part ${index + 1} of ${of})`, { code, hint })
 }
 
 /** How far an answer of several messages has come at one target. */
@@ -75,9 +75,9 @@ export type Reached = {
 }
 
 export type Progress = {
-  readonly of: (answered: Answered, target: string) => Reached
-  readonly note: (answered: Answered, target: string, now: Reached) => void
-  readonly forget: (answered: Answered, target: string) => void
+  readonly of: (answered: AgentReply, target: string) => Reached
+  readonly note: (answered: AgentReply, target: string, now: Reached) => void
+  readonly forget: (answered: AgentReply, target: string) => void
   readonly entries: () => readonly (readonly [key: string, reached: Reached])[]
   /** Notes it under the key that another one has it under; undefined forgets it. */
   readonly put: (key: string, reached: Reached | undefined) => void
@@ -95,7 +95,7 @@ const none: Reached = { parts: 0, mayHaveArrived: false }
 export const createProgress = (): Progress => {
   const reached = new Map<string, Reached>()
   const listeners = new Set<Parameters<Progress['follow']>[0]>()
-  const keyOf = ({ eventId, text }: Answered, target: string): string =>
+  const keyOf = ({ eventId, text }: AgentReply, target: string): string =>
     createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
   const put = (key: string, now: Reached | undefined): void => {
     reached.delete(key)

@@ -5,7 +5,7 @@ import { isCertificateFault, isWithoutTls } from '../../shared/net.ts'
 import { version } from '../../shared/version.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
-import { DeliveryFailed } from './delivery-error.ts'
+import { DeliveryError } from './delivery-error.ts'
 import type { Attempt } from './sender.ts'
 
 const connectMs = 10_000
@@ -46,7 +46,7 @@ export const requestTarget = async (url: URL, asked: TargetRequest): Promise<Tar
     const { statusCode: status = 0, headers } = response
     return { status, headers, json: jsonIn(await readBody(response, maxAnswerBytes, signal)) }
   } catch (error) {
-    throw failureOf(target, error, progress, signal)
+    throw toFailure(target, error, progress, signal)
   }
 }
 
@@ -124,12 +124,12 @@ const jsonIn = (text: string): Record<string, unknown> => {
   }
 }
 
-const failureOf = (
+const toFailure = (
   target: string,
   error: unknown,
   { isConnected, timedOut }: Progress,
   signal: AbortSignal,
-): DeliveryFailed => {
+): DeliveryError => {
   const code = systemCode(error) ?? ''
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) && !signal.aborted ? ` (${code})` : ''
   if (isConnected) {
@@ -138,19 +138,17 @@ const failureOf = (
       : timedOut
         ? 'did not answer in time'
         : `broke off the connection${shown}`
-    return new DeliveryFailed('unknown', `${target} ${how}`)
+    return new DeliveryError('unknown', `${target} ${how}`)
   }
   if (isCertificateFault(code))
-    return new DeliveryFailed('refused', `the certificate of ${target} cannot be trusted${shown}`)
+    return new DeliveryError('refused', `the certificate of ${target} cannot be trusted${shown}`)
   if (isWithoutTls(code))
-    return new DeliveryFailed('refused', `${target} does not speak TLS${shown}`, {
+    return new DeliveryError('refused', `${target} does not speak TLS${shown}`, {
       hint: 'check its address: https:// is for a port that does',
     })
-  return new DeliveryFailed(
-    'later',
-    `${target} cannot be reached${timedOut ? ' in time' : shown}`,
-    { hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network' },
-  )
+  return new DeliveryError('later', `${target} cannot be reached${timedOut ? ' in time' : shown}`, {
+    hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network',
+  })
 }
 
 /** What else is known of an answer: what helps, and when the target wants to be asked again. */
@@ -165,17 +163,17 @@ export const failureOfAnswer = (
   target: string,
   { status, headers }: TargetAnswer,
   { hint, retryAfterMs = retryAfterIn(headers['retry-after']) }: Said = {},
-): DeliveryFailed | undefined => {
+): DeliveryError | undefined => {
   if (status >= 200 && status < 300) return undefined
   if (status === 429)
-    return new DeliveryFailed('later', `${target} takes no more for now (429)`, { retryAfterMs })
+    return new DeliveryError('later', `${target} takes no more for now (429)`, { retryAfterMs })
   if (status >= 500)
-    return new DeliveryFailed('later', `${target} answered ${status}`, {
+    return new DeliveryError('later', `${target} answered ${status}`, {
       retryAfterMs,
       mayHaveArrived: true,
     })
   const what = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
-  return new DeliveryFailed('refused', `${target} answered ${status}${what}`, { hint })
+  return new DeliveryError('refused', `${target} answered ${status}${what}`, { hint })
 }
 
 /** Seconds in a JSON answer, as milliseconds. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pRetry from 'p-retry'
-import { DeliveryFailed } from './delivery-error.ts'
+import { DeliveryError } from './delivery-error.ts'
 
 export type RetryRules = {
   /** Tries after the first one. */
@@ -30,7 +30,7 @@ export type Tried = {
   readonly signal: AbortSignal
   readonly knowsRepeats: boolean
   /** A try has failed and another one follows, in so many milliseconds at least. */
-  readonly again: (error: DeliveryFailed) => void
+  readonly again: (error: DeliveryError) => void
 }
 
 /**
@@ -44,7 +44,7 @@ export const retry = async <Value>(
 ): Promise<Value> => {
   const lastStart = performance.now() + rules.totalMs
   let mayHaveArrived = false
-  let last: DeliveryFailed | undefined
+  let last: DeliveryError | undefined
   let succeeded: { readonly value: Value } | undefined
   try {
     return await pRetry(
@@ -60,12 +60,12 @@ export const retry = async <Value>(
         randomize: true,
         signal,
         onFailedAttempt: ({ error }) => {
-          if (!(error instanceof DeliveryFailed)) throw error
+          if (!(error instanceof DeliveryError)) throw error
           last = error
           mayHaveArrived ||= error.mayHaveArrived
         },
         shouldRetry: async ({ error }) => {
-          if (!(error instanceof DeliveryFailed)) return false
+          if (!(error instanceof DeliveryError)) return false
           const { fate, retryAfterMs = 0 } = error
           if (fate === 'refused' || (fate === 'unknown' && !knowsRepeats)) return false
           if (performance.now() + retryAfterMs > lastStart) return false
@@ -78,13 +78,13 @@ export const retry = async <Value>(
   } catch (error) {
     // An abort just after a success is no failure.
     if (succeeded) return succeeded.value
-    throw endOf(last, error, signal, mayHaveArrived)
+    throw toFinalError(last, error, signal, mayHaveArrived)
   }
 }
 
 /** The last failure in words that say how things stand now. */
-const endOf = (
-  last: DeliveryFailed | undefined,
+const toFinalError = (
+  last: DeliveryError | undefined,
   error: unknown,
   signal: AbortSignal,
   mayHaveArrived: boolean,
@@ -98,7 +98,7 @@ const endOf = (
       ? `; it asks to be left alone for ${Math.ceil(last.retryAfterMs / 1000)} s`
       : ''
   const { code, hint, retryAfterMs, cause } = last
-  return new DeliveryFailed(
+  return new DeliveryError(
     mayHaveArrived ? 'unknown' : last.fate,
     `${last.message}${asked}${stops}${arrived}`,
     { code, hint, retryAfterMs, cause },
@@ -106,4 +106,4 @@ const endOf = (
 }
 
 const stopped = () =>
-  new DeliveryFailed('later', 'the daemon stopped before it was sent', { code: 'stopping' })
+  new DeliveryError('later', 'the daemon stopped before it was sent', { code: 'stopping' })

@@ -7,7 +7,7 @@ export type Message = {
   readonly text: string
   /** Which part it is, from 1. */
   readonly part: number
-  readonly answered: Answered
+  readonly answered: AgentReply
 }
 
 export type Attempt = {
@@ -32,7 +32,7 @@ export type Sender = {
 }
 
 /** What a target is given: an agent's answer, and the event it answers. */
-export type Answered = {
+export type AgentReply = {
   readonly eventId: string
   readonly webhook: string
   readonly receivedAt: Date
@@ -40,7 +40,7 @@ export type Answered = {
 }
 
 /** A target with the payload's values in place, or the reason why it cannot be used. */
-export type ReadyTarget = { readonly text: string } & (
+export type ResolvedTarget = { readonly text: string } & (
   | { readonly kind: 'log' }
   | { readonly kind: 'notify' }
   | { readonly kind: 'file'; readonly path: string }

@@ -1,7 +1,7 @@
-import { secretsOf } from '../../shared/config/environment.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { OAuth } from '../oauth/oauth.ts'
-import { DeliveryFailed, TokenRefused } from './delivery-error.ts'
+import { DeliveryError, TokenRefused } from './delivery-error.ts'
 
 export type TokenSource = {
   /** What the target is called in messages. */
@@ -48,9 +48,9 @@ const withFixedToken = async <Value>(
   env: NodeJS.ProcessEnv,
   call: (token: string) => Promise<Value>,
 ): Promise<Value> => {
-  const [token] = tokenEnv === undefined ? [] : secretsOf([tokenEnv], env)
+  const [token] = tokenEnv === undefined ? [] : listSecrets([tokenEnv], env)
   if (tokenEnv === undefined || token === undefined)
-    throw new DeliveryFailed(
+    throw new DeliveryError(
       'refused',
       `${target} has no token: ${tokenEnv ?? `targets.${target}.token_env`} is unset`,
       { hint: 'set it in .env: doorward config edit env' },
@@ -62,7 +62,7 @@ const withFixedToken = async <Value>(
     return await call(token.trim())
   } catch (error) {
     if (!(error instanceof TokenRefused)) throw error
-    throw new DeliveryFailed('refused', `${target} refused the token in ${tokenEnv}`, {
+    throw new DeliveryError('refused', `${target} refused the token in ${tokenEnv}`, {
       hint: `put a valid one into ${tokenEnv} in .env: doorward config edit env`,
     })
   }
@@ -76,12 +76,12 @@ const brokered = async <Value>(token: Promise<Value>): Promise<Value> => {
     const { code, message, hint, retryAfterMs } = error
     // Nothing was sent yet, and a provider that is away comes back.
     const fate = code === 'provider-unavailable' ? 'later' : 'refused'
-    throw new DeliveryFailed(fate, message, { code, hint, retryAfterMs })
+    throw new DeliveryError(fate, message, { code, hint, retryAfterMs })
   }
 }
 
 const needsLogin = (target: string, provider: string) =>
-  new DeliveryFailed('refused', `${target} refused the token of the login of ${provider}`, {
+  new DeliveryError('refused', `${target} refused the token of the login of ${provider}`, {
     code: 'needs-login',
     hint: `doorward oauth login ${provider}`,
   })

@@ -76,17 +76,18 @@ export const notAPerson = (
   if (guessHeaders.some((name) => /prefetch|prerender|preview/i.test(String(headers[name] ?? ''))))
     return 'guess'
   const { origin, 'sec-fetch-site': site } = headers
-  if (!isOneOf(site, ['none', 'same-origin'])) return 'other-site'
+  if (!isAllowed(site, ['none', 'same-origin'])) return 'other-site'
   // Every browser names the origin of a form that it sends by POST.
-  if (method === 'POST' ? origin !== ourOrigin : !isOneOf(origin, [ourOrigin])) return 'other-site'
+  if (method === 'POST' ? origin !== ourOrigin : !isAllowed(origin, [ourOrigin]))
+    return 'other-site'
   const isPage =
-    isOneOf(headers['sec-fetch-dest'], ['document']) &&
-    isOneOf(headers['sec-fetch-mode'], ['navigate'])
+    isAllowed(headers['sec-fetch-dest'], ['document']) &&
+    isAllowed(headers['sec-fetch-mode'], ['navigate'])
   return isPage ? undefined : 'embedded'
 }
 
 /** Of a browser that loads ahead what it thinks will be opened, or makes a picture of it. */
 const guessHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
-const isOneOf = (value: string | string[] | undefined, allowed: readonly string[]): boolean =>
+const isAllowed = (value: string | string[] | undefined, allowed: readonly string[]): boolean =>
   value === undefined || (typeof value === 'string' && allowed.includes(value))

@@ -98,7 +98,7 @@ export const createShortLived = <Value>(
   const kept = new Map<string, { readonly value: Value; readonly endsAt: number }>()
   return {
     set: (key, value) => {
-      const name = hashOf(key)
+      const name = hashKey(key)
       // To the end: the first one is always the oldest.
       kept.delete(name)
       kept.set(name, { value, endsAt: now() + lifeMs })
@@ -107,10 +107,10 @@ export const createShortLived = <Value>(
         else break
     },
     get: (key) => {
-      const found = kept.get(hashOf(key))
+      const found = kept.get(hashKey(key))
       return found && found.endsAt > now() ? found.value : undefined
     },
-    delete: (key) => void kept.delete(hashOf(key)),
+    delete: (key) => void kept.delete(hashKey(key)),
   }
 }
 
@@ -118,4 +118,4 @@ export const createShortLived = <Value>(
 const newCode = (): string => randomBytes(32).toString('base64url')
 
 /** Looked up by its hash, a key cannot be guessed bit by bit from the time that takes. */
-const hashOf = (key: string): string => createHash('sha256').update(key).digest('base64')
+const hashKey = (key: string): string => createHash('sha256').update(key).digest('base64')

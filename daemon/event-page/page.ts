@@ -1,5 +1,5 @@
 import type { EventDetail, TargetResult } from '../../shared/api.ts'
-import { type Bar, barsOf, stagesOf, targetWord } from '../../shared/event-stages.ts'
+import { type Bar, toBars, toStages, targetWord } from '../../shared/event-stages.ts'
 import { duration, localTime, plainLine, plainLines } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
@@ -17,24 +17,24 @@ export const offersRetry = ({ kind, state, prompt }: EventDetail): boolean =>
   kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt !== undefined
 
 /** What the window is called: no word of a payload. */
-const titleOf = ({ kind, webhook, state }: EventDetail): string =>
+const toTitle = ({ kind, webhook, state }: EventDetail): string =>
   `${shownLine(webhook ?? kind)}: ${state}`
 
 /** Everything that is known of one event, every word of it as plain text. */
 const eventContent = (view: EventView): Markup => {
   const { event } = view
   return markup`
-    ${headOf(event)}
+    ${renderHead(event)}
     ${view.notice === undefined ? undefined : markup`<p class="notice" role="status">${view.notice}</p>`}
-    ${reasonOf(view)}
+    ${renderReason(view)}
     ${event.kind === 'webhook' ? stagePicture(event) : undefined}
-    ${targetsOf(event)}
-    ${answerOf(event)}
-    ${promptOf(event)}
-    ${factsOf(event)}`
+    ${renderTargets(event)}
+    ${renderAnswer(event)}
+    ${renderPrompt(event)}
+    ${renderFacts(event)}`
 }
 
-const headOf = ({ kind, webhook, state, receivedAt, agent }: EventDetail): Markup => markup`
+const renderHead = ({ kind, webhook, state, receivedAt, agent }: EventDetail): Markup => markup`
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
       <h1><bdi>${shownLine(webhook ?? kindTitles[kind])}</bdi></h1>
@@ -46,7 +46,7 @@ const headOf = ({ kind, webhook, state, receivedAt, agent }: EventDetail): Marku
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const
 
 /** Why it ended as it did, and the way out of it. */
-const reasonOf = ({ event, retryPath }: EventView): Markup | undefined => {
+const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
   const { detail, code, stage, state } = event
   if (detail === undefined && code === undefined) return undefined
   const isBad = state === 'failed' || state === 'rejected' || state === 'dropped'
@@ -69,16 +69,16 @@ const noRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
     ? markup`<p class="soft">Its prompt is no longer in memory: to run it again, deliver it again from the sender.</p>`
     : undefined
 
-const targetsOf = (event: EventDetail): Markup | undefined =>
+const renderTargets = (event: EventDetail): Markup | undefined =>
   event.targets.length === 0
     ? undefined
     : markup`
     <section>
       <h2>Delivered to</h2>
-      <ul class="targets">${event.targets.map((target) => targetOf(target, targetWord(event, target)))}</ul>
+      <ul class="targets">${event.targets.map((target) => renderTarget(target, targetWord(event, target)))}</ul>
     </section>`
 
-const targetOf = (
+const renderTarget = (
   { target, state, attempts, code, detail }: TargetResult,
   word: string,
 ): Markup => markup`
@@ -91,13 +91,13 @@ const targetOf = (
               : markup`<br><span class="lines" dir="auto">${plainLines(detail.slice(0, 2000))}</span>`
           }</span></li>`
 
-const answerOf = (event: EventDetail): Markup | undefined => {
+const renderAnswer = (event: EventDetail): Markup | undefined => {
   const { id, kind, result, state, resultPreview } = event
   if (result !== undefined)
     return markup`
     <section>
       <h2>Answer</h2>
-      ${result === '' ? markup`<p class="soft">The answer is empty.</p>` : textOf(result, id)}
+      ${result === '' ? markup`<p class="soft">The answer is empty.</p>` : renderText(result, id)}
     </section>`
   if (kind === 'webhook' && !isFinal(state))
     return markup`
@@ -109,23 +109,23 @@ const answerOf = (event: EventDetail): Markup | undefined => {
   return markup`
     <section>
       <h2>Answer</h2>
-      ${textOf(resultPreview, id)}
+      ${renderText(resultPreview, id)}
       <p class="soft">Only its beginning is still in memory.</p>
     </section>`
 }
 
 /** Open where it is all there is to see. */
-const promptOf = ({ id, prompt, result }: EventDetail): Markup | undefined =>
+const renderPrompt = ({ id, prompt, result }: EventDetail): Markup | undefined =>
   prompt === undefined
     ? undefined
     : markup`
     <details${result === undefined ? markup` open` : undefined}>
       <summary>Prompt</summary>
-      ${textOf(prompt, id)}
+      ${renderText(prompt, id)}
     </details>`
 
 /** HTML takes a line break away that stands first in a `pre`, so it is given one. */
-const textOf = (whole: string, id: string): Markup => {
+const renderText = (whole: string, id: string): Markup => {
   const { text, left, hidden } = shownText(whole)
   const notes = [
     left > 0
@@ -138,7 +138,7 @@ const textOf = (whole: string, id: string): Markup => {
   return markup`<pre dir="auto">\n${text}</pre>${notes}`
 }
 
-const factsOf = (event: EventDetail): Markup => {
+const renderFacts = (event: EventDetail): Markup => {
   const { id, deliveryId, signed, size, attempts, durations } = event
   const all = Object.values(durations)
   const facts: readonly (readonly [string, string | undefined])[] = [
@@ -164,10 +164,10 @@ type Part = Markup | readonly Markup[] | string | number | undefined
 
 /** A template of HTML: whatever is put into it is escaped, unless `markup` has made it. */
 const markup = (texts: TemplateStringsArray, ...parts: readonly Part[]): Markup => ({
-  html: texts.map((text, place) => `${text}${htmlOf(parts[place])}`).join(''),
+  html: texts.map((text, place) => `${text}${toHtml(parts[place])}`).join(''),
 })
 
-const htmlOf = (part: Part): string => {
+const toHtml = (part: Part): string => {
   if (part === undefined) return ''
   if (typeof part === 'string' || typeof part === 'number') return escapeHtml(String(part))
   return 'html' in part ? part.html : part.map(({ html }) => html).join('')
@@ -210,10 +210,10 @@ const halfCharacter = /[\ud800-\udbff]$/
 const stagePicture = (event: EventDetail): Markup => markup`
     <section>
       <h2>Stages</h2>
-      <ol class="stages">${barsOf(stagesOf(event)).map(rowOf)}</ol>
+      <ol class="stages">${toBars(toStages(event)).map(renderRow)}</ol>
     </section>`
 
-const rowOf = ({ row, from, length }: Bar): Markup => {
+const renderRow = ({ row, from, length }: Bar): Markup => {
   const { name, state, ms, note } = row
   const said = [ms === undefined ? '' : duration(ms), note ?? ''].filter(Boolean).join(', ')
   return markup`
@@ -235,7 +235,7 @@ export const loadEventPage = (): RenderEvent => {
   return (view, refreshPath) => {
     const { event } = view
     return fill({
-      title: markup`${titleOf(event)}`.html,
+      title: markup`${toTitle(event)}`.html,
       state: event.state,
       content: eventContent(view).html,
       // After a second at most, browsers put it in the place of the page it follows in the history.

@@ -30,8 +30,8 @@ export const userIn = (
   ours: End,
   order: 'BE' | 'LE' = endianness(),
 ): number | 'unlisted' | undefined => {
-  const peerNames = namesOf(peer, order)
-  const ourNames = namesOf(ours, order)
+  const peerNames = getNames(peer, order)
+  const ourNames = getNames(ours, order)
   let isListed = false
   for (const line of tables.split('\n')) {
     const [, local = '', remote = '', , , , , user = ''] = line.trim().split(/\s+/)
@@ -43,10 +43,10 @@ export const userIn = (
 }
 
 /** An end as the tables write it, in IPv4 and as IPv4 within IPv6, since either program may use either. */
-const namesOf = ({ address, port }: End, order: 'BE' | 'LE'): string[] => {
+const getNames = ({ address, port }: End, order: 'BE' | 'LE'): string[] => {
   const inHex = port.toString(16).toUpperCase().padStart(4, '0')
   const written = (...words: number[]): string =>
-    `${words.map((word) => wordOf(word, order)).join('')}:${inHex}`
+    `${words.map((word) => toHexWord(word, order)).join('')}:${inHex}`
   if (address === '::1') return [written(0, 0, 0, 1)]
   const bytes = address.replace(/^::ffff:/, '').split('.')
   const v4 = Buffer.from(bytes.map(Number)).readUInt32BE()
@@ -54,7 +54,7 @@ const namesOf = ({ address, port }: End, order: 'BE' | 'LE'): string[] => {
 }
 
 /** Four bytes, which the kernel prints as one number of its own byte order. */
-const wordOf = (value: number, order: 'BE' | 'LE'): string => {
+const toHexWord = (value: number, order: 'BE' | 'LE'): string => {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(value)
   if (order === 'LE') bytes.reverse()

@@ -47,12 +47,12 @@ export const serveEventPage = (parts: EventPageParts): Middleware => {
     answer(ctx, status, 'no-referrer', renderRefusal(page))
 
   const show = async (ctx: Context, code: string) => {
-    const opened = links.open(code, keyOf(ctx))
+    const opened = links.open(code, getKey(ctx))
     if (!opened) return refuse(ctx, usedUp)
     const { eventId, notice, key } = opened
     const seen = ctx.query['seen']
     if (typeof seen === 'string')
-      await untilChanged(events, eventId, seen, endOf(ctx, longestWaitMs))
+      await untilChanged(events, eventId, seen, toAbortSignal(ctx, longestWaitMs))
     const event = events.get(eventId)
     if (!event) return refuse(ctx, forgotten)
     const path = pagePath(code)
@@ -60,7 +60,7 @@ export const serveEventPage = (parts: EventPageParts): Middleware => {
     // Sent to this path alone, which nobody else knows: a cookie is not kept from other ports.
     ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
     // With any stricter referrer policy browsers keep the origin of the form to themselves.
-    const page = renderEvent({ event, notice, retryPath }, `${path}?seen=${markOf(event)}`)
+    const page = renderEvent({ event, notice, retryPath }, `${path}?seen=${getMark(event)}`)
     return answer(ctx, 200, 'same-origin', page)
   }
 
@@ -68,7 +68,7 @@ export const serveEventPage = (parts: EventPageParts): Middleware => {
     const taken = links.takeRetry(code)
     if (!taken) return refuse(ctx, usedUp)
     const { eventId, isFirst } = taken
-    const notice = isFirst ? noticeOf(() => retry(eventId)) : undefined
+    const notice = isFirst ? toNotice(() => retry(eventId)) : undefined
     const issued = links.issue({ eventId, ...(notice !== undefined && { notice }) })
     ctx.set('Location', pagePath(issued.code))
     return answer(ctx, 303, 'no-referrer')
@@ -118,14 +118,14 @@ const answer = (ctx: Context, status: number, referrer: string, page?: RenderedP
   ctx.body = page?.html ?? ''
 }
 
-const keyOf = (ctx: Context): string | undefined => ctx.cookies.get(cookieName)
+const getKey = (ctx: Context): string | undefined => ctx.cookies.get(cookieName)
 
 /** Root may see everything anyway; it is also who passes connections on for Windows into WSL. */
 const isAnother = (user: number | 'unlisted' | undefined): boolean =>
   user !== undefined && user !== 0 && user !== process.getuid?.()
 
 /** Ends when the browser has gone, or after so long. */
-const endOf = (ctx: Context, limitMs: number): AbortSignal => {
+const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {
   const over = new AbortController()
   const timer = setTimeout(() => over.abort(), limitMs).unref()
   ctx.res.once('close', () => {
@@ -135,7 +135,7 @@ const endOf = (ctx: Context, limitMs: number): AbortSignal => {
   return over.signal
 }
 
-const noticeOf = (run: () => void): string => {
+const toNotice = (run: () => void): string => {
   try {
     run()
     return 'It runs again.'
@@ -164,7 +164,7 @@ export const linkRoutes = (events: EventStore, links: EventLinks, url: () => str
 }
 
 /** A short text that is another one after each change of an event. */
-const markOf = ({ prompt: _prompt, result: _result, ...record }: EventDetail): string =>
+const getMark = ({ prompt: _prompt, result: _result, ...record }: EventDetail): string =>
   createHash('sha256').update(JSON.stringify(record)).digest('base64url').slice(0, 16)
 
 /** Resolves once an event is no longer as it was with this mark, has gone, or `signal` ends the wait. */
@@ -176,7 +176,7 @@ const untilChanged = async (
 ): Promise<void> => {
   const isSame = () => {
     const event = events.get(id)
-    return event !== undefined && markOf(event) === mark
+    return event !== undefined && getMark(event) === mark
   }
   await new Promise<void>((resolve) => {
     const look = () => {

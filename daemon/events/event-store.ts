@@ -147,7 +147,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
   }
 
   const insert = (record: FullRecord): Stored => {
-    const ring = ringOf(record)
+    const ring = getRing(record)
     const stored: Stored = { record, ring, sequence: 0, prompt: undefined, result: undefined }
     events.set(record.id, stored)
     return stored
@@ -260,7 +260,7 @@ export const createEventStore = (initialKeep: number): EventStore => {
 }
 
 /** Of their own: logins, tokens that were given away, and what the daemon did. */
-const ringOf = ({ kind, state }: EventRecord): Ring => {
+const getRing = ({ kind, state }: EventRecord): Ring => {
   if (kind !== 'webhook') return 'own'
   if (state === 'rejected') return 'refused'
   return state === 'filtered' || state === 'duplicate' ? 'passed' : 'ran'

@@ -48,7 +48,7 @@ export const createEventDetails = <Event extends Detailed>(
   const forget = (event: Event) => {
     // They are let go in the order in which they ended.
     if (finished.first() === event) finished.shift()
-    characters -= sizeOf(event)
+    characters -= getSize(event)
     free(event.prompt)
     free(event.result)
     event.prompt = event.result = undefined
@@ -57,7 +57,7 @@ export const createEventDetails = <Event extends Detailed>(
 
   return {
     set: (event, { prompt, result }) => {
-      characters -= sizeOf(event)
+      characters -= getSize(event)
       if (prompt !== undefined) {
         free(event.prompt)
         event.prompt = prompt
@@ -66,7 +66,7 @@ export const createEventDetails = <Event extends Detailed>(
         free(event.result)
         event.result = result
       }
-      characters += sizeOf(event)
+      characters += getSize(event)
       while (isOverLimit()) {
         const oldest = finished.first()
         if (!oldest) return
@@ -88,5 +88,5 @@ export const createEventDetails = <Event extends Detailed>(
   }
 }
 
-const sizeOf = ({ prompt, result }: Detailed): number =>
+const getSize = ({ prompt, result }: Detailed): number =>
   (prompt?.length ?? 0) + (result?.length ?? 0)

@@ -51,16 +51,16 @@ export const createTextRoom = (): TextRoom => {
       // The common case first: of what is no ASCII each unit takes two bytes of UTF-8 or more.
       const isLatin1 = Buffer.byteLength(text) === length || !/[^\0-\xff]/.test(text)
       const encoding = isLatin1 ? 'latin1' : 'utf16le'
-      const slab = slabFor(sizeOf(length, encoding))
+      const slab = slabFor(getSize(length, encoding))
       const start = slab.used
       slab.used += slab.bytes.write(text, start, encoding)
       slab.texts += 1
       return { length, slab, start, encoding }
     },
     read: ({ slab, start, length, encoding }) =>
-      slab.bytes.toString(encoding, start, start + sizeOf(length, encoding)),
+      slab.bytes.toString(encoding, start, start + getSize(length, encoding)),
     free: ({ slab, start, length, encoding }) => {
-      slab.bytes.fill(0, start, start + sizeOf(length, encoding))
+      slab.bytes.fill(0, start, start + getSize(length, encoding))
       slab.texts -= 1
       if (slab.texts > 0) return
       slab.used = 0
@@ -69,5 +69,5 @@ export const createTextRoom = (): TextRoom => {
   }
 }
 
-const sizeOf = (length: number, encoding: KeptText['encoding']): number =>
+const getSize = (length: number, encoding: KeptText['encoding']): number =>
   encoding === 'latin1' ? length : length * 2

@@ -1,5 +1,10 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
+import {
+  challengeHeader,
+  toPlace,
+  proofHeader,
+  computeProof,
+} from '../../shared/client/identity.ts'
 import { version } from '../../shared/version.ts'
 import { isLoopbackPeer } from './guard.ts'
 import type { Log } from '../log/log.ts'
@@ -23,8 +28,8 @@ export const serveHealth =
       }
       const challenge = headers[challengeHeader.toLowerCase()]
       if (typeof challenge === 'string' && /^[0-9a-f]{32,128}$/.test(challenge)) {
-        const place = placeOf(socket.localAddress, socket.localPort)
-        response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
+        const place = toPlace(socket.localAddress, socket.localPort)
+        response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       }
       const who = { status: 'ok', name: 'doorward', version }
       answerJson(response, 200, who, { 'Cache-Control': 'no-store' })

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../shared/errors.ts'
 import { knownError } from '../util/assets.ts'
 
 /** The HTTP status of every code; a new code does not compile without one. */
-const statusOf: Readonly<Record<ErrorCode, number>> = {
+const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'home-unusable': 500,
   'home-insecure': 500,
   'config-invalid': 422,
@@ -80,9 +80,9 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
  * Turns any thrown value into an RFC 9457 document. An error of ours says what it says; anything else
  * becomes `internal` without a word of it, since foreign errors can hold tokens.
  */
-export const problemOf = (error: unknown): ProblemDocument => {
+export const toProblem = (error: unknown): ProblemDocument => {
   const known = knownError(error)
-  const status = statusOf[known.code]
+  const status = statusByCode[known.code]
   return {
     type: `urn:doorward:problem:${known.code}`,
     title: STATUS_CODES[status] ?? 'Error',

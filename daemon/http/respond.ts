@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
-import { problemMediaType, problemOf } from './problem.ts'
+import { problemMediaType, toProblem } from './problem.ts'
 
 const jsonMediaType = 'application/json; charset=utf-8'
 
@@ -43,7 +43,7 @@ export const answerProblem = (
   error: unknown,
   { log, path }: { readonly log: Log; readonly path: string },
 ): void => {
-  const problem = problemOf(error)
+  const problem = toProblem(error)
   if (problem.code === 'internal') logInternal(log, path, error)
   if (!response.destroyed)
     answerJson(response, problem.status, problem, { 'Content-Type': problemMediaType })

@@ -15,7 +15,7 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import { headerValues } from './guard.ts'
 import { letInFirst } from './let-in-first.ts'
-import { problemMediaType, problemOf } from './problem.ts'
+import { problemMediaType, toProblem } from './problem.ts'
 import { answerJson } from './respond.ts'
 
 /** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
@@ -67,7 +67,8 @@ export const createListeners = ({
   public_port: publicPort,
 }: Gateway['server']): Listeners => {
   const addresses = new Map<keyof Apps, AddressInfo>()
-  const urlAt = (app: keyof Apps): string => urlOf(addresses.get(app) ?? { address: host, port: 0 })
+  const urlAt = (app: keyof Apps): string =>
+    getUrl(addresses.get(app) ?? { address: host, port: 0 })
   const taking: Promise<void>[] = []
   let isLeaving = false
   let handlers: Apps | undefined
@@ -79,7 +80,7 @@ export const createListeners = ({
     answerUnreadable(server)
     // It is asked for after the socket has been let go too.
     server.on('listening', () => {
-      const address = addressOf(server)
+      const address = getAddress(server)
       if (address) addresses.set(app, address)
     })
     letInFirst(server, (request, response) => {
@@ -216,7 +217,7 @@ const sayAgainMs = 60_000
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const [occupant, holder] = await Promise.all([
-    whoAnswers(`http://${bracketed(localOf(host))}:${port}`, apiToken),
+    whoAnswers(`http://${bracketed(toLocalHost(host))}:${port}`, apiToken),
     portHolder(port),
   ])
   // This home is locked by us: one that holds its token is the daemon of a copy of it.
@@ -242,18 +243,18 @@ const closeServer = async (server: Server): Promise<void> => {
 }
 
 /** Where a server listens; undefined while it does not. */
-const addressOf = (server: Server): AddressInfo | undefined =>
+const getAddress = (server: Server): AddressInfo | undefined =>
   (server.address() as AddressInfo | null) ?? undefined
 
 /**
  * The address local clients reach a listener at, by where it listens: as of `localhost` another program
  * could hold the other family, and a browser may go there.
  */
-const urlOf = ({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string =>
-  `http://${bracketed(localOf(address))}:${port}`
+const getUrl = ({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string =>
+  `http://${bracketed(toLocalHost(address))}:${port}`
 
 /** A listener on all addresses is reached over loopback by local clients. */
-const localOf = (host: string): string =>
+const toLocalHost = (host: string): string =>
   host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
@@ -309,15 +310,15 @@ const answerUnreadable = (server: Server): void => {
  * alone and says nothing of the rest (section 6.1). True when it was one of these.
  */
 const refusesMalformed = (request: IncomingMessage, response: ServerResponse): boolean => {
-  const fault = faultOf(request)
+  const fault = findFault(request)
   if (fault === undefined) return false
-  const problem = problemOf(new DoorwardError('request-invalid', fault))
+  const problem = toProblem(new DoorwardError('request-invalid', fault))
   const headers = { 'Content-Type': problemMediaType, Connection: 'close' }
   answerJson(response, problem.status, problem, headers)
   return true
 }
 
-const faultOf = (request: IncomingMessage): string | undefined => {
+const findFault = (request: IncomingMessage): string | undefined => {
   if (headerValues(request, 'host').length === 0 && request.httpVersion !== '1.0')
     return 'the request names no host'
   const codings = headerValues(request, 'transfer-encoding')
@@ -331,15 +332,15 @@ type UnderWay = Socket & { readonly _httpMessage?: ServerResponse | null }
 const answerTo = (error: Error): string => {
   const code = systemCode(error)
   if (code === 'HPE_HEADER_OVERFLOW')
-    return textOf(new DoorwardError('headers-too-large', 'the headers are too large'))
+    return toText(new DoorwardError('headers-too-large', 'the headers are too large'))
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return textOf(new DoorwardError('request-timeout', 'the request did not arrive in time'))
-  return textOf(new DoorwardError('request-invalid', 'this cannot be read as HTTP'))
+    return toText(new DoorwardError('request-timeout', 'the request did not arrive in time'))
+  return toText(new DoorwardError('request-invalid', 'this cannot be read as HTTP'))
 }
 
 /** A whole answer, as it goes over the connection. */
-const textOf = (error: DoorwardError): string => {
-  const problem = problemOf(error)
+const toText = (error: DoorwardError): string => {
+  const problem = toProblem(error)
   const body = JSON.stringify(problem)
   return [
     `HTTP/1.1 ${problem.status} ${problem.title}`,

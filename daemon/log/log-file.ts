@@ -36,7 +36,7 @@ export const openLogFile = (
     )
     opened.on('warning', (error: Error) => complain(systemReason(error)))
     opened.on('open', () => {
-      if (stream === opened) inode = inodeOf(log)
+      if (stream === opened) inode = readInodeSync(log)
     })
     opened.on('rotation', () => {
       if (stream === opened) inode = undefined
@@ -61,7 +61,7 @@ export const openLogFile = (
     })
   }
   const beginAgainIfGone = (): void => {
-    if (inode === undefined || inodeOf(log) === inode || !isFolder(logs)) return
+    if (inode === undefined || readInodeSync(log) === inode || !isFolder(logs)) return
     inode = undefined
     stream?.end()
     stream = open()
@@ -82,7 +82,7 @@ export const openLogFile = (
 }
 
 /** Undefined also for one that may not be looked at just now. */
-const inodeOf = (path: string): number | undefined => {
+const readInodeSync = (path: string): number | undefined => {
   try {
     return statSync(path, { throwIfNoEntry: false })?.ino
   } catch {

@@ -56,7 +56,7 @@ const resumed = (failedAt: Date): string => {
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /** The level that `DOORWARD_LOG_LEVEL` names, `info` without it. Throws `config-invalid` for another word. */
-export const logLevelOf = (env: NodeJS.ProcessEnv): string => {
+export const getLogLevel = (env: NodeJS.ProcessEnv): string => {
   const level = env['DOORWARD_LOG_LEVEL'] || 'info'
   if (logLevels.includes(level)) return level
   throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is no level of a log', {

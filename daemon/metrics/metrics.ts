@@ -36,7 +36,7 @@ type Metric = {
 }
 
 /** Every metric with its values now. */
-export const metricsOf = (parts: MetricParts): Metric[] => [
+export const toMetrics = (parts: MetricParts): Metric[] => [
   gauge('doorward_build_info', 'Always 1; the version is its label', [[{ version }, 1]]),
   ...ofProcess(parts.startedAt),
   ...ofWebhooks(parts.webhooks),

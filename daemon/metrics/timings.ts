@@ -59,15 +59,15 @@ export const createMeasures = (events: EventStore): Measures => {
     deliver,
     agents,
     timings: () => ({
-      answer: timingOf(answer),
-      queue: timingOf(queue),
-      agent: timingOf(allAgents),
-      deliver: timingOf(deliver),
+      answer: toTiming(answer),
+      queue: toTiming(queue),
+      agent: toTiming(allAgents),
+      deliver: toTiming(deliver),
     }),
   }
 }
 
-const timingOf = (distribution: Distribution): Timings['answer'] => ({
+const toTiming = (distribution: Distribution): Timings['answer'] => ({
   count: distribution.count(),
   p50Ms: rounded(distribution.quantile(0.5)),
   p99Ms: rounded(distribution.quantile(0.99)),

@@ -1,11 +1,11 @@
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { dialectOf } from './dialects/dialects.ts'
+import { getDialect } from './dialects/dialects.ts'
 import { findClient } from './providers/client-store.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './providers/providers.ts'
 import { readToken, storageProblems, tokenProviders } from './tokens/token-store.ts'
-import { type TokenRecord, summaryOf } from './tokens/token-record.ts'
+import { type TokenRecord, toSummary } from './tokens/token-record.ts'
 
 type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
 
@@ -54,7 +54,7 @@ const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
   [...(await readAll(sources))].flatMap(([name, result]) => {
     if (result instanceof DoorwardError)
       return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
-    if (summaryOf(result, Date.now()).status !== 'needs-login') return []
+    if (toSummary(result, Date.now()).status !== 'needs-login') return []
     const detail = result.ended
       ? `the login to ${name} has ended: ${result.ended.cause}`
       : `the access token of ${name} has expired and nothing can renew it`
@@ -76,12 +76,12 @@ const summaryOfResult = (
         refreshable: false,
         obtainedAt: new Date(0).toISOString(),
       }
-    : summaryOf(result, Date.now(), impliedScopes(name, sources))
+    : toSummary(result, Date.now(), impliedScopes(name, sources))
 
 /** A provider that has left the configuration grants by name only. */
 const impliedScopes = (name: string, { gateway }: Sources) => {
   try {
-    return dialectOf(findProvider(name, gateway)).impliedScopes
+    return getDialect(findProvider(name, gateway)).impliedScopes
   } catch {
     return {}
   }
@@ -97,7 +97,7 @@ const clientFacts = async (
     const { clientSecret } = await findClient(home, provider, env)
     const device =
       clientSecret === undefined &&
-      dialectOf(provider).isDeviceFlowPublic === true &&
+      getDialect(provider).isDeviceFlowPublic === true &&
       provider.deviceAuthorizationEndpoint !== undefined
     return { clientKnown: true, ...(device && { device }) }
   } catch {

@@ -5,10 +5,10 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { OAuthDependencies, Tokens } from './dependencies.ts'
 import { createDiscover } from './providers/discovery.ts'
 import { createLogOut } from './logout/logout.ts'
-import { createPendingRevocations } from './logout/revocation-queue.ts'
+import { createRevocationQueue } from './logout/revocation-queue.ts'
 import { createRevokeGrant } from './logout/revoke.ts'
 import { createLogins } from './login/login.ts'
-import { createOneAtATime, createUnfinished } from '../util/concurrency.ts'
+import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
 import { createRoutes } from './routes.ts'
 import type { TokenRecord } from './tokens/token-record.ts'
 import { createTokens } from './tokens/token-broker.ts'
@@ -56,8 +56,8 @@ export const createOAuth = (
 ): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
-  const inTurn = createOneAtATime()
-  const unfinished = createUnfinished()
+  const inTurn = createKeyedMutex()
+  const unfinished = trackPending()
   const broker = createTokens(dependencies, discover, inTurn, left)
   const shared = {
     dependencies,
@@ -66,7 +66,7 @@ export const createOAuth = (
     broker,
     revokeGrant: createRevokeGrant(discover),
   }
-  const revocations = createPendingRevocations(shared)
+  const revocations = createRevocationQueue(shared)
   const logins = createLogins({ ...shared, revocations })
   const logOut = createLogOut({ ...shared, revocations }, closing.signal)
   const tokens = () => listTokens(dependencies)

@@ -58,7 +58,7 @@ export const createRoutes = (
   router.get('/oauth/tokens/:provider/access', async (ctx) => {
     const request = {
       minValidityMs: minValidityMs(ctx.query['min_validity']),
-      asker: askerOf(ctx.get('user-agent')),
+      asker: parseAsker(ctx.get('user-agent')),
     }
     answer(ctx, 200, await access(providerIn(ctx), request))
   })
@@ -129,7 +129,7 @@ export const serveAccess = (
       isLetIn = true
       const given = query === '' ? null : new URLSearchParams(query).getAll('min_validity')
       const minValidity = given?.length ? minValidityMs(given) : undefined
-      const asked = { minValidityMs: minValidity, asker: askerOf(request.headers['user-agent']) }
+      const asked = { minValidityMs: minValidity, asker: parseAsker(request.headers['user-agent']) }
       const token = tokens.atOnce(provider, asked) ?? (await tokens.access(provider, asked))
       const text = textOf(token)
       answerAtEndOfTurn(() => answerJsonText(response, 200, text, neverStored))
@@ -156,7 +156,7 @@ const accessPath = /^\/oauth\/tokens\/([^/?%]+)\/access(?:\?(.*))?$/
 let last = { userAgent: '', asker: '' }
 
 /** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
-const askerOf = (userAgent = ''): string => {
+const parseAsker = (userAgent = ''): string => {
   // Mostly the one that asked before.
   if (userAgent !== last.userAgent || userAgent === '') {
     const asker = plainLine(userAgent).trim().slice(0, 100) || 'a program without a name'

@@ -4,7 +4,7 @@ import type { Intake } from '../intake.ts'
 import type { Listeners, Place } from '../http/server.ts'
 import type { Log } from '../log/log.ts'
 import type { Memory } from '../state.ts'
-import type { Office } from '../leadership.ts'
+import type { Leadership } from '../leadership.ts'
 import { answerWithToken } from '../handover/asked-tokens.ts'
 import {
   type Channel,
@@ -48,7 +48,7 @@ type FollowParts = {
   readonly intake: Pick<Intake, 'elsewhere' | 'queue'>
   readonly listeners: Pick<Listeners, 'take'>
   readonly log: Log
-  readonly office: Pick<Office, 'access'>
+  readonly office: Pick<Leadership, 'access'>
   /** It was killed, and has left what it did. */
   readonly killed: () => void
 }

@@ -2,20 +2,20 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Server } from 'node:net'
 import type { Restarted } from '../../shared/api.ts'
 import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
-import { DoorwardError, nameOf, systemCode } from '../../shared/errors.ts'
+import { DoorwardError, errorName, systemCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import type { LiveConfig } from '../config/live-config.ts'
 import { createAskedTokens } from '../handover/asked-tokens.ts'
 import type { Listeners, Place } from '../http/server.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { Intake } from '../intake.ts'
-import type { Office } from '../leadership.ts'
+import type { Leadership } from '../leadership.ts'
 import type { Log, OpenLog } from '../log/log.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { Memory } from '../state.ts'
-import type { Learners } from '../webhook/payload-shape.ts'
-import type { RefusalLog } from '../webhook/rejection-log.ts'
+import type { DeliveryWaiters } from '../webhook/payload-shape.ts'
+import type { RejectionLog } from '../webhook/rejection-log.ts'
 import type { Predecessor } from './new-process.ts'
 import { channelToNew, type Found, type FromNew, type FromOld, protocol } from './protocol.ts'
 import { shareMemory } from './snapshot.ts'
@@ -58,7 +58,7 @@ type HandOverParts = {
   readonly memory: Memory
   readonly stream: Pick<EventStream, 'silence' | 'close'>
   readonly intake: Pick<Intake, 'unfinished'>
-  readonly office: Pick<Office, 'putDown' | 'passTo' | 'takeBack'>
+  readonly office: Pick<Leadership, 'putDown' | 'passTo' | 'takeBack'>
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
@@ -110,13 +110,13 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       await successor.kill()
       starting = undefined
       deciding = undefined
-      log.warn({ error: nameOf(error) }, 'restart failed')
+      log.warn({ error: errorName(error) }, 'restart failed')
       // By `cancel`: whatever the successor said of its end, the old one does not go on.
       if (parts.isStopping())
         throw new DoorwardError('stopping', 'the daemon was stopped while it was restarted', {
           hint: 'doorward daemon start',
         })
-      throw error instanceof DoorwardError ? error : failed(nameOf(error))
+      throw error instanceof DoorwardError ? error : failed(errorName(error))
     }
   }
 
@@ -143,7 +143,7 @@ export const createHandOver = (parts: HandOverParts): HandOver => {
       await successor.kill()
       // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.
       await goOn(unsaved).catch((failure: unknown) =>
-        log.error({ error: nameOf(failure) }, 'not all goes on'),
+        log.error({ error: errorName(failure) }, 'not all goes on'),
       )
       stream.silence(false)
       // Who followed comes back for what was not sent.
@@ -309,8 +309,8 @@ export type RetireParts = {
   readonly live: Pick<LiveConfig, 'close'>
   readonly listeners: Pick<Listeners, 'leave'>
   readonly stream: Pick<EventStream, 'close'>
-  readonly learners: Pick<Learners, 'close'>
-  readonly refusals: Pick<RefusalLog, 'close'>
+  readonly learners: Pick<DeliveryWaiters, 'close'>
+  readonly refusals: Pick<RejectionLog, 'close'>
   readonly log: Log
   readonly closeLog: OpenLog['close']
 }

@@ -3,7 +3,7 @@ import { Server } from 'node:net'
 import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Reached } from '../delivery/multipart.ts'
-import type { ReadyTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventsCopy } from '../events/event-store.ts'
 import type { Detail } from '../events/event-texts.ts'
 import type { Place } from '../http/server.ts'
@@ -174,5 +174,5 @@ export type KeptCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
 }
 
 type TargetCopy =
-  | Exclude<ReadyTarget, { kind: 'invalid' }>
+  | Exclude<ResolvedTarget, { kind: 'invalid' }>
   | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }

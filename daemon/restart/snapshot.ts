@@ -1,11 +1,11 @@
 import type { Memory } from '../state.ts'
-import type { ReadyTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
 import { copyOfError, errorFrom, type FromOld, type KeptCopy, type MemoryCopy } from './protocol.ts'
 
 /** Copies everything, and tells of every change from now on, until the returned function is called. */
 export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (() => void) => {
-  send({ kind: 'memory', memory: copyOf(memory, performance.now()) })
+  send({ kind: 'memory', memory: takeCopy(memory, performance.now()) })
   const unfollow = [
     memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail })),
     memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) })),
@@ -21,7 +21,7 @@ export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (
   }
 }
 
-const copyOf = (memory: Memory, nowMs: number): MemoryCopy => ({
+const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
   events: memory.events.copy(),
   counts: memory.counts.entries(),
   kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
@@ -80,7 +80,7 @@ const keptCopy = ({ webhook, receivedAt, known, targets, delivery }: AcceptedEve
 const restoreKept = ({ events, kept }: Memory, id: string, copy: KeptCopy): void => {
   const prompt = events.get(id)?.prompt
   if (prompt === undefined) return
-  const targets = copy.targets.map((target): ReadyTarget =>
+  const targets = copy.targets.map((target): ResolvedTarget =>
     target.kind === 'invalid' ? { ...target, error: errorFrom(target.error) } : target,
   )
   kept.keep(id, { ...copy, prompt, targets })

@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { holderOf, isAlive } from '../../shared/home/lock.ts'
+import { readHolder, isAlive } from '../../shared/home/lock.ts'
 import { runTool } from '../../shared/service/platform.ts'
 
 /**
  * The service manager that started this daemon, or undefined. It watches one process, and takes its
  * end for the daemon's.
  */
-const managerOf = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined => {
+const detectServiceManager = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined => {
   const name = env['DOORWARD_SERVICE']
   return name === 'systemd' || name === 'launchd' ? name : undefined
 }
@@ -19,7 +19,7 @@ const managerOf = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined =>
  * such thing: the first process has to stay then.
  */
 export const nameMainProcess = async (pid: number, env = process.env): Promise<boolean> => {
-  const manager = managerOf(env)
+  const manager = detectServiceManager(env)
   if (manager !== 'systemd') return manager === undefined
   return (await runTool('systemd-notify', [`MAINPID=${pid}`])).code === 0
 }
@@ -43,7 +43,7 @@ export const standIn = (home: Home): StandIn => {
   const current = async (): Promise<number | undefined> => {
     const file = await readDaemonFile(home).catch(() => undefined)
     // Somebody may have removed the file of one that runs.
-    return file?.pid ?? (await holderOf(home, 'daemon'))
+    return file?.pid ?? (await readHolder(home, 'daemon'))
   }
   const untilGone = async (): Promise<boolean> => {
     for (;;) {

@@ -1,8 +1,8 @@
 /** Runs tasks of one key after another, those of different keys side by side. */
-export type OneAtATime = <Result>(key: string, task: () => Promise<Result>) => Promise<Result>
+export type KeyedMutex = <Result>(key: string, task: () => Promise<Result>) => Promise<Result>
 
 /** Makes a queue per key; a task that fails does not stop the next. */
-export const createOneAtATime = (): OneAtATime => {
+export const createKeyedMutex = (): KeyedMutex => {
   const last = new Map<string, Promise<unknown>>()
   return async (key, task) => {
     const before = last.get(key)
@@ -25,7 +25,7 @@ type Unfinished = {
 }
 
 /** Makes a list of work that has not ended. */
-export const createUnfinished = (): Unfinished => {
+export const trackPending = (): Unfinished => {
   const running = new Set<Promise<unknown>>()
   const untilIdle = async (): Promise<void> => {
     while (running.size > 0) await Promise.allSettled(running)

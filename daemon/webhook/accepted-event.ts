@@ -1,17 +1,17 @@
 import type { EventRecord } from '../../shared/api.ts'
 import { createById } from '../by-id.ts'
-import type { ReadyTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { ReadyWebhook } from './compiled-webhook.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
 
 /** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
 export type AcceptedEvent = {
-  readonly webhook: Pick<ReadyWebhook, 'path' | 'agentName' | 'agent' | 'values'>
+  readonly webhook: Pick<CompiledWebhook, 'path' | 'agentName' | 'agent' | 'values'>
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
-  readonly targets: readonly ReadyTarget[]
+  readonly targets: readonly ResolvedTarget[]
   /** What the sender's repeat of this delivery would have in common with it. */
   readonly delivery?: DeliveryKey | undefined
 }

@@ -49,7 +49,7 @@ export const createBodyRooms = (): BodyRooms => {
         }
         size = wanted
       },
-      bytes: () => (store ? bufferOf(store, size) : small.bytes()),
+      bytes: () => (store ? toBuffer(store, size) : small.bytes()),
       release: () => {
         if (store) stores.giveBack(store)
         store = undefined
@@ -62,7 +62,7 @@ export const createBodyRooms = (): BodyRooms => {
  * A `Buffer` of resizable memory. `Buffer.from` makes a new hidden class of each (Node 20), and once a few have
  * come, all code that reads buffers is slow for good, for small bodies too; this way they share one.
  */
-const bufferOf = (store: ArrayBuffer, size: number): Buffer =>
+const toBuffer = (store: ArrayBuffer, size: number): Buffer =>
   Object.setPrototypeOf(new Uint8Array(store, 0, size), Buffer.prototype) as Buffer
 
 const createStores = () => {

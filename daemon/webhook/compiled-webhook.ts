@@ -1,5 +1,5 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
-import { secretsOf } from '../../shared/config/environment.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
@@ -9,7 +9,7 @@ import type { SignatureHeaders } from './signature-header.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
 /** A definition with its secrets as keys: all that a request needs, prepared once. */
-export type ReadyWebhook = Webhook & {
+export type CompiledWebhook = Webhook & {
   readonly verifier: Verifier
   /** The headers of a request that are looked at. */
   readonly headerNames: readonly string[]
@@ -27,33 +27,33 @@ export type KnownSecrets = {
 export const webhooksByPath = (
   config: Config,
   env: NodeJS.ProcessEnv,
-): ReadonlyMap<string, ReadyWebhook> =>
+): ReadonlyMap<string, CompiledWebhook> =>
   new Map(
     config.webhooks
       .filter((webhook) => webhook.enabled)
       .flatMap((webhook) => {
-        const ready: ReadyWebhook = {
+        const ready: CompiledWebhook = {
           ...webhook,
-          verifier: verifierOf(webhook, env),
-          headerNames: headerNamesOf(webhook.scheme),
+          verifier: createVerifier(webhook, env),
+          headerNames: listHeaderNames(webhook.scheme),
           secrets: () => knownSecrets(webhook, config, env),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)
       }),
   )
 
-const verifierOf = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
+const createVerifier = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
   if (secretNames.length === 0) return 'none'
-  const secrets = secretsOf(secretNames, env)
+  const secrets = listSecrets(secretNames, env)
   return secrets.length === 0 ? 'unset' : prepareVerifier(scheme, secrets)
 }
 
 const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): KnownSecrets => {
-  const own = secretsOf(webhook.secretNames, env)
+  const own = listSecrets(webhook.secretNames, env)
   const others = config.webhooks
     .filter(({ path }) => path !== webhook.path)
     .flatMap(({ path, secretNames }) =>
-      secretsOf(secretNames, env).map((secret) => ({ path, secret })),
+      listSecrets(secretNames, env).map((secret) => ({ path, secret })),
     )
     .filter(({ secret }) => !own.includes(secret))
   return { own, others }
@@ -70,7 +70,7 @@ const always = [
 ]
 
 /** The headers that are looked at in a delivery of this scheme, in lower case. */
-export const headerNamesOf = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
+export const listHeaderNames = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
     [header, timestampHeader, idHeader].filter((name) => name !== undefined),
   )
@@ -104,7 +104,7 @@ export const headersNamed = (
 }
 
 /** How the body is written that comes with these headers, as node:http reads it: one type, any number of codings. */
-export const bodyHeadersOf = (given: SignatureHeaders): BodyHeaders => ({
+export const toBodyHeaders = (given: SignatureHeaders): BodyHeaders => ({
   'content-type': given['content-type']?.[0],
   'content-encoding': given['content-encoding']?.join(', '),
 })
@@ -184,5 +184,5 @@ export const summarize = (
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
   if (webhook.secretNames.length === 0) return 'none'
-  return secretsOf(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
+  return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
 }

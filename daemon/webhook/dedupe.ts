@@ -10,7 +10,7 @@ const maxRemembered = 10_000
 export type DeliveryKey = { readonly webhook: string; readonly hash: string }
 
 /** The deliveries that are waiting, running or done: those that are not taken a second time. */
-export type Deliveries = {
+export type SeenDeliveries = {
   /** The event that this delivery has become, while it is remembered. */
   readonly eventOf: (key: DeliveryKey, nowMs: number) => string | undefined
   readonly remember: (key: DeliveryKey, eventId: string, nowMs: number) => void
@@ -50,9 +50,9 @@ export const deliveryKey = (
  * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook, in memory. A flood at one
  * webhook cannot make another forget.
  */
-export const createDeliveries = (max = maxRemembered): Deliveries => {
+export const createSeenDeliveries = (max = maxRemembered): SeenDeliveries => {
   const byWebhook = new Map<string, Remembered>()
-  const listeners = new Set<Parameters<Deliveries['follow']>[0]>()
+  const listeners = new Set<Parameters<SeenDeliveries['follow']>[0]>()
 
   const of = (webhook: string): Remembered => {
     const known = byWebhook.get(webhook)
@@ -63,9 +63,9 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
   }
 
   return {
-    eventOf: ({ webhook, hash }, nowMs) => byWebhook.get(webhook)?.eventOf(hash, secondOf(nowMs)),
+    eventOf: ({ webhook, hash }, nowMs) => byWebhook.get(webhook)?.eventOf(hash, toSeconds(nowMs)),
     remember: (key, eventId, nowMs) => {
-      of(key.webhook).put(key.hash, eventId, secondOf(nowMs))
+      of(key.webhook).put(key.hash, eventId, toSeconds(nowMs))
       for (const listener of listeners) listener(key, eventId, nowMs)
     },
     forget: (key, eventId) => {
@@ -87,4 +87,4 @@ export const createDeliveries = (max = maxRemembered): Deliveries => {
   }
 }
 
-const secondOf = (ms: number): number => Math.floor(ms / 1000)
+const toSeconds = (ms: number): number => Math.floor(ms / 1000)

@@ -6,19 +6,19 @@ import type { FilterCondition } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { beginsAsInPrompt } from '../../shared/templates.ts'
 import { nearest } from '../../shared/text.ts'
-import { argvOf } from '../agents/cli-presets.ts'
+import { buildArgv } from '../agents/cli-presets.ts'
 import { partsFor } from '../delivery/format/parts.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
-import type { ReadyTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget } from '../delivery/sender.ts'
 import { tryFile } from '../delivery/targets/file.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { bodyHeadersOf, type ReadyWebhook } from './compiled-webhook.ts'
-import type { Setup } from './engine.ts'
+import { toBodyHeaders, type CompiledWebhook } from './compiled-webhook.ts'
+import type { Engine } from './engine.ts'
 import { holds } from './filter.ts'
 import { parse, type Payload } from './parse.ts'
-import { type Learners, lessonOf } from './payload-shape.ts'
-import { checkBodyTimestamp, handshakeOf } from './pipeline.ts'
+import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
+import { checkBodyTimestamp, findHandshake } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
 import { createExamine } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
@@ -40,21 +40,21 @@ type LookedAt = {
  * read: `media-type-unsupported`, `payload-not-json`, `body-too-large`.
  */
 const explain = async (
-  webhook: ReadyWebhook,
+  webhook: CompiledWebhook,
   { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
 ): Promise<Explanation> => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
-  const { 'content-type': type = 'application/json', ...others } = bodyHeadersOf(headers)
+  const { 'content-type': type = 'application/json', ...others } = toBodyHeaders(headers)
   const payload = parse(checked.body, { 'content-type': type, ...others }, scheme.name === 'slack')
   const filter = webhook.filter.map((condition) => ({
     path: condition.text,
     expected: [...condition.expected],
-    actual: jsonOf(valueAt(payload, condition.path)),
+    actual: toJson(valueAt(payload, condition.path)),
     matches: holds(payload, condition),
-    ...hintOf(payload, condition),
+    ...getHint(payload, condition),
   }))
-  const handshake = handshakeOf(scheme, headers, payload)?.status
+  const handshake = findHandshake(scheme, headers, payload)?.status
   const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
   const { prompt, substituted } = markedPrompt(webhook, payload)
   return {
@@ -66,15 +66,15 @@ const explain = async (
     filter,
     prompt,
     substituted,
-    agent: agentOf(webhook),
-    targets: await targetsOf(expandTargets(webhook.targets, payload), prompt, tryFile),
+    agent: describeAgent(webhook),
+    targets: await tryTargets(expandTargets(webhook.targets, payload), prompt, tryFile),
   }
 }
 
 type Checked = { readonly signature: Explanation['signature']; readonly body: VerifiedBody }
 
 const checkSignature = (
-  webhook: ReadyWebhook,
+  webhook: CompiledWebhook,
   headers: SignatureHeaders,
   bytes: Buffer,
   nowMs: number,
@@ -97,7 +97,7 @@ const checkSignature = (
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {
     // With time of its own: a flood of refused deliveries does not keep the owner from an answer.
-    const detail = refusalOf(createExamine()(error, bytes, headers, webhook, nowMs))
+    const detail = describeRefusal(createExamine()(error, bytes, headers, webhook, nowMs))
     return { signature: found('invalid', detail), body: unsigned() }
   }
 }
@@ -106,7 +106,7 @@ const checkSignature = (
 const checkTime = (
   signature: Explanation['signature'],
   payload: Payload,
-  { scheme }: ReadyWebhook,
+  { scheme }: CompiledWebhook,
   nowMs: number,
 ): Explanation['signature'] => {
   if (signature.result !== 'valid') return signature
@@ -114,20 +114,20 @@ const checkTime = (
     checkBodyTimestamp(payload, scheme, nowMs)
     return signature
   } catch (error) {
-    return { ...signature, result: 'invalid', detail: refusalOf(error) }
+    return { ...signature, result: 'invalid', detail: describeRefusal(error) }
   }
 }
 
-const refusalOf = (error: unknown): string => {
+const describeRefusal = (error: unknown): string => {
   if (!(error instanceof DoorwardError)) throw error
   return error.localDetail ?? error.message
 }
 
-const jsonOf = (value: unknown): Explanation['filter'][number]['actual'] =>
+const toJson = (value: unknown): Explanation['filter'][number]['actual'] =>
   value === undefined ? null : (value as Explanation['filter'][number]['actual'])
 
 /** For a path that is there once it is written without the `event.` of a prompt. */
-const hintOf = (
+const getHint = (
   payload: Payload,
   { path, text }: FilterCondition,
 ): Pick<Explanation['filter'][number], 'hint'> => {
@@ -138,13 +138,13 @@ const hintOf = (
   return isMeant ? { hint: prefixHint(text) } : {}
 }
 
-const agentOf = ({ agentName, agent }: ReadyWebhook): Explanation['agent'] => ({
+const describeAgent = ({ agentName, agent }: CompiledWebhook): Explanation['agent'] => ({
   name: agentName,
   kind: agent.kind,
   ...argvIn(agent),
 })
 
-const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'> => {
+const argvIn = (agent: CompiledWebhook['agent']): Pick<Explanation['agent'], 'argv'> => {
   switch (agent.kind) {
     case 'command':
       return { argv: [...agent.command] }
@@ -153,7 +153,7 @@ const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'
     case 'gemini':
     case 'opencode':
     case 'llm':
-      return { argv: argvOf(agent) }
+      return { argv: buildArgv(agent) }
     case 'echo':
     case 'openai':
     case 'http':
@@ -161,8 +161,8 @@ const argvIn = (agent: ReadyWebhook['agent']): Pick<Explanation['agent'], 'argv'
   }
 }
 
-const targetsOf = async (
-  targets: readonly ReadyTarget[],
+const tryTargets = async (
+  targets: readonly ResolvedTarget[],
   text: string,
   tryFile: LookedAt['tryFile'],
 ): Promise<Explanation['targets']> =>
@@ -173,14 +173,14 @@ const targetsOf = async (
         if (target.kind === 'file') await tryFile(target.path)
         return { target: target.text, parts: partsFor(target, text) }
       } catch (error) {
-        return { target: target.text, parts: [], detail: refusalOf(error) }
+        return { target: target.text, parts: [], detail: describeRefusal(error) }
       }
     }),
   )
 
 type TryOutParts = {
-  readonly current: () => Setup
-  readonly learners: Learners
+  readonly current: () => Engine
+  readonly learners: DeliveryWaiters
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
   readonly homeFolder: string
 }
@@ -199,7 +199,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
     const webhook = webhookAt(path, setup)
     const explanation = await explain(webhook, {
       headers: distinct(headers),
-      bytes: bytesOf(payload),
+      bytes: toBytes(payload),
       nowMs: Date.now(),
       loopGuard,
       tryFile: async (file) => tryFile(file, homeFolder),
@@ -214,7 +214,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
     ctx.res.once('close', () => gone.abort())
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
     if (payload !== undefined) {
-      ctx.body = lessonOf(path, payload)
+      ctx.body = describePayload(path, payload)
       return
     }
     const { path: webhook } = webhookAt(path, current())
@@ -226,7 +226,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
 const notThere = ({ program, install }: { program: string; install: string }): string =>
   `${program} is not on the daemon's PATH; install it with: ${install}; if it is installed: doorward doctor`
 
-const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
+const webhookAt = (path: string, { byPath, config }: Engine): CompiledWebhook => {
   const webhook = byPath.get(path)
   if (webhook) return webhook
   const isOff = config.webhooks.some(({ urlPaths }) => urlPaths.includes(path))
@@ -245,7 +245,7 @@ const webhookAt = (path: string, { byPath, config }: Setup): ReadyWebhook => {
  * Text is the body as it came; anything else is a payload that somebody wrote down for us. Throws
  * `payload-not-json` for one that is nested so deeply that it cannot be written.
  */
-const bytesOf = (payload: unknown): Buffer =>
+const toBytes = (payload: unknown): Buffer =>
   Buffer.from(typeof payload === 'string' ? payload : textOfValue(payload ?? 'null'))
 
 const distinct = (

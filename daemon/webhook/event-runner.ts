@@ -1,5 +1,5 @@
 import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import { stageAt } from '../../shared/event-stages.ts'
 import { plainLines } from '../../shared/text.ts'
 import type { Invoke } from '../agents/invoke.ts'
@@ -9,7 +9,7 @@ import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { Queue } from '../queue.ts'
 import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
-import type { Deliveries } from './dedupe.ts'
+import type { SeenDeliveries } from './dedupe.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
 /*
@@ -34,7 +34,7 @@ export type RunEvent = {
 
 export type RunEventParts = RunToEndParts & {
   readonly queue: Queue
-  readonly deliveries: Deliveries
+  readonly deliveries: SeenDeliveries
   /** For a retry. */
   readonly kept: KeptEvents<AcceptedEvent>
 }
@@ -205,7 +205,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
         text = answer.text
         const durations = time()
         ;({ agentMs } = durations)
-        const answered = { state: 'delivering', durations, resultPreview: previewOf(text) } as const
+        const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
         change(answer.cut ? { detail: cutDetail, ...answered } : answered, text)
       } else {
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
@@ -220,7 +220,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       return { durations: time(), ...deliveredEnd(results) }
     } catch (error) {
       if (!(error instanceof DoorwardError))
-        log.error({ event: id, stage, error: nameOf(error) }, 'internal error')
+        log.error({ event: id, stage, error: errorName(error) }, 'internal error')
       return { durations: time(), ...failedEnd(stage, error) }
     }
   }
@@ -240,7 +240,7 @@ const previewCharacters = 600
 const room = Buffer.allocUnsafeSlow(previewCharacters * 3)
 
 /** The first 600 characters of an answer, fit to be shown: for the record of its event. */
-export const previewOf = (text: string): string => {
+export const toPreview = (text: string): string => {
   const head = text.slice(0, previewCharacters)
   // Nearly always; where something is taken out there is room for more.
   const isPlain = plainLines(head) === head

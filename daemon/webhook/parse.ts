@@ -16,9 +16,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** True for a body of form fields. */
 export const isForm = (contentType: string | undefined): boolean =>
-  mediaTypeOf(contentType) === 'application/x-www-form-urlencoded'
+  parseMediaType(contentType) === 'application/x-www-form-urlencoded'
 
-const mediaTypeOf = (contentType: string | undefined): string =>
+const parseMediaType = (contentType: string | undefined): string =>
   contentType === usualType ? usualType : readMediaType(contentType)
 
 /** As nearly all senders write it. */
@@ -45,7 +45,7 @@ export const parse = (
       `has the content encoding ${plainLine(coding).slice(0, 80)}`,
       'send the body without a content encoding',
     )
-  const mediaType = mediaTypeOf(contentType)
+  const mediaType = parseMediaType(contentType)
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
   if (isForm(contentType)) return parseForm(decode(body.bytes), plainForms)
   const named = mediaType === '' ? 'has no content type' : `is ${plainLine(mediaType).slice(0, 80)}`
@@ -68,7 +68,7 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   const fields = new URLSearchParams(isSmall ? form : '')
   const [payload, second] = fields.getAll('payload')
   if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
-  if (plainForms && payload === undefined && fields.size > 0) return fieldsOf(fields)
+  if (plainForms && payload === undefined && fields.size > 0) return toPayload(fields)
   throw unsupported('is a form', 'a form needs exactly one field named payload')
 }
 
@@ -82,7 +82,7 @@ const requireUtf8 = (form: string): void => {
 }
 
 /** Own properties alone, whatever the fields are called; the last of two fields of one name counts. */
-const fieldsOf = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
+const toPayload = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
 
 const decode = (bytes: Buffer): string => {
   // Most bodies are, and a string of one byte a character is made and parsed in half the time.
@@ -99,7 +99,7 @@ const notUtf8 = (cause: unknown) =>
 
 const parseJson = (bytes: Buffer): Payload => {
   const text = decode(bytes)
-  if (isTooComplex(text))
+  if (exceedsJsonLimits(text))
     throw new DoorwardError(
       'payload-not-json',
       'the body is nested too deeply, or has too many objects and lists',
@@ -136,7 +136,7 @@ const closeBracket = 0x5d
  * than 500,000 objects and arrays. 25 MB of `[` would stop the daemon for seconds and take a
  * gigabyte. Looks at the characters alone, and only at those of a long text.
  */
-export const isTooComplex = (json: string): boolean => {
+export const exceedsJsonLimits = (json: string): boolean => {
   if (json.length <= harmlessLength) return false
   let depth = 0
   let containers = 0

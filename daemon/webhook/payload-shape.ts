@@ -54,14 +54,14 @@ const telling = [
 const maxProposed = 8
 
 /** What a payload teaches about its sender: its paths without values, and a filter and a prompt to begin with. */
-export const lessonOf = (webhook: string, payload: Payload): Lesson => {
-  const { paths, cut } = shapeOf(payload)
+export const describePayload = (webhook: string, payload: Payload): Lesson => {
+  const { paths, cut } = describeShape(payload)
   const filter = paths
     .filter(({ path, type }) => type === 'text' && tellsKind(path.split('.')))
     .map(({ path }) => path)
     .toSorted((a, b) => a.split('.').length - b.split('.').length)
     .slice(0, maxFilters)
-  return { webhook, paths, cut, filter, promptTemplate: templateOf(paths, filter) }
+  return { webhook, paths, cut, filter, promptTemplate: toTemplate(paths, filter) }
 }
 
 /** At the top by its name alone; deeper down only in what carries the event, for a user has a `type` too. */
@@ -72,10 +72,10 @@ const tellsKind = (names: readonly string[]): boolean => {
   return innerKinds.includes(name) && around.every((outer) => containers.includes(outer))
 }
 
-const templateOf = (paths: Lesson['paths'], filter: readonly string[]): string => {
+const toTemplate = (paths: Lesson['paths'], filter: readonly string[]): string => {
   const proposed = paths
     .filter(({ type }) => type !== 'null' && type !== 'list' && type !== 'object')
-    .map(({ path }) => ({ path, rank: rankOf(path) }))
+    .map(({ path }) => ({ path, rank: toRank(path) }))
     .filter(({ path, rank }) => rank < telling.length * 3 && !filter.includes(path))
     .toSorted((a, b) => a.rank - b.rank)
     .slice(0, maxProposed)
@@ -86,7 +86,7 @@ const templateOf = (paths: Lesson['paths'], filter: readonly string[]): string =
 }
 
 /** Low for telling names near the top. */
-const rankOf = (path: string): number => {
+const toRank = (path: string): number => {
   const names = path.split('.')
   const place = telling.indexOf(names.at(-1) ?? '')
   return place === -1 ? Number.POSITIVE_INFINITY : place + (names.length - 1) * 4
@@ -100,7 +100,7 @@ const maxNameLength = 100
  * The dot paths of a payload with the type of what stands there, and no value of it. Of a list its first
  * item is looked at. Names that no dot path can have are left out.
  */
-const shapeOf = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
+const describeShape = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
   const paths: { path: string; type: string }[] = []
   let cut = false
   const look = (value: unknown, names: readonly string[]): void => {
@@ -108,29 +108,29 @@ const shapeOf = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
       cut = true
       return
     }
-    const inner = entriesOf(value)
+    const inner = toEntries(value)
     if (names.length > 0 && (inner.length === 0 || Array.isArray(value)))
-      paths.push({ path: names.join('.'), type: typeOf(value) })
+      paths.push({ path: names.join('.'), type: getType(value) })
     for (const [name, item] of inner) look(item, [...names, name])
   }
   look(payload, [])
   return { paths, cut }
 }
 
-const entriesOf = (value: unknown): [string, unknown][] => {
+const toEntries = (value: unknown): [string, unknown][] => {
   if (typeof value !== 'object' || value === null) return []
   if (Array.isArray(value)) return value.length === 0 ? [] : [['0', value[0]]]
   return Object.entries(value).filter(([name]) => isPathName(name) && name.length <= maxNameLength)
 }
 
-const typeOf = (value: unknown): string => {
+const getType = (value: unknown): string => {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'list'
   return typeof value === 'string' ? 'text' : typeof value
 }
 
 /** Those who wait to see what the next delivery at a webhook looks like. */
-export type Learners = {
+export type DeliveryWaiters = {
   /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal ends it. */
   readonly wait: (webhook: string, signal: AbortSignal) => Promise<Lesson>
   /** Shows a verified payload to those who wait for one of this webhook. */
@@ -138,7 +138,7 @@ export type Learners = {
   readonly close: () => void
 }
 
-export const createLearners = (): Learners => {
+export const createDeliveryWaiters = (): DeliveryWaiters => {
   type Waiting = {
     readonly webhook: string
     readonly learn: (lesson: Lesson) => void
@@ -161,7 +161,7 @@ export const createLearners = (): Learners => {
       for (const one of waiting) {
         if (one.webhook !== webhook) continue
         waiting.delete(one)
-        one.learn(lessonOf(webhook, payload))
+        one.learn(describePayload(webhook, payload))
       }
     },
     close: () => {

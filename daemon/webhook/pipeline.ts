@@ -9,17 +9,17 @@ import type { ByteBudget } from '../util/byte-budget.ts'
 import { valueAt } from '../util/payload-path.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 import type { BodyRooms } from './body-rooms.ts'
-import { bodyHeadersOf, headersNamed, type ReadyWebhook } from './compiled-webhook.ts'
-import { type Deliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
-import type { Setup } from './engine.ts'
+import { toBodyHeaders, headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
+import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
+import type { Engine } from './engine.ts'
 import type { RunEvent } from './event-runner.ts'
 import { firstMismatch } from './filter.ts'
 import { type BodyHeaders, isForm, parse, type Payload } from './parse.ts'
-import type { Learners } from './payload-shape.ts'
+import type { DeliveryWaiters } from './payload-shape.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
 import { receive, type ReceivedBody } from './receive.ts'
-import type { RefusalLog } from './rejection-log.ts'
+import type { RejectionLog } from './rejection-log.ts'
 import type { Examine } from './signature-diagnosis.ts'
 import { invalid, type SignatureHeaders } from './signature-header.ts'
 import { expandTargets } from './targets.ts'
@@ -39,12 +39,12 @@ export type PipelineParts = {
   readonly budget: ByteBudget
   readonly rooms: BodyRooms
   readonly events: EventStore
-  readonly deliveries: Deliveries
+  readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
-  readonly learners: Learners
+  readonly learners: DeliveryWaiters
   readonly examine: Examine
   readonly loopGuard: LoopGuard
-  readonly refusals: RefusalLog
+  readonly refusals: RejectionLog
 }
 
 type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
@@ -59,7 +59,7 @@ export type Accepted = {
 /** A delivery, and what is known of it so far. */
 type Incoming = {
   readonly request: IncomingMessage
-  readonly webhook: ReadyWebhook
+  readonly webhook: CompiledWebhook
   readonly given: SignatureHeaders
   readonly written: BodyHeaders
   readonly receivedAt: Date
@@ -75,8 +75,8 @@ type Incoming = {
  */
 export const acceptDelivery = async (
   request: IncomingMessage,
-  webhook: ReadyWebhook,
-  { maxBodyBytes, runEvent }: Setup,
+  webhook: CompiledWebhook,
+  { maxBodyBytes, runEvent }: Engine,
   parts: PipelineParts,
 ): Promise<Accepted> => {
   const given = headersNamed(request.rawHeaders, webhook.headerNames)
@@ -85,7 +85,7 @@ export const acceptDelivery = async (
     request,
     webhook,
     given,
-    written: bodyHeadersOf(given),
+    written: toBodyHeaders(given),
     receivedAt: new Date(),
     stage: 'receive',
     // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
@@ -129,13 +129,13 @@ const take = (
   if (isSigned) checkBodyTimestamp(payload, scheme, now)
   incoming.signed = isSigned
   const { signedId } = verified
-  incoming.deliveryId = deliveryIdOf(scheme, given, { payload, signedId, isSigned })
+  incoming.deliveryId = getDeliveryId(scheme, given, { payload, signedId, isSigned })
   const counted = webhook.rateLimit && seenBefore(incoming, body.bytes, parts)
   // One that somebody sends again, or an old one, must not use up what the sender may send.
   if (webhook.rateLimit && counted?.first === undefined)
     parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
   incoming.stage = 'filter'
-  const handshake = handshakeOf(scheme, given, payload)
+  const handshake = findHandshake(scheme, given, payload)
   if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(incoming, 'filtered', ownDetail, parts)
@@ -155,7 +155,7 @@ const take = (
   incoming.stage = 'queue'
   // The prompt takes the place of the body, so the body's bytes are free for it.
   body.release()
-  const event = { webhook, receivedAt, known: knownOf(incoming), prompt, targets, delivery }
+  const event = { webhook, receivedAt, known: toKnownDelivery(incoming), prompt, targets, delivery }
   return answered(incoming, runEvent.accept(event), 'accepted')
 }
 
@@ -169,7 +169,12 @@ const seenBefore = (
   return { delivery, first: delivery && deliveries.eventOf(delivery, performance.now()) }
 }
 
-const knownOf = ({ webhook, size, deliveryId, signed }: Incoming): AcceptedEvent['known'] => ({
+const toKnownDelivery = ({
+  webhook,
+  size,
+  deliveryId,
+  signed,
+}: Incoming): AcceptedEvent['known'] => ({
   webhook: webhook.path,
   agent: webhook.agentName,
   size,
@@ -186,7 +191,7 @@ const pass = (
   text?: string,
 ): Accepted => {
   const state = status === 'duplicate' ? 'duplicate' : 'filtered'
-  const { id } = events.add(incoming.receivedAt, { state, detail, ...knownOf(incoming) })
+  const { id } = events.add(incoming.receivedAt, { state, detail, ...toKnownDelivery(incoming) })
   return answered(incoming, id, status, text)
 }
 
@@ -204,7 +209,7 @@ const noteRefusal = (
 ): void => {
   const { webhook, given, stage } = incoming
   // Of a body that is not verified this is no more than what somebody says.
-  incoming.deliveryId ??= deliveryIdOf(webhook.scheme, given)
+  incoming.deliveryId ??= getDeliveryId(webhook.scheme, given)
   const refused = error instanceof DoorwardError ? error : undefined
   const why = {
     state: 'rejected' as const,
@@ -212,7 +217,7 @@ const noteRefusal = (
     code: refused?.code ?? 'internal',
     detail: refused?.localDetail ?? refused?.message,
   }
-  const { id } = events.add(incoming.receivedAt, { ...why, ...knownOf(incoming) })
+  const { id } = events.add(incoming.receivedAt, { ...why, ...toKnownDelivery(incoming) })
   refusals.note({ event: id, webhook: webhook.path, ...why })
 }
 
@@ -242,7 +247,7 @@ type Handshake = {
  * payloads"); Slack's `url_verification`, answered with its challenge (docs: "url_verification"), and
  * its `ssl_check` of a slash command.
  */
-export const handshakeOf = (
+export const findHandshake = (
   { name }: SignatureScheme,
   headers: SignatureHeaders,
   payload: Payload,
@@ -323,7 +328,7 @@ type VerifiedDelivery = {
  * a hash stands for it: it is shown and logged. Without `verified` the headers alone are looked at, and
  * nothing of them is known to be true.
  */
-export const deliveryIdOf = (
+export const getDeliveryId = (
   { deliveryId }: SignatureScheme,
   headers: SignatureHeaders,
   verified?: VerifiedDelivery,
@@ -331,7 +336,7 @@ export const deliveryIdOf = (
   // However long it is: another header is the word of who sent it this time, and not of who signed it.
   if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
-    const id = fieldOf(verified.payload, deliveryId.body)
+    const id = getField(verified.payload, deliveryId.body)
     if (typeof id === 'string' && id !== '') return { id: shown(id), signed: verified.isSigned }
   }
   for (const name of deliveryId.headers) {
@@ -345,7 +350,7 @@ export const deliveryIdOf = (
 const shown = (id: string): string =>
   /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`
 
-const fieldOf = (payload: Payload, name: string): unknown =>
+const getField = (payload: Payload, name: string): unknown =>
   typeof payload === 'object' && payload !== null && Object.hasOwn(payload, name)
     ? (payload as Readonly<Record<string, unknown>>)[name]
     : undefined

@@ -3,9 +3,9 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { Template } from '../../shared/templates.ts'
 import { randomHex } from '../random-hex.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { ReadyWebhook } from './compiled-webhook.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Payload } from './parse.ts'
-import { neutralise } from './sanitize.ts'
+import { sanitize } from './sanitize.ts'
 
 /** How values of the payload stand in a prompt. */
 export type ValueStyle = {
@@ -122,7 +122,7 @@ export const fence = (
   if (value === '') return ''
   // Enough of it to be full after what is taken out, and no work on the rest of a huge one.
   const first = value.slice(0, limit * 4 + 1024)
-  const harmless = neutralise(first, isJson)
+  const harmless = sanitize(first, isJson)
   const isWhole = first.length === value.length
   const text =
     isWhole && harmless.length <= limit ? harmless : cutValue(harmless, limit, value.length)
@@ -146,7 +146,7 @@ const cutValue = (text: string, maxLength: number, fullLength = text.length): st
 
 /** The prompt as an event gets it, and where in it the values of the payload stand. */
 export const markedPrompt = (
-  { prompt: template, values }: ReadyWebhook,
+  { prompt: template, values }: CompiledWebhook,
   payload: Payload,
 ): Pick<Explanation, 'prompt' | 'substituted'> => {
   const parts = promptParts(template, payload, values, fenceIdFor(values))

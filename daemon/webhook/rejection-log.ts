@@ -7,7 +7,7 @@ export type Refusal = {
 }
 
 /** Logs refused deliveries without letting a flood of them fill the log. */
-export type RefusalLog = {
+export type RejectionLog = {
   readonly note: (refusal: Refusal) => void
   /** Logs what was counted and not said yet. */
   readonly close: () => void
@@ -19,7 +19,7 @@ const windowMs = 10_000
  * One line for the first refusal of a webhook with a code; those of the next ten seconds are counted,
  * and come as one line with their number. Anybody can make us refuse something, and the log has an end.
  */
-export const createRefusalLog = (log: Log, everyMs = windowMs): RefusalLog => {
+export const createRejectionLog = (log: Log, everyMs = windowMs): RejectionLog => {
   type Counted = { more: number; last: Refusal; timer: NodeJS.Timeout }
   const open = new Map<string, Counted>()
 

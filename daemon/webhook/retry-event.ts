@@ -3,8 +3,8 @@ import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isForModel } from '../../shared/config/webhook.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { Setup } from './engine.ts'
-import type { Deliveries } from './dedupe.ts'
+import type { Engine } from './engine.ts'
+import type { SeenDeliveries } from './dedupe.ts'
 import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
 
 /**
@@ -16,10 +16,10 @@ import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
  */
 export const retryEvent = (
   id: string,
-  { config, runEvent }: Setup,
+  { config, runEvent }: Engine,
   events: EventStore,
   kept: KeptEvents<AcceptedEvent>,
-  deliveries: Deliveries,
+  deliveries: SeenDeliveries,
 ): EventRecord => {
   const event = events.get(id)
   if (!event) throw eventNotFound()

@@ -4,9 +4,9 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import { answerAtEndOfTurn } from '../http/turn-batching.ts'
 import { answerJson, answerProblem, type ServeFirst } from '../http/respond.ts'
-import type { Setup } from './engine.ts'
+import type { Engine } from './engine.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
-import type { ReadyWebhook } from './compiled-webhook.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
 
 /** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
 const lingerMs = 2000
@@ -22,15 +22,15 @@ export type Notes = { readonly log: Log; readonly answered: (ms: number) => void
  * run for it. A path is taken as it was sent, up to its query.
  */
 export const serveWebhooks = (
-  current: () => Setup,
+  current: () => Engine,
   parts: PipelineParts,
   { log, answered }: Notes,
 ): ServeFirst => {
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,
-    webhook: ReadyWebhook,
-    setup: Setup,
+    webhook: CompiledWebhook,
+    setup: Engine,
   ): Promise<void> => {
     const start = performance.now()
     const send = (answer: () => void) =>
@@ -49,7 +49,7 @@ export const serveWebhooks = (
         else answerText(response, text, { id, status })
       })
     } catch (error) {
-      const retryAfter = error instanceof DoorwardError ? retryAfterOf(error) : undefined
+      const retryAfter = error instanceof DoorwardError ? getRetryAfter(error) : undefined
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
       if (!request.complete && !request.destroyed) endAfterAnswer(request, response)
       send(() => answerProblem(response, error, { log, path: webhook.path }))
@@ -58,7 +58,7 @@ export const serveWebhooks = (
   const kept: { last?: readonly [IncomingMessage, ServerResponse] } = {}
   return (request, response) => {
     const setup = current()
-    const webhook = setup.byPath.get(pathOf(request.url ?? ''))
+    const webhook = setup.byPath.get(parseUrlPath(request.url ?? ''))
     if (!webhook) return false
     // V8 throws away the code that it has made for objects of a sort once it finds none of them left, as when
     // it is quiet: without this one the first second of a burst is half as quick. No body hangs on it.
@@ -68,7 +68,7 @@ export const serveWebhooks = (
   }
 }
 
-const pathOf = (url: string): string => {
+const parseUrlPath = (url: string): string => {
   const query = url.indexOf('?')
   return query === -1 ? url : url.slice(0, query)
 }
@@ -90,7 +90,7 @@ const answerText = (
 
 const temporary = ['unavailable', 'queue-full', 'stopping']
 
-const retryAfterOf = ({ code, retryAfterMs }: DoorwardError): string | undefined => {
+const getRetryAfter = ({ code, retryAfterMs }: DoorwardError): string | undefined => {
   if (retryAfterMs !== undefined) return String(Math.max(1, Math.ceil(retryAfterMs / 1000)))
   return temporary.includes(code) ? retryAfterSeconds : undefined
 }

@@ -42,7 +42,7 @@ const chatTokens = [
  * Makes a text from outside harmless; see the head of this file. HTML comments are taken out of a text,
  * and shown in JSON, where one could begin in one value and end in another.
  */
-export const neutralise = (text: string, isJson = false): string => {
+export const sanitize = (text: string, isJson = false): string => {
   const visible = unusual.test(text) ? showAll(text) : text
   return breakChatTokens(breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible)))
 }

@@ -1,5 +1,5 @@
 import { type BinaryLike, createHmac } from 'node:crypto'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import {
   keyBytes,
   presetSchemes,
@@ -8,7 +8,7 @@ import {
   signedHead,
 } from '../../shared/signature-schemes.ts'
 import { bodyVariants } from './body-variants.ts'
-import type { KnownSecrets, ReadyWebhook } from './compiled-webhook.ts'
+import type { KnownSecrets, CompiledWebhook } from './compiled-webhook.ts'
 import { readSignature, type SignatureHeaders } from './signature-header.ts'
 
 /*
@@ -94,7 +94,7 @@ type Guess = {
 
 const ofMac = (refused: Refused, form: SignatureForm, given: readonly LooseSignature[]): string => {
   let hashed = 0
-  for (const guess of guessesOf(refused, form, given)) {
+  for (const guess of listGuesses(refused, form, given)) {
     const body = guess.body ?? refused.bytes
     hashed += body.length
     if (hashed > maxHashedBytes) return 'not examined to the end: the body is too large for that'
@@ -138,7 +138,7 @@ const findings = (why: string, { notes, digest }: LooseSignature, expected: Buff
 }
 
 /** From the likeliest on. */
-const guessesOf = function* (
+const listGuesses = function* (
   { bytes, scheme, secrets, nowMs }: Refused,
   form: SignatureForm,
   given: readonly LooseSignature[],
@@ -254,7 +254,7 @@ const maxCharacters = 400
 /** Reads what looks like signatures in the header of a form, at most ten. */
 const readLoosely = (headers: SignatureHeaders, form: SignatureForm): LooseSignature[] => {
   const value = headers[form.header]?.[0] ?? ''
-  const pieces = piecesOf(value.slice(0, maxCharacters * maxItems), form)
+  const pieces = splitPieces(value.slice(0, maxCharacters * maxItems), form)
   const timestamp = digits(
     form.list === 'commas'
       ? pieces.find((piece) => /^\s*t=/.test(piece))?.replace(/^\s*t=/, '')
@@ -264,11 +264,11 @@ const readLoosely = (headers: SignatureHeaders, form: SignatureForm): LooseSigna
   return pieces
     .filter((piece) => !/^\s*(t=|v1a,)/.test(piece))
     .slice(0, maxItems)
-    .flatMap((piece) => looseOf(piece, form))
+    .flatMap((piece) => parseLoosely(piece, form))
     .map((found) => ({ ...found, timestamp, id }))
 }
 
-const piecesOf = (value: string, { list }: SignatureForm): string[] => {
+const splitPieces = (value: string, { list }: SignatureForm): string[] => {
   if (list === 'spaces') return value.trim().split(/\s+/, maxItems * 2)
   // A proxy joins doubled headers with commas.
   return value.split(/,(?![A-Za-z0-9+/]{43}=)/, maxItems * 2)
@@ -280,7 +280,7 @@ const digits = (text: string | undefined): string => {
   return /^\d{1,16}$/.test(trimmed) ? trimmed : ''
 }
 
-const looseOf = (
+const parseLoosely = (
   piece: string,
   { prefix, encoding, list }: SignatureForm,
 ): { digest: Buffer; notes: string[] }[] => {
@@ -320,7 +320,7 @@ export type Examine = (
   error: unknown,
   bytes: Buffer,
   headers: SignatureHeaders,
-  webhook: ReadyWebhook,
+  webhook: CompiledWebhook,
   nowMs: number,
 ) => unknown
 
@@ -375,6 +375,6 @@ const found = (refused: Refused): string => {
   try {
     return diagnose(refused)
   } catch (error) {
-    return `not examined to the end (${nameOf(error)})`
+    return `not examined to the end (${errorName(error)})`
   }
 }

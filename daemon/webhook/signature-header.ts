@@ -35,35 +35,35 @@ export const oneValue = (headers: SignatureHeaders, name: string): string => {
 export const readSignature = (headers: SignatureHeaders, form: SignatureForm): GivenSignature => {
   const value = oneValue(headers, form.header)
   if (form.list === 'one') {
-    const timestamp = form.timestampHeader === undefined ? '' : timestampOf(headers, form)
+    const timestamp = form.timestampHeader === undefined ? '' : getTimestamp(headers, form)
     if (!value.startsWith(form.prefix))
       throw invalid(`the signature does not begin with "${form.prefix}"`)
-    return { digests: [digestOf(value.slice(form.prefix.length), form)], timestamp, id: '' }
+    return { digests: [parseDigest(value.slice(form.prefix.length), form)], timestamp, id: '' }
   }
   const items = value.split(form.list === 'commas' ? ',' : ' ', maxSignatures + 2)
   const mine = items.filter((item) => item.startsWith(form.prefix))
   if (mine.length === 0) throw invalid(`no signature begins with "${form.prefix}"`)
   if (mine.length > maxSignatures) throw invalid(`there are more than ${maxSignatures} signatures`)
-  const timestamp = form.list === 'commas' ? timestampAmong(items) : timestampOf(headers, form)
-  const id = form.idHeader === undefined ? '' : idOf(headers, form.idHeader)
-  return { digests: digestsOf(mine, form), timestamp, id }
+  const timestamp = form.list === 'commas' ? timestampAmong(items) : getTimestamp(headers, form)
+  const id = form.idHeader === undefined ? '' : getId(headers, form.idHeader)
+  return { digests: parseDigests(mine, form), timestamp, id }
 }
 
 /** Those of a list that are well formed; the reason of the first one when none is. */
-const digestsOf = (items: readonly string[], form: SignatureForm): Buffer[] => {
+const parseDigests = (items: readonly string[], form: SignatureForm): Buffer[] => {
   const texts = items.map((item) => item.slice(form.prefix.length))
-  const wellFormed = texts.filter((text) => faultOf(text, form) === undefined)
-  if (wellFormed.length === 0) return [digestOf(texts[0] ?? '', form)]
+  const wellFormed = texts.filter((text) => findFault(text, form) === undefined)
+  if (wellFormed.length === 0) return [parseDigest(texts[0] ?? '', form)]
   return wellFormed.map((text) => Buffer.from(text, form.encoding))
 }
 
-const digestOf = (text: string, form: SignatureForm): Buffer => {
-  const fault = faultOf(text, form)
+const parseDigest = (text: string, form: SignatureForm): Buffer => {
+  const fault = findFault(text, form)
   if (fault !== undefined) throw invalid(fault)
   return Buffer.from(text, form.encoding)
 }
 
-const faultOf = (text: string, { encoding, algorithm }: SignatureForm): string | undefined =>
+const findFault = (text: string, { encoding, algorithm }: SignatureForm): string | undefined =>
   encoding === 'hex' ? hexFault(text, algorithm) : base64Fault(text)
 
 const hexFault = (text: string, algorithm: 'sha256' | 'sha1'): string | undefined => {
@@ -84,7 +84,7 @@ const base64Fault = (text: string): string | undefined => {
     : 'the signature has characters that are no base64'
 }
 
-const timestampOf = (headers: SignatureHeaders, { timestampHeader = '' }: SignatureForm): string =>
+const getTimestamp = (headers: SignatureHeaders, { timestampHeader = '' }: SignatureForm): string =>
   checkedTimestamp(oneValue(headers, timestampHeader), timestampHeader)
 
 const timestampAmong = (items: readonly string[]): string => {
@@ -100,7 +100,7 @@ const checkedTimestamp = (text: string, name: string): string => {
 }
 
 /** Without a full stop, which would let an id reach into what follows it (Standard Webhooks, "Signature scheme"). */
-const idOf = (headers: SignatureHeaders, name: string): string => {
+const getId = (headers: SignatureHeaders, name: string): string => {
   const id = oneValue(headers, name)
   if (/^[\x21-\x2d\x2f-\x7e]{1,256}$/.test(id)) return id
   throw invalid(`${name} is empty, too long, or has a character that no id may have`)

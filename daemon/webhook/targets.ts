@@ -2,13 +2,13 @@ import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import { addressForms, isAddress, type SentKind, type Target } from '../../shared/config/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type DotPath, isFixed, type Template } from '../../shared/templates.ts'
-import type { ReadyTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget } from '../delivery/sender.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { Payload } from './parse.ts'
 
 /** Fills in templated targets. A value that may not be used fails that target only, later, and writes nothing. */
-export const expandTargets = (targets: readonly Target[], payload: Payload): ReadyTarget[] =>
-  targets.flatMap((target): ReadyTarget[] => {
+export const expandTargets = (targets: readonly Target[], payload: Payload): ResolvedTarget[] =>
+  targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
       case 'none':
         return []
@@ -38,7 +38,7 @@ export const expandTargets = (targets: readonly Target[], payload: Payload): Rea
     }
   })
 
-const orInvalid = (text: string, make: () => ReadyTarget): ReadyTarget => {
+const orInvalid = (text: string, make: () => ResolvedTarget): ResolvedTarget => {
   try {
     return make()
   } catch (error) {
@@ -71,11 +71,12 @@ const addressPart = (kind: SentKind, path: DotPath, payload: Payload): string =>
   if (isPlain && value !== '') return String(value)
   throw new DoorwardError(
     'target-invalid',
-    `${nameOf(path)}, a part of a target of ${kind}, is ${isPlain ? 'empty' : 'no text'} in this event`,
+    `${toPlaceholder(path)}, a part of a target of ${kind}, is ${isPlain ? 'empty' : 'no text'} in this event`,
   )
 }
 
-const nameOf = (path: DotPath): string => `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
+const toPlaceholder = (path: DotPath): string =>
+  `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
 
 const maxNameLength = 200
 
@@ -99,7 +100,7 @@ export const expandFileName = (template: Template, payload: Payload): string => 
 
 const namePart = (path: DotPath, payload: Payload): string => {
   const given = valueAt(payload, path)
-  const name = nameOf(path)
+  const name = toPlaceholder(path)
   if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
   const value = textOfValue(given)
   if (value.trim() === '') throw invalid(name, 'is empty in this event')
@@ -118,7 +119,7 @@ const invalid = (name: string, reason: string) =>
 
 /** How an event begins that is to be delivered to these targets. */
 export const waitingFor = (
-  targets: readonly ReadyTarget[],
+  targets: readonly ResolvedTarget[],
 ): Pick<EventRecord, 'target' | 'targets'> => ({
   target: targets.length > 0 ? targets.map(({ text }) => text).join(', ') : undefined,
   targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),

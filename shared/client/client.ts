@@ -5,8 +5,8 @@ import type { DaemonFile, ProblemDocument } from '../api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from '../errors.ts'
 import { type Home, readSecretFile } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
-import { type Impostor, readDaemonFile } from './discovery.ts'
-import { challengeHeader, isProof, placeOf, proofHeader } from './identity.ts'
+import { type ForeignDaemon, readDaemonFile } from './discovery.ts'
+import { challengeHeader, isProof, toPlace, proofHeader } from './identity.ts'
 import {
   openConnections,
   readText,
@@ -69,12 +69,12 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
     })
   return {
     daemon,
-    get: async (path, options) => answerOf(await send('GET', path, undefined, options)),
-    post: async (path, body, options) => answerOf(await send('POST', path, body, options)),
-    delete: async (path, options) => answerOf(await send('DELETE', path, undefined, options)),
+    get: async (path, options) => readAnswer(await send('GET', path, undefined, options)),
+    post: async (path, body, options) => readAnswer(await send('POST', path, body, options)),
+    delete: async (path, options) => readAnswer(await send('DELETE', path, undefined, options)),
     open: async (path, options) => {
       const response = await send('GET', path, undefined, { timeoutMs: 0, ...options })
-      if (response.statusCode !== 200) await answerOf(response)
+      if (response.statusCode !== 200) await readAnswer(response)
       return response
     },
     close: () => connections.close(),
@@ -82,7 +82,7 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
 }
 
 /** Who answers at this address: our daemon, another doorward, another program, one that says nothing, or nobody. */
-export type Occupant = 'ours' | 'nobody' | Impostor
+export type Occupant = 'ours' | 'nobody' | ForeignDaemon
 
 /** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
 export const whoAnswers = async (url: string, apiToken: string | undefined): Promise<Occupant> => {
@@ -117,7 +117,7 @@ const challenge = async (
       },
     )
     const connection = response.socket
-    const place = placeOf(connection.remoteAddress, connection.remotePort)
+    const place = toPlace(connection.remoteAddress, connection.remotePort)
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
     if (apiToken && typeof proof === 'string' && isProof(proof, apiToken, question, place))
@@ -167,14 +167,14 @@ const prove = async (
   throw await notOurDaemon(daemon, hungUp ? 'hung-up' : occupant)
 }
 
-const answerOf = async <Answer>(response: IncomingMessage): Promise<Answer> => {
+const readAnswer = async <Answer>(response: IncomingMessage): Promise<Answer> => {
   const text = await readText(response, 64 * 1024 * 1024)
   return answerValue(response.statusCode ?? 0, text) as Answer
 }
 
 /** What an answer of the daemon's local API says; undefined for one without a body. Throws the problem that it is. */
 export const answerValue = (status: number, text: string): unknown => {
-  if (status < 200 || status >= 300) throw problemOf(status, text)
+  if (status < 200 || status >= 300) throw toError(status, text)
   if (text === '') return undefined
   try {
     return JSON.parse(text) as unknown
@@ -183,7 +183,7 @@ export const answerValue = (status: number, text: string): unknown => {
   }
 }
 
-const problemOf = (status: number, text: string): DoorwardError => {
+const toError = (status: number, text: string): DoorwardError => {
   try {
     const problem = JSON.parse(text) as ProblemDocument
     if (typeof problem.code !== 'string' || typeof problem.detail !== 'string') throw new Error()

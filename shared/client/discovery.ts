@@ -37,7 +37,7 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
   /^http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost):\d+$/.test(value.url)
 
 /** Who answers at an address in place of the daemon; `silent` takes connections and does not answer in time. */
-export type Impostor = 'other-doorward' | 'stranger' | 'silent'
+export type ForeignDaemon = 'other-doorward' | 'stranger' | 'silent'
 
 /**
  * Why the daemon of `run/daemon.json` cannot be spoken to though something listens there: another
@@ -47,7 +47,7 @@ export type Impostor = 'other-doorward' | 'stranger' | 'silent'
  */
 export const notOurDaemon = async (
   { url, pid }: DaemonFile,
-  impostor: Impostor | 'hung-up',
+  impostor: ForeignDaemon | 'hung-up',
 ): Promise<DoorwardError> => {
   const { port } = new URL(url)
   const holder = await portHolder(Number(port))
@@ -114,7 +114,7 @@ const holderInProc = async (port: number): Promise<PortHolder | undefined> => {
   if (links.size === 0) return undefined
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
-    if (await hasOpen(name, links)) return { pid: Number(name), name: await nameOf(name) }
+    if (await hasOpen(name, links)) return { pid: Number(name), name: await readProcessName(name) }
   }
   return undefined
 }
@@ -141,7 +141,7 @@ const hasOpen = async (pid: string, links: ReadonlySet<string>): Promise<boolean
 const interpreters = new Set(['node', 'node-MainThread', 'MainThread', 'bun', 'deno', 'ruby'])
 
 /** No more than the script of its arguments: those may hold secrets. */
-const nameOf = async (pid: string): Promise<string> => {
+const readProcessName = async (pid: string): Promise<string> => {
   const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
   if (!interpreters.has(comm) && !comm.startsWith('python')) return plainLine(comm) || 'unknown'
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
@@ -212,7 +212,7 @@ type Problems = Status['problems']
 export const problemOfLogin = (problems: Problems, provider: string): StatusProblem | undefined =>
   problems.find(
     ({ detail, hint }) =>
-      hint.endsWith(loginOf(provider)) ||
+      hint.endsWith(loginCommandFor(provider)) ||
       /[/\\]tokens[/\\]([^/\\]+)\.json/.exec(`${detail} ${hint}`)?.[1] === provider,
   )
 
@@ -220,9 +220,12 @@ export const problemOfLogin = (problems: Problems, provider: string): StatusProb
  * The same where something else than a new login mends it, such as a chmod of the token file: a login would
  * replace one that is good.
  */
-export const fileProblemOf = (problems: Problems, provider: string): StatusProblem | undefined => {
+export const findFileProblem = (
+  problems: Problems,
+  provider: string,
+): StatusProblem | undefined => {
   const problem = problemOfLogin(problems, provider)
-  return problem?.hint === loginOf(provider) ? undefined : problem
+  return problem?.hint === loginCommandFor(provider) ? undefined : problem
 }
 
-const loginOf = (provider: string): string => `doorward oauth login ${provider}`
+const loginCommandFor = (provider: string): string => `doorward oauth login ${provider}`

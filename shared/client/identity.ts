@@ -11,7 +11,7 @@ export const challengeHeader = 'doorward-challenge'
 export const proofHeader = 'doorward-proof'
 
 /** What a daemon with this API token answers, at this place, to a challenge of 32 to 128 hex digits. */
-export const proofOf = (apiToken: string, challenge: string, place: string): string =>
+export const computeProof = (apiToken: string, challenge: string, place: string): string =>
   createHmac('sha256', apiToken).update(`doorward-health:${place}:${challenge}`).digest('hex')
 
 /** Whether this is what a daemon with this API token answers. */
@@ -20,10 +20,10 @@ export const isProof = (
   apiToken: string,
   challenge: string,
   place: string,
-): boolean => isSameText(given, proofOf(apiToken, challenge, place))
+): boolean => isSameText(given, computeProof(apiToken, challenge, place))
 
 /** The daemon's end of a connection, written the same on both sides. */
-export const placeOf = (address: string | undefined, port: number | undefined): string =>
+export const toPlace = (address: string | undefined, port: number | undefined): string =>
   `${address?.replace(/^::ffff:(?=\d+\.)/, '')} ${port}`
 
 /** Compares two texts in a time that tells nothing of where they differ. */

@@ -10,7 +10,7 @@ import { daemonProgram, packageFolder } from '../version.ts'
 export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 
 /** Where a daemon in the background leaves what it writes to standard error, newest start only. */
-export const stderrOf = (home: Home): string => join(home.logs, 'daemon.stderr')
+export const getStderrPath = (home: Home): string => join(home.logs, 'daemon.stderr')
 
 /** The one message of a daemon to who has started it: where it listens, or why it does not. */
 export type StartMessage = { readonly url: string } | { readonly code: ErrorCode }
@@ -20,7 +20,7 @@ export type StartMessage = { readonly url: string } | { readonly code: ErrorCode
  * why it ends (`StartMessage`); who does not want it disconnects. Throws what the file system refuses.
  */
 export const spawnDaemon = (home: Home): ChildProcess => {
-  const stderr = openSync(stderrOf(home), 'w', 0o600)
+  const stderr = openSync(getStderrPath(home), 'w', 0o600)
   try {
     fchmodSync(stderr, 0o600)
     return spawn(process.execPath, [...nodeOptions, daemonMain, '--home', home.root], {

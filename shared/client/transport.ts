@@ -194,7 +194,7 @@ export const readText = async (response: IncomingMessage, limitBytes: number): P
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const fail = (error?: unknown): void => reject(failureOf(error))
+    const fail = (error?: unknown): void => reject(toFailure(error))
     // Not `for await`: what that takes to begin is much of the time of a short command.
     response.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
@@ -211,7 +211,7 @@ export const readText = async (response: IncomingMessage, limitBytes: number): P
     if (response.closed) fail(response.errored)
   })
 
-const failureOf = (error: unknown): DoorwardError => {
+const toFailure = (error: unknown): DoorwardError => {
   if (error instanceof DoorwardError) return error
   const cancelled = error instanceof Error && error.name === 'AbortError'
   return cancelled

@@ -204,7 +204,7 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
  * The flag (or variable) by which this agent may change files or run programs on its own, or undefined.
  * An agent of kind `command` is looked through for the programs that are known here.
  */
-export const permissionOf = (agent: Agent): string | undefined => {
+export const describePermission = (agent: Agent): string | undefined => {
   switch (agent.kind) {
     case 'claude':
     case 'codex':

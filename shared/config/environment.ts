@@ -21,7 +21,7 @@ export const readEnvironment = async (
 }
 
 /** The values of these variables that are set to more than white space. */
-export const secretsOf = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
+export const listSecrets = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
   names.flatMap((name) => {
     // Own ones only: `constructor` is a valid name of a variable, and of something every object has.
     const value = Object.hasOwn(env, name) ? env[name] : undefined
@@ -33,8 +33,8 @@ export const secretsOf = (names: readonly string[], env: NodeJS.ProcessEnv): str
  * `=`: they are passed over without a word, and what was to be set is not. Of the lines only their numbers, as
  * they may hold a secret.
  */
-export const unreadLines = (text: string): Pick<Warning, 'detail' | 'hint'> | undefined => {
-  const strange = linesOf(text).findIndex((line) => /[\0\ufffd]/.test(line))
+export const ignoredEnvLines = (text: string): Pick<Warning, 'detail' | 'hint'> | undefined => {
+  const strange = splitLines(text).findIndex((line) => /[\0\ufffd]/.test(line))
   if (strange >= 0)
     return {
       detail: `line ${strange + 1} is not UTF-8: another value is read than the one that was written`,
@@ -54,7 +54,7 @@ export const unreadLines = (text: string): Pick<Warning, 'detail' | 'hint'> | un
  * have several lines.
  */
 export const unreadIn = (text: string): number[] => {
-  const lines = linesOf(text)
+  const lines = splitLines(text)
   const set = parse(text)
   const isWithoutEffect = (index: number): boolean =>
     isDeepStrictEqual(parse(lines.toSpliced(index, 1).join('\n')), set)
@@ -66,7 +66,7 @@ export const unreadIn = (text: string): number[] => {
   return numbers
 }
 
-const linesOf = (text: string): string[] => text.split(/\r\n?|\n/)
+const splitLines = (text: string): string[] => text.split(/\r\n?|\n/)
 
 /** Neither blank, nor a comment, nor an assignment: one of these may be without effect, as a later one wins. */
 const isOther = /^(?!\s*(#|$|(export\s+)?[\w.-]+(\s*=|:\s)))/

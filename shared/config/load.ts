@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isFixed, type Template } from '../templates.ts'
 import { nearest } from '../text.ts'
-import { problemsOf, valueUnder, wordsOf } from './problems.ts'
+import { toProblems, valueUnder, describeIssue } from './problems.ts'
 import {
   type Agent,
   allHosts,
@@ -128,9 +128,9 @@ const checkShape = <Name extends ConfigName>(
   if (!file.isReadable) return undefined
   // A file of comments alone is an empty one: for gateway.yaml that means all defaults.
   const value = file.value ?? (name === 'gateway' ? {} : { [name]: name === 'agents' ? {} : [] })
-  const result = fileSchemas[name].safeParse(value, { error: wordsOf })
+  const result = fileSchemas[name].safeParse(value, { error: describeIssue })
   if (result.success) return result.data as z.output<(typeof fileSchemas)[Name]>
-  for (const issue of result.error.issues) problems.push(...problemsOf(issue, name, file, value))
+  for (const issue of result.error.issues) problems.push(...toProblems(issue, name, file, value))
   return undefined
 }
 
@@ -249,7 +249,7 @@ const checkTargets = (
   entries.forEach((entry: unknown, index) => {
     const deliverTo = valueUnder(entry, ['deliver_to'])
     const check = (text: unknown, path: YamlPath) => {
-      const lack = typeof text === 'string' ? lackOf(text, gateway, homeFolder) : undefined
+      const lack = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
       if (lack) problems.push(webhooks.problemAt(path, lack.reason, lack.hint))
     }
     const path = ['webhooks', index, 'deliver_to']
@@ -260,7 +260,7 @@ const checkTargets = (
 
 type Lack = { readonly reason: string; readonly hint: string }
 
-const lackOf = (
+const findMissing = (
   text: string,
   gateway: YamlFile,
   homeFolder: string | undefined,

@@ -8,8 +8,8 @@ import type { Problem, YamlFile, YamlPath } from './yaml.ts'
  * Says in our words what zod found: for `safeParse(value, { error: wordsOf })`. A message that a
  * schema brings itself wins over it.
  */
-export const wordsOf = (issue: z.core.$ZodRawIssue): string => {
-  if (issue.code === 'invalid_type') return mustBe([kindOf(issue.expected)], issue.input)
+export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'invalid_type') return mustBe([toKind(issue.expected)], issue.input)
   if (issue.code === 'invalid_value') return mustBe(issue.values.map(String), issue.input)
   if (issue.code === 'too_small')
     return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
@@ -21,7 +21,7 @@ export const wordsOf = (issue: z.core.$ZodRawIssue): string => {
 }
 
 /** Every problem of one zod issue, in our words, at its place in the file. */
-export const problemsOf = (
+export const toProblems = (
   issue: z.core.$ZodIssue,
   name: ConfigName,
   file: YamlFile,
@@ -79,21 +79,21 @@ const unionProblems = (
   const inside = issue.errors.flat().filter((error) => error.path.length > 0)
   if (inside.length > 0)
     return inside.flatMap((error) =>
-      problemsOf({ ...error, path: [...issue.path, ...error.path] }, name, file, value),
+      toProblems({ ...error, path: [...issue.path, ...error.path] }, name, file, value),
     )
-  const branches = leavesOf(issue)
+  const branches = listLeaves(issue)
   const own = branches.find((error) => error.code !== 'invalid_type')
   const kinds = branches.flatMap((error) =>
-    error.code === 'invalid_type' ? [kindOf(error.expected)] : [],
+    error.code === 'invalid_type' ? [toKind(error.expected)] : [],
   )
   return [file.problemAt(path, own?.message ?? mustBe(kinds, given))]
 }
 
 /** The issues of every branch of a union, and of the unions in it. */
-const leavesOf = (issue: UnionIssue): z.core.$ZodIssue[] =>
+const listLeaves = (issue: UnionIssue): z.core.$ZodIssue[] =>
   issue.errors
     .flat()
-    .flatMap((error) => (error.code === 'invalid_union' ? leavesOf(error) : [error]))
+    .flatMap((error) => (error.code === 'invalid_union' ? listLeaves(error) : [error]))
 
 const mustBe = (kinds: readonly string[], given: unknown): string => {
   const last = kinds.at(-1) ?? ''
@@ -102,7 +102,7 @@ const mustBe = (kinds: readonly string[], given: unknown): string => {
   return given === null ? `has no value, must be ${all}` : `must be ${all}`
 }
 
-const kindOf = (type: string): string =>
+const toKind = (type: string): string =>
   ({
     string: 'text',
     number: 'a number',
@@ -129,16 +129,16 @@ const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
 const inside = (schema: unknown, part: string | number): unknown => {
   const outer = unwrap(schema)
   if (hasShape(outer)) return outer.shape[String(part)]
-  const def = defOf(outer)
+  const def = getDefinition(outer)
   return def?.['element'] ?? def?.['valueType']
 }
 
 const unwrap = (schema: unknown): unknown => {
-  const inner = defOf(schema)?.['innerType']
+  const inner = getDefinition(schema)?.['innerType']
   return inner === undefined ? schema : unwrap(inner)
 }
 
-const defOf = (schema: unknown): Record<string, unknown> | undefined =>
+const getDefinition = (schema: unknown): Record<string, unknown> | undefined =>
   typeof schema === 'object' && schema !== null && 'def' in schema
     ? (schema.def as Record<string, unknown>)
     : undefined

@@ -288,5 +288,5 @@ export const fileSchemas = {
 export type ConfigName = keyof typeof fileSchemas
 
 /** The JSON Schema (draft 2020-12) of one configuration file, for editors. */
-export const jsonSchemaOf = (name: ConfigName): object =>
+export const toJsonSchema = (name: ConfigName): object =>
   z.toJSONSchema(fileSchemas[name], { io: 'input' })

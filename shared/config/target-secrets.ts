@@ -7,7 +7,7 @@ import { isLoopbackUrl } from './schema.ts'
  */
 
 /** The URL of a webhook of Discord: https, or http on loopback. */
-export const discordUrlOf = (text: string): URL | undefined => {
+export const parseDiscordUrl = (text: string): URL | undefined => {
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return undefined
   const url = new URL(trimmed)
@@ -28,7 +28,7 @@ export type SmtpServer = {
 }
 
 /** Reads the URL of a mail server (RFC 8314: port 465 is TLS, 587 STARTTLS). */
-export const smtpServerOf = (text: string): SmtpServer | undefined => {
+export const parseSmtpServer = (text: string): SmtpServer | undefined => {
   const trimmed = text.trim()
   if (!/^smtps?:\/\//i.test(trimmed) || !URL.canParse(trimmed)) return undefined
   const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(trimmed)
@@ -58,7 +58,7 @@ const decoded = (text: string): string | undefined => {
  * The key of a secret of Standard Webhooks: base64, after `whsec_` if that stands before it (the
  * specification's "Signature scheme": 24 to 64 bytes; from 16 on it is taken).
  */
-export const signingKeyOf = (text: string): Buffer | undefined => {
+export const parseSigningKey = (text: string): Buffer | undefined => {
   const encoded = text.trim().replace(/^whsec_/, '')
   // Buffer.from leaves out what is no base64 without a word.
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return undefined
@@ -67,7 +67,7 @@ export const signingKeyOf = (text: string): Buffer | undefined => {
 }
 
 /** What a header can hold (RFC 9110 section 5.5), without the spaces around it. */
-export const headerValueOf = (text: string): string | undefined =>
+export const parseHeaderValue = (text: string): string | undefined =>
   /^[\t\x20-\x7e]*$/.test(text.trim()) ? text.trim() : undefined
 
 /** How a mail server is spoken to, with nodemailer's names: by a delivery, and by who only asks whether it could. */

@@ -2,10 +2,15 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { isFixed, type Template } from '../templates.ts'
-import { secretsOf } from './environment.ts'
+import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { isLoopbackUrl } from './schema.ts'
-import { discordUrlOf, headerValueOf, signingKeyOf, smtpServerOf } from './target-secrets.ts'
+import {
+  parseDiscordUrl,
+  parseHeaderValue,
+  parseSigningKey,
+  parseSmtpServer,
+} from './target-secrets.ts'
 import { fixedFolder, isOwnFile, makesFolders, targetFile } from './targets.ts'
 import { variablesIn } from './variables.ts'
 import type { Warning } from './warning.ts'
@@ -13,7 +18,7 @@ import type { Warning } from './warning.ts'
 /** What keeps the targets of enabled webhooks from being delivered to, as far as that shows without trying. */
 export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const needed = new Map<string, Needed>()
-  for (const variable of variablesOf(config))
+  for (const variable of listVariables(config))
     needed.set(`${variable.target} ${variable.name}`, variable)
   return [
     ...[...needed.values()].flatMap((variable) => variableWarning(variable, env)),
@@ -29,7 +34,7 @@ type Needed = {
   readonly isGood?: (text: string) => boolean
 }
 
-const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
+const listVariables = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
   webhooks
     .filter(({ enabled }) => enabled)
     .flatMap((webhook) => webhook.targets)
@@ -49,7 +54,7 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
         case 'email':
           return named(targets.email.smtp_url_env, {
             what: 'smtps://user:password@host:465 or smtp://user:password@host:587 (with @ / # % in it written %40 %2F %23 %25)',
-            isGood: (text) => smtpServerOf(text) !== undefined,
+            isGood: (text) => parseSmtpServer(text) !== undefined,
           })
         case 'discord':
           return chosen(target.address, targets.discord).flatMap(([name, entry]) =>
@@ -57,7 +62,7 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
               entry.url_env,
               {
                 what: 'the https URL of a webhook, as Discord shows it',
-                isGood: (text) => discordUrlOf(text) !== undefined,
+                isGood: (text) => parseDiscordUrl(text) !== undefined,
               },
               `:${name}`,
             ),
@@ -68,7 +73,7 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
               entry.secret_env,
               {
                 what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
-                isGood: (text) => signingKeyOf(text) !== undefined,
+                isGood: (text) => parseSigningKey(text) !== undefined,
               },
               `:${name}`,
             ),
@@ -77,7 +82,7 @@ const variablesOf = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
                 variable,
                 {
                   what: 'the value of a header: one line of ASCII',
-                  isGood: (text) => headerValueOf(text) !== undefined,
+                  isGood: (text) => parseHeaderValue(text) !== undefined,
                 },
                 `:${name}`,
               ),
@@ -95,7 +100,7 @@ const chosen = <Entry>(
 
 const variableWarning = ({ name, target, what, isGood }: Needed, env: NodeJS.ProcessEnv) => {
   const hint = `set ${name} in .env: doorward config edit env`
-  const [value] = secretsOf([name], env)
+  const [value] = listSecrets([name], env)
   if (value === undefined)
     return [
       {
@@ -132,9 +137,9 @@ export const fileTargetWarnings = async (
   homeFolder: string,
 ): Promise<Warning[]> => {
   const found = await Promise.all(
-    filePathsOf(config, homeFolder).map(async ({ text, source, folder, file }) => {
+    listFilePaths(config, homeFolder).map(async ({ text, source, folder, file }) => {
       if (!makesFolders(source) && !(await isThere(folder))) return [missing(text, folder)]
-      const why = await refusalOf(folder, file, homeFolder)
+      const why = await describeRefusal(folder, file, homeFolder)
       return why === undefined ? [] : [refused(text, why)]
     }),
   )
@@ -154,7 +159,7 @@ const refused = (text: string, why: string): Warning => ({
 })
 
 /** Why a delivery would not write it, whatever its name says. */
-const refusalOf = async (
+const describeRefusal = async (
   folder: string,
   file: string | undefined,
   homeFolder: string,
@@ -202,7 +207,7 @@ type FilePath = {
 }
 
 /** The file targets of a configuration, each once. */
-export const filePathsOf = ({ webhooks }: Config, homeFolder: string): FilePath[] => {
+export const listFilePaths = ({ webhooks }: Config, homeFolder: string): FilePath[] => {
   const paths = new Map<string, FilePath>()
   for (const { enabled, targets } of webhooks)
     for (const target of enabled ? targets : [])

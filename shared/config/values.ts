@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { bytesOf, millisecondsOf, rateOf } from '../text.ts'
+import { parseBytes, parseMilliseconds, parseRate } from '../text.ts'
 
 /* Which characters names have that come from a person or a provider and go into paths, headers and requests. */
 
@@ -27,7 +27,7 @@ export const duration = (text: string, meaning: string) =>
   z
     .string(notDuration)
     .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
-    .transform(millisecondsOf)
+    .transform(parseMilliseconds)
     .refine((ms) => ms > 0 && ms <= longestDurationMs, 'must lie between 1ms and 365d')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
@@ -37,7 +37,7 @@ export const size = (text: string, meaning: string) =>
   z
     .string(notSize)
     .regex(/^\d+(b|kb|mb|gb)$/, notSize)
-    .transform(bytesOf)
+    .transform(parseBytes)
     .refine((bytes) => bytes > 0 && bytes <= largestSize, 'must lie between 1b and 1024gb')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
@@ -68,7 +68,7 @@ const notRate = 'not a rate: write it like 10/s, 60/min or 1000/h'
 export const rate = z
   .string(notRate)
   .regex(/^[1-9]\d{0,5}\/(s|min|h)$/, notRate)
-  .transform(rateOf)
+  .transform(parseRate)
 
 /** An https URL, or an http one of this machine. */
 export const secureUrl = z

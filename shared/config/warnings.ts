@@ -1,8 +1,8 @@
 import { presetSchemes, secretFault } from '../signature-schemes.ts'
 import { beginsAsInPrompt } from '../templates.ts'
 import { nearest } from '../text.ts'
-import { permissionOf } from './agent-schema.ts'
-import { secretsOf } from './environment.ts'
+import { describePermission } from './agent-schema.ts'
+import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { type Agent, builtInProviders } from './schema.ts'
 import { targetWarnings } from './target-warnings.ts'
@@ -12,7 +12,7 @@ import type { Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 /** What a person should know about a configuration that can be used. Never a secret's value. */
-export const warningsOf = (config: Config, env: NodeJS.ProcessEnv): Warning[] => [
+export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => [
   ...limitWarnings(config),
   ...secretWarnings(config, env),
   ...config.webhooks
@@ -53,7 +53,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
             hint: 'add secret_env to its entry in webhooks.yaml',
           },
         ]
-      const unset = secretNames.filter((name) => secretsOf([name], env).length === 0)
+      const unset = secretNames.filter((name) => listSecrets([name], env).length === 0)
       if (unset.length === 0) return []
       const all = unset.length === secretNames.length
       return [
@@ -73,7 +73,7 @@ const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => 
       .map(({ agentName, agent }) => [agentName, agent]),
   )
   return [...used].flatMap(([agentName, agent]): Warning[] => {
-    const unset = agentVariables(agent).filter((name) => secretsOf([name], env).length === 0)
+    const unset = agentVariables(agent).filter((name) => listSecrets([name], env).length === 0)
     if (unset.length === 0) return []
     return [
       {
@@ -93,7 +93,7 @@ export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
 export const riskWarnings = (config: Config): Warning[] =>
   config.webhooks.flatMap((webhook): Warning[] => {
     const { path, enabled, acceptsRisk, agentName, agent, prompt, targets } = webhook
-    const permission = permissionOf(agent)
+    const permission = describePermission(agent)
     const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
     const leaving = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
     if (!enabled || acceptsRisk || !hasEventText || permission === undefined) return []
@@ -182,7 +182,7 @@ export const schemeWarnings = (
           },
         ]
   const faults = secretNames.flatMap((name): Warning[] =>
-    secretsOf([name], env).flatMap((secret) => {
+    listSecrets([name], env).flatMap((secret) => {
       const fault = secretFault(scheme, secret)
       return fault === undefined
         ? []

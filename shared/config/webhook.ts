@@ -4,7 +4,7 @@ import { type DotPath, parseDotPath, parseTemplate, type Template } from '../tem
 import { DoorwardError } from '../errors.ts'
 import { nearest, type Rate } from '../text.ts'
 import { valueUnder } from './problems.ts'
-import { type SignatureScheme, schemeOf } from '../signature-schemes.ts'
+import { type SignatureScheme, toScheme } from '../signature-schemes.ts'
 import { type Target, parseTarget } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
@@ -151,12 +151,12 @@ export const readyWebhook = (
     throw new DoorwardError('internal', `webhook ${entry.path} was not checked`)
   return {
     path: entry.path,
-    urlPaths: urlPathsOf(entry.path),
+    urlPaths: getUrlPaths(entry.path),
     enabled: entry.enabled,
     agentName: entry.agent,
     agent,
     prompt: checked.prompt,
-    values: valuesOf(entry, agent),
+    values: getValues(entry, agent),
     acceptsRisk: entry.accept_risk,
     secretNames: [entry.secret_env ?? []].flat(),
     scheme: schemeOfEntry(entry),
@@ -168,7 +168,7 @@ export const readyWebhook = (
 }
 
 const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
-  const scheme = schemeOf(entry.signature_scheme, {
+  const scheme = toScheme(entry.signature_scheme, {
     header: entry.signature_header,
     algorithm: entry.signature_algo,
     prefix: entry.signature_prefix,
@@ -184,7 +184,7 @@ const fencedLength = 4000
 export const isForModel = (kind: Agent['kind']): boolean => isCliKind(kind) || kind === 'openai'
 
 /** Prompts that a language model reads are fenced unless the entry says otherwise. */
-const valuesOf = (
+const getValues = (
   { event_text: given, max_value_length: maxLength }: WebhookEntry,
   { kind }: Agent,
 ): Webhook['values'] => {
@@ -195,7 +195,7 @@ const valuesOf = (
   }
 }
 
-const urlPathsOf = (path: string): string[] =>
+const getUrlPaths = (path: string): string[] =>
   path.startsWith('/webhook/') ? [path] : [path, `/webhook${path}`]
 
 /** Reserved first segments, and two definitions that would be served at one path. */
@@ -208,7 +208,7 @@ const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Prob
     const segment = path.split('/')[1] ?? ''
     if (reserved.includes(segment))
       problems.push(at(`/${segment} is reserved`, `use /webhook${path}`))
-    const urlPaths = urlPathsOf(path)
+    const urlPaths = getUrlPaths(path)
     const clash = urlPaths.find((urlPath) => taken.has(urlPath))
     const other = clash === undefined ? undefined : taken.get(clash)
     if (clash !== undefined && other)

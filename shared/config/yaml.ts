@@ -63,7 +63,7 @@ export const readYaml = (file: string, text: string): YamlFile => {
     return { file, line: Math.max(line, 1), column: Math.max(col, 1) }
   }
   const problemAt = (path: YamlPath, reason: string, hint?: string): Problem => ({
-    ...place(offsetOf(document, path)),
+    ...place(findOffset(document, path)),
     key: keyText(path),
     reason,
     ...(hint === undefined ? {} : { hint }),
@@ -72,7 +72,7 @@ export const readYaml = (file: string, text: string): YamlFile => {
   const problems: Problem[] = [...document.errors, ...document.warnings].map((error) => ({
     ...place(error.pos[0]),
     key: '',
-    reason: reasonOf(error, text),
+    reason: describeReason(error, text),
   }))
   const refuse = (node: unknown, key: string, reason: string) =>
     problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
@@ -146,7 +146,7 @@ const words: readonly (readonly [RegExp, string])[] = [
   [/^unexpected \S+ at node end$/i, 'the value before this has ended; is a quote misplaced?'],
 ]
 
-const reasonOf = ({ code, message, pos }: YAMLError, text: string): string => {
+const describeReason = ({ code, message, pos }: YAMLError, text: string): string => {
   if (code === 'DUPLICATE_KEY') {
     const [key] = /^[\w-]{1,40}/.exec(text.slice(pos[0])) ?? []
     return key === undefined ? 'this key is there twice' : `the key ${key} is there twice`
@@ -180,7 +180,7 @@ const keyText = (path: YamlPath): string =>
   }, '')
 
 /** Where a key stands; for a path that is not there, where its nearest parent stands. */
-const offsetOf = (document: Document, path: YamlPath): number => {
+const findOffset = (document: Document, path: YamlPath): number => {
   let node: unknown = document.contents
   let offset = rangeStart(node) ?? 0
   for (const name of path) {

@@ -130,7 +130,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
       })
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
-      hint: isPassing(error)
+      hint: isTransient(error)
         ? 'it is tried again when it is needed; if this stays, look at the limits (ulimit -n) and the disk'
         : `chmod 600 ${quote(path)}`,
     })
@@ -161,7 +161,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
 }
 
 /** True for a refusal of the system that says nothing of the file: it may be gone the next time. */
-export const isPassing = (error: unknown): boolean =>
+export const isTransient = (error: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'ENOMEM', 'EIO', 'EAGAIN'].includes(systemCode(error) ?? '')
 
 /** Why the system refused, in words: for messages about files and folders. */

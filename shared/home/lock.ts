@@ -16,7 +16,7 @@ type Locked = 'daemon' | 'tray' | 'config'
  * go.
  */
 export const lockHome = async (home: Home, what: Locked = 'daemon'): Promise<() => Promise<void>> =>
-  (await holdHome(home, what)).letGo
+  (await acquireLock(home, what)).letGo
 
 /** A lock that is held, and can be passed on to another process without being free in between. */
 export type HomeLock = {
@@ -27,24 +27,24 @@ export type HomeLock = {
 }
 
 /** What the lock says while this process holds it; another text each time. */
-export const newHolding = (): string =>
-  `${process.pid} ${startOf(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
+export const newLockToken = (): string =>
+  `${process.pid} ${readStartTime(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
 
-const pathOf = (home: Home, what: Locked): string => join(home.run, `${what}.lock`)
+const getLockPath = (home: Home, what: Locked): string => join(home.run, `${what}.lock`)
 
 /** A file of this process beside a lock: its name says whose it is before anything is written into it. */
-const besideOf = (path: string): string =>
+const claimPath = (path: string): string =>
   `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
 
 const held = (path: string, mine: string): HomeLock => ({
   letGo: async () => letGo(path, mine),
-  isHeld: async () => (await contentOf(path)) === mine,
+  isHeld: async () => (await readContent(path)) === mine,
   passTo: async (holding) => {
-    const unique = besideOf(path)
+    const unique = claimPath(path)
     await writeFile(unique, holding, { mode: 0o600, flag: 'wx' })
     try {
       // As long as its process lives nobody else replaces it.
-      if ((await contentOf(path)) !== mine)
+      if ((await readContent(path)) !== mine)
         throw new DoorwardError('already-running', `${path} is not ours any more`)
       await rename(unique, path)
     } finally {
@@ -54,12 +54,12 @@ const held = (path: string, mine: string): HomeLock => ({
 })
 
 /** As `lockHome`, with the lock itself; one that was passed to us under `mine` is held already. */
-export const holdHome = async (
+export const acquireLock = async (
   home: Home,
   what: Locked = 'daemon',
-  mine = newHolding(),
+  mine = newLockToken(),
 ): Promise<HomeLock> => {
-  const path = pathOf(home, what)
+  const path = getLockPath(home, what)
   try {
     // After a crash one try is enough; more are needed only while others do the same.
     for (let tries = 0; tries < 100; tries += 1) {
@@ -68,7 +68,7 @@ export const holdHome = async (
       if (holder !== undefined)
         throw new DoorwardError(
           'already-running',
-          heldBy(what, pidOf(holder), home),
+          heldBy(what, parsePid(holder), home),
           what === 'daemon' ? { hint: 'doorward daemon status, or doorward daemon restart' } : {},
         )
       await setTimeout(20)
@@ -95,19 +95,19 @@ const heldBy = (what: Locked, pid: string, { root }: Home): string =>
  * the quicker. That second lock is made and, after a crash, taken over in the same way.
  */
 const acquire = async (path: string, mine: string): Promise<string | undefined> => {
-  const unique = besideOf(path)
+  const unique = claimPath(path)
   try {
     // A full disk takes the name and not the content.
     await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
     if (await linked(unique, path)) return mine
-    const holder = await contentOf(path)
+    const holder = await readContent(path)
     if (holder === undefined) return undefined
     if (isHeld(holder)) return holder
-    const claim = `${path}.after-${nonceOf(holder)}`
+    const claim = `${path}.after-${getNonce(holder)}`
     if ((await acquire(claim, mine)) !== mine) return undefined
     try {
       // Only the holder of this claim replaces that lock, so what is seen here stays so.
-      if ((await contentOf(path)) !== holder) return undefined
+      if ((await readContent(path)) !== holder) return undefined
       await rename(unique, path)
       return mine
     } finally {
@@ -118,10 +118,10 @@ const acquire = async (path: string, mine: string): Promise<string | undefined> 
   }
 }
 
-const pidOf = (holder: string): string => holder.split(' ')[0] ?? ''
+const parsePid = (holder: string): string => holder.split(' ')[0] ?? ''
 
 /** Names one holding of a lock; what is no lock of ours is named by all of it. */
-const nonceOf = (holder: string): string =>
+const getNonce = (holder: string): string =>
   createHash('sha256').update(holder).digest('hex').slice(0, 12)
 
 /** Creates the lock with its content in one step: no one sees it empty. */
@@ -136,10 +136,10 @@ const linked = async (from: string, path: string): Promise<boolean> => {
 }
 
 const letGo = async (path: string, mine: string): Promise<void> => {
-  if ((await contentOf(path)) === mine) await unlink(path).catch(() => undefined)
+  if ((await readContent(path)) === mine) await unlink(path).catch(() => undefined)
 }
 
-const contentOf = async (path: string): Promise<string | undefined> => {
+const readContent = async (path: string): Promise<string | undefined> => {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
@@ -149,9 +149,9 @@ const contentOf = async (path: string): Promise<string | undefined> => {
 }
 
 /** The process that holds a lock of this home now, or undefined when none does. Never throws. */
-export const holderOf = async (home: Home, what: Locked): Promise<number | undefined> => {
-  const holder = await contentOf(pathOf(home, what)).catch(() => undefined)
-  return holder !== undefined && isHeld(holder) ? Number(pidOf(holder)) : undefined
+export const readHolder = async (home: Home, what: Locked): Promise<number | undefined> => {
+  const holder = await readContent(getLockPath(home, what)).catch(() => undefined)
+  return holder !== undefined && isHeld(holder) ? Number(parsePid(holder)) : undefined
 }
 
 /** True while the process that has written this into a lock lives. */
@@ -160,7 +160,7 @@ export const isHeld = (holder: string): boolean => {
   const pid = Number(pidText)
   if (!Number.isSafeInteger(pid) || pid <= 0 || !isAlive(pid)) return false
   // The number may have been given to another process since: then its start differs.
-  const now = startOf(pid)
+  const now = readStartTime(pid)
   return start === '?' || now === undefined || now === start
 }
 
@@ -174,24 +174,24 @@ export const isAlive = (pid: number): boolean => {
   } catch (error) {
     return systemCode(error) === 'EPERM'
   }
-  return !/^[ZX]/.test(statOf(pid)?.state ?? '')
+  return !/^[ZX]/.test(readStat(pid)?.state ?? '')
 }
 
 /** When a process started, or undefined where the system does not tell: with its number, who it is. */
-export const startOf = (pid: number): string | undefined => statOf(pid)?.start
+export const readStartTime = (pid: number): string | undefined => readStat(pid)?.start
 
 /**
  * True while the process that started then is alive; where the system does not tell when, one of that
  * number is taken for it.
  */
 export const isSameProcess = ({ pid, start }: { pid: number; start?: string }): boolean =>
-  isAlive(pid) && (start === undefined || startOf(pid) === start)
+  isAlive(pid) && (start === undefined || readStartTime(pid) === start)
 
 /** True for a process that leads a group; false where the system does not tell. */
-export const isLeader = (pid: number): boolean => statOf(pid)?.group === String(pid)
+export const isLeader = (pid: number): boolean => readStat(pid)?.group === String(pid)
 
 /** State of a process, its group, and when it started, in ticks since boot (proc(5), fields 3, 5 and 22 of stat); Linux only. */
-const statOf = (pid: number): { state?: string; group?: string; start?: string } | undefined => {
+const readStat = (pid: number): { state?: string; group?: string; start?: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

@@ -37,7 +37,7 @@ const nameOfHome = (
 }
 
 /** Folders of the files, by the specification of each system. */
-const foldersOf = ({ platform, env, userHome }: Surroundings) => {
+const getFolders = ({ platform, env, userHome }: Surroundings) => {
   const fromEnv = env['XDG_CONFIG_HOME']
   // A relative one is to be ignored (XDG Base Directory Specification).
   const config = fromEnv && posix.isAbsolute(fromEnv) ? fromEnv : posix.join(userHome, '.config')
@@ -97,7 +97,7 @@ export const daemonItems = (
   drainTimeoutMs: number,
 ): [LoginItem, ...LoginItem[]] => {
   const { platform, uid, systemd } = surroundings
-  const folders = foldersOf(surroundings)
+  const folders = getFolders(surroundings)
   const name = nameOfHome(home, surroundings)
   if (platform === 'linux' && systemd !== undefined) {
     const run = command(home, surroundings, daemonProgram, ['--home', home.root], nodeOptions)
@@ -150,7 +150,7 @@ export const daemonItems = (
 
 /** The file by which the tray starts at login. */
 export const trayItem = (home: Home, surroundings: Surroundings): LoginItem => {
-  const folders = foldersOf(surroundings)
+  const folders = getFolders(surroundings)
   const name = nameOfHome(home, surroundings)
   const more = ['--home', home.root, '--wait']
   const run = command(home, surroundings, 'dist/tray/main.js', more)

@@ -67,16 +67,17 @@ export const lastingPath = ({ env, node }: Pick<Surroundings, 'env' | 'node'>): 
 const lastingFolders = (env: NodeJS.ProcessEnv): string[] =>
   (env['PATH'] ?? env['Path'] ?? '')
     .split(delimiter)
-    .filter((folder) => isAbsolute(folder) && !isPassing(folder))
+    .filter((folder) => isAbsolute(folder) && !isTemporaryFolder(folder))
 
 /** A folder that is likely to be gone tomorrow. */
-const isPassing = (folder: string): boolean =>
+const isTemporaryFolder = (folder: string): boolean =>
   /[\\/](?:node_modules[\\/]\.bin|node-gyp-bin|_npx|fnm_multishells)(?:[\\/]|$)/.test(folder) ||
   `${folder}${sep}`.startsWith(`${tmpdir()}${sep}`)
 
 /** Why this installation may not be there at the next login, or undefined. */
 export const passingPlace = ({ packageRoot }: Pick<Surroundings, 'packageRoot'>) => {
-  if (isPassing(packageRoot)) return 'a folder that npm or the system empties from time to time'
+  if (isTemporaryFolder(packageRoot))
+    return 'a folder that npm or the system empties from time to time'
   if (existsSync(join(packageRoot, '.git'))) return 'a clone of the repository'
   return undefined
 }

@@ -47,15 +47,15 @@ export const daemonAtLogin = (home: Home, around = ownSurroundings): AtLogin => 
   turnOn: async () => {
     const surroundings = await around()
     const written: string[] = []
-    for (const item of await itemsOf(home, surroundings))
+    for (const item of await listItems(home, surroundings))
       written.push(...(await writeItem(item, home)))
     for (const item of otherItems(home, surroundings)) await removeItem(item, home)
-    if (written.length > 0) await (await serviceOf(home, around))?.reload()
+    if (written.length > 0) await (await findService(home, around))?.reload()
     return written
   },
   turnOff: async () => {
     const surroundings = await around()
-    const service = await serviceOf(home, around)
+    const service = await findService(home, around)
     await service?.stop()
     const removed: string[] = []
     const items = [...daemonItems(home, surroundings, 0), ...otherItems(home, surroundings)]
@@ -69,7 +69,7 @@ export const daemonAtLogin = (home: Home, around = ownSurroundings): AtLogin => 
  * The service manager that is to run the daemon of this home: it is installed there, and answers. Else
  * undefined: then a daemon is started as a process of one's own.
  */
-export const serviceOf = async (
+export const findService = async (
   home: Home,
   around = ownSurroundings,
 ): Promise<Service | undefined> => {
@@ -101,15 +101,15 @@ export const loginItemProblems = async (
   around = ownSurroundings,
 ): Promise<Warning[]> => {
   const surroundings = await around()
-  const daemon = (await itemsOf(home, surroundings)).map((item) =>
+  const daemon = (await listItems(home, surroundings)).map((item) =>
     problemsOfItem(item, home, 'daemon'),
   )
   const tray = problemsOfItem(trayItem(home, surroundings), home, 'tray')
   return (await Promise.all([...daemon, tray])).flat()
 }
 
-const itemsOf = async (home: Home, surroundings: Surroundings) =>
-  daemonItems(home, surroundings, await drainTimeoutOf(home))
+const listItems = async (home: Home, surroundings: Surroundings) =>
+  daemonItems(home, surroundings, await readDrainTimeout(home))
 
 /** On Linux: those of the other way, from before systemd was there, or after it went. */
 const otherItems = (home: Home, surroundings: Surroundings): LoginItem[] =>
@@ -127,7 +127,7 @@ const isOn = async (item: LoginItem, home: Home): Promise<boolean> => {
 }
 
 /** What the configuration says, or the default where it cannot be read: a stop has time to spare. */
-const drainTimeoutOf = async (home: Home): Promise<number> => {
+const readDrainTimeout = async (home: Home): Promise<number> => {
   try {
     // Loaded when used: the tray has no need of it.
     const [{ loadConfig }, { readEnvironment }] = await Promise.all([

@@ -206,7 +206,7 @@ export const startupScript = (marker: Marker, argv: readonly [string, ...string[
   const words = argv.map(commandWord)
   // Run expands %NAME%, once and without an escape: a word with a per cent sign goes by a variable.
   const byVariable = words.map((word, index) =>
-    word.includes('%') ? variableOf(index) : undefined,
+    word.includes('%') ? getVariable(index) : undefined,
   )
   return [
     `\uFEFF' ${markerLine(marker)}`,
@@ -220,7 +220,7 @@ export const startupScript = (marker: Marker, argv: readonly [string, ...string[
   ].join('\r\n')
 }
 
-const variableOf = (index: number): string => `DOORWARD_WORD_${index}`
+const getVariable = (index: number): string => `DOORWARD_WORD_${index}`
 
 /** A word as CommandLineToArgvW reads it: a backslash counts only before a quote. */
 const commandWord = (text: string): string =>

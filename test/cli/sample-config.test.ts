@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { type ConfigName, jsonSchemaOf } from '../../shared/config/schema.ts'
+import { type ConfigName, toJsonSchema } from '../../shared/config/schema.ts'
 import { makeHome } from '../../shared/config/init-home.ts'
 import { homeAt } from '../../shared/home/home.ts'
 import { loadConfig } from '../../shared/config/load.ts'
@@ -63,7 +63,7 @@ describe('the sample configuration', () => {
     it(`names its schema first and documents every key (${name})`, async () => {
       const text = await packageFile(`config/${name}.yaml`)
       assert.ok(text.startsWith(`# yaml-language-server: $schema=./schema/${name}.json\n`))
-      const missing = keysOf(jsonSchemaOf(name)).filter(
+      const missing = keysOf(toJsonSchema(name)).filter(
         (key) => !new RegExp(`^[ #-]*${key}:`, 'm').test(text),
       )
       assert.deepEqual(missing, [])

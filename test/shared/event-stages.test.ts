@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { barsOf, stagesOf, targetWord } from '../../shared/event-stages.ts'
+import { toBars, toStages, targetWord } from '../../shared/event-stages.ts'
 import type { EventDetail } from '../../shared/api.ts'
 
 const event = (changes: Partial<EventDetail>): EventDetail => ({
@@ -16,7 +16,7 @@ const event = (changes: Partial<EventDetail>): EventDetail => ({
   ...changes,
 })
 const rows = (changes: Partial<EventDetail>): string[] =>
-  stagesOf(event(changes)).map(({ state, ms, note }) =>
+  toStages(event(changes)).map(({ state, ms, note }) =>
     [state, ms, note].filter((word) => word !== undefined).join(' '),
   )
 
@@ -78,7 +78,7 @@ describe('stages of an event', () => {
 
   it('have bars one after another, in proportion to their times', () => {
     const durations = { queuedMs: 100, agentMs: 700, deliverMs: 200 }
-    const bars = barsOf(stagesOf(event({ durations })))
+    const bars = toBars(toStages(event({ durations })))
     assert.deepEqual(
       bars.map(({ from, length }) => [from, length]),
       [
@@ -96,7 +96,7 @@ describe('stages of an event', () => {
       { queuedMs: 0, agentMs: 600_000, deliverMs: 0 },
     ])
       for (const state of ['done', 'running'] as const)
-        for (const { from, length, row } of barsOf(stagesOf(event({ state, durations })))) {
+        for (const { from, length, row } of toBars(toStages(event({ state, durations })))) {
           if (row.ms === undefined && row.state !== 'now') continue
           assert.ok(
             length > 0 && from >= 0 && from + length <= 100.01,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { userAgentOf, version } from '../../shared/version.ts'
+import { getUserAgent, version } from '../../shared/version.ts'
 
 describe('userAgentOf', () => {
   const cases: readonly (readonly [string, string])[] = [
@@ -11,12 +11,12 @@ describe('userAgentOf', () => {
   ]
   for (const [what, comment] of cases)
     it(`makes a comment that cannot leave its header of ${JSON.stringify(what)}`, () => {
-      assert.equal(userAgentOf('cli', what), `doorward-cli/${version}${comment}`)
+      assert.equal(getUserAgent('cli', what), `doorward-cli/${version}${comment}`)
     })
 
   it('cuts a long comment to 60 characters, and names the tray without one', () => {
-    const agent = userAgentOf('cli', `oauth exec ${'x'.repeat(500)}`)
+    const agent = getUserAgent('cli', `oauth exec ${'x'.repeat(500)}`)
     assert.equal(agent.length, `doorward-cli/${version} ()`.length + 60)
-    assert.equal(userAgentOf('tray'), `doorward-tray/${version}`)
+    assert.equal(getUserAgent('tray'), `doorward-tray/${version}`)
   })
 })

@@ -3,7 +3,7 @@ import { parse } from '../../daemon/webhook/parse.ts'
 import type { SignatureHeaders } from '../../daemon/webhook/signature-header.ts'
 import { prepareVerifier, verify } from '../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { type SchemeName, schemeOf } from '../../shared/signature-schemes.ts'
+import { type SchemeName, toScheme } from '../../shared/signature-schemes.ts'
 
 const githubFields = {
   header: 'x-hub-signature-256',
@@ -12,7 +12,7 @@ const githubFields = {
 } as const
 
 /** The scheme of a name, `hmac` with its default fields. */
-export const schemeNamed = (name: SchemeName) => schemeOf(name, githubFields)
+export const schemeNamed = (name: SchemeName) => toScheme(name, githubFields)
 
 /**
  * Why a delivery is refused by the stages that decide on its sender, undefined when it is taken. What

@@ -1,7 +1,7 @@
 import { type TargetSettings, targetsSchema } from '../../shared/config/target-schema.ts'
 import type { z } from 'zod'
 import { parseTarget } from '../../shared/config/targets.ts'
-import type { Answered, ReadyTarget } from '../../daemon/delivery/sender.ts'
+import type { AgentReply, ResolvedTarget } from '../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../daemon/delivery/deliver.ts'
 import { createCommentMarks, createOwnMessages } from '../../daemon/delivery/loop-guard.ts'
 import { createProgress } from '../../daemon/delivery/multipart.ts'
@@ -76,10 +76,10 @@ export const deliverWith = (
 }
 
 /** Targets as they are after the configuration was read and the event was put into them. */
-export const ready = (texts: readonly string[], payload: unknown = {}): ReadyTarget[] =>
+export const ready = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
   expandTargets(texts.map(parseTarget), payload)
 
-export const answered = (text = 'an answer'): Answered => ({
+export const answered = (text = 'an answer'): AgentReply => ({
   eventId: 'evt_0123456789abcdef01',
   webhook: '/github',
   receivedAt: new Date(Date.UTC(2026, 0, 1)),

@@ -5,7 +5,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import dbus, { type Message, type MessageBus, type Variant } from 'dbus-next'
 import { iconFile, type IconName } from '../../tray/icon/icon.ts'
-import { pixmapOf } from '../../tray/sni/pixmap.ts'
+import { toPixmap } from '../../tray/sni/pixmap.ts'
 import { cleanEnvironment } from './daemon.ts'
 import { startDisplay } from './display.ts'
 import { type NotificationService, type Shown, playNotifications } from './notification-service.ts'
@@ -308,7 +308,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         const shown = await property('IconName')
         if (shown !== '') return (await readFile(shown)).equals(file) || undefined
         const pixmaps = (await property('IconPixmap')) as unknown as [number, number, Uint8Array][]
-        return pixmaps.some(([, , argb]) => pixmapOf(file).argb.equals(argb)) || undefined
+        return pixmaps.some(([, , argb]) => toPixmap(file).argb.equals(argb)) || undefined
       })
     },
     iconProcess: async () =>

@@ -5,7 +5,12 @@ import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord, Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
+import {
+  challengeHeader,
+  toPlace,
+  proofHeader,
+  computeProof,
+} from '../../shared/client/identity.ts'
 import { version } from '../../shared/version.ts'
 
 /** A program that speaks like the daemon, and also says what no daemon would. */
@@ -54,8 +59,8 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     if (pathname === '/health') {
       const challenge = String(request.headers[challengeHeader] ?? '')
       const { localAddress, localPort } = request.socket
-      const place = placeOf(localAddress, localPort)
-      response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
+      const place = toPlace(localAddress, localPort)
+      response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       return json(200, { status: 'ok', name: 'doorward', version: '0.0.0' })
     }
     if (request.headers.authorization !== `Bearer ${apiToken}`) return json(401, {})

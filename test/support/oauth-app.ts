@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
-import { problemMediaType, problemOf } from '../../daemon/http/problem.ts'
+import { problemMediaType, toProblem } from '../../daemon/http/problem.ts'
 import type { Wait } from '../../daemon/oauth/dependencies.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from '../../daemon/oauth/oauth.ts'
 import type { Login, ProblemDocument, StartedLogin } from '../../shared/api.ts'
@@ -119,7 +119,7 @@ const appOf = ({ routes }: OAuth): Koa => {
     try {
       await next()
     } catch (error) {
-      const problem = problemOf(error)
+      const problem = toProblem(error)
       ctx.status = problem.status
       ctx.body = JSON.stringify(problem)
       ctx.type = problemMediaType

@@ -5,7 +5,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../shared/client/identity.ts'
+import {
+  challengeHeader,
+  toPlace,
+  proofHeader,
+  computeProof,
+} from '../../shared/client/identity.ts'
 import { temporaryHome } from './temporary.ts'
 
 /** The token of the homes of `homeWith`. */
@@ -28,7 +33,7 @@ export const prove = (
 ): void => {
   const { localAddress, localPort } = request.socket
   const challenge = String(request.headers[challengeHeader])
-  response.setHeader(proofHeader, proofOf(token, challenge, placeOf(localAddress, localPort)))
+  response.setHeader(proofHeader, computeProof(token, challenge, toPlace(localAddress, localPort)))
 }
 
 /** Holds that this is refused with this code, and that the token is told to nobody. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
-import { needsOf } from '../../tray/attention.ts'
+import { listNeeds } from '../../tray/attention.ts'
 import { type View, freshState } from '../../tray/view.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 import { connected, connecting, problem, provider, unreachable, webhook } from '../support/views.ts'
@@ -200,7 +200,7 @@ describe('menu', () => {
     const action = { do: 'explain', title: detail, body: mend }
     const [row] = rowsUnder(connected(facts), 'Accounts')
     assert.deepEqual(row, { text: '! Slack: token file not read…', action })
-    assert.deepEqual(needsOf(statusWith(facts)), [{ text: detail, urgent: true, action }])
+    assert.deepEqual(listNeeds(statusWith(facts)), [{ text: detail, urgent: true, action }])
   })
 
   it('says of an account what it waits for, and opens the page once more', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { escapeLabel, labelOf } from '../../tray/text.ts'
+import { escapeLabel, toLabel } from '../../tray/text.ts'
 
 describe('labelOf', () => {
   const cases: [what: string, text: string, label: string][] = [
@@ -22,7 +22,7 @@ describe('labelOf', () => {
   ]
   for (const [what, text, label] of cases)
     it(what, () => {
-      assert.equal(labelOf(text), label)
+      assert.equal(toLabel(text), label)
     })
 })
 

@@ -4,7 +4,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { trayAtLogin } from '../../shared/service/service.ts'
 import { type Action, type ConfigFile, keyOfAction } from '../action.ts'
-import { bodyOf, failureNoteOf, type Note, titleOf } from '../notifications/note.ts'
+import { toBody, toFailureNote, type Note, toTitle } from '../notifications/note.ts'
 import { readSettings, writeSettings } from '../settings.ts'
 import type { OwnState } from '../view.ts'
 import { restartDaemon, startAgain } from './daemon.ts'
@@ -59,7 +59,7 @@ const act = async (action: Action, around: Surroundings): Promise<void> => {
     case 'start-daemon':
       return startAgain(home, around.startFailed)
     case 'explain':
-      return show({ title: titleOf(action.title), body: bodyOf(action.body) })
+      return show({ title: toTitle(action.title), body: toBody(action.body) })
     case 'quit':
       return quit()
     case 'stop-and-quit':
@@ -107,14 +107,14 @@ const openConfiguration = async (
   const path = join(home.root, file)
   const folder = file === '.env' ? home.root : home.config
   // A file manager may hide it: its name has to be said.
-  if (!existsSync(path)) show({ title: titleOf('there is no such file yet'), body: bodyOf(path) })
+  if (!existsSync(path)) show({ title: toTitle('there is no such file yet'), body: toBody(path) })
   return openOr(existsSync(path) ? [path, folder] : [folder], show)
 }
 
 /** Opens the first that some program opens. Where none does, the path is the next best thing. */
 const openOr = async (paths: readonly string[], show: (note: Note) => void): Promise<void> => {
   for (const path of paths) if (await openPath(path)) return
-  show({ title: titleOf('no program here opens it'), body: bodyOf(paths[0] ?? '') })
+  show({ title: toTitle('no program here opens it'), body: toBody(paths[0] ?? '') })
 }
 
 /** Takes the clicks of a tray, and knows what they have set going. */
@@ -209,7 +209,7 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
   return {
     click: (action) => {
       run(action).catch((error: unknown) => {
-        if (!signal.aborted) show(failureNoteOf(action, error))
+        if (!signal.aborted) show(toFailureNote(action, error))
       })
     },
     own: () => ({

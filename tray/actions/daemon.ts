@@ -5,14 +5,14 @@ import { setTimeout as delay, setTimeout } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
 import { isPortHeld, readDaemonFile, untilGone } from '../../shared/client/discovery.ts'
-import { spawnDaemon, stderrOf } from '../../shared/client/spawn.ts'
+import { spawnDaemon, getStderrPath } from '../../shared/client/spawn.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { type Service, serviceOf } from '../../shared/service/service.ts'
-import { userAgentOf } from '../../shared/version.ts'
+import { type Service, findService } from '../../shared/service/service.ts'
+import { getUserAgent } from '../../shared/version.ts'
 import { readStatus } from '../parse-status.ts'
-import { labelOf } from '../text.ts'
+import { toLabel } from '../text.ts'
 import { isUnknownRoute } from './with-daemon.ts'
 
 /** Hears why a daemon that was started ended at once, in one line. */
@@ -30,7 +30,7 @@ export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<voi
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
   const { pid } = client.daemon
-  if ((await statusOf(client))?.stopping) {
+  if ((await fetchStatus(client))?.stopping) {
     client.close()
     await untilEnded(pid)
     return startAndWait(home, onFailed)
@@ -48,17 +48,17 @@ export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<voi
 export const startAgain = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
-  const status = await statusOf(client).finally(() => client.close())
+  const status = await fetchStatus(client).finally(() => client.close())
   if (!status || status.stopping) await restartDaemon(home, onFailed)
 }
 
 /** Undefined of one that cannot be read. */
-const statusOf = async (client: Client): Promise<Status | undefined> =>
+const fetchStatus = async (client: Client): Promise<Status | undefined> =>
   readStatus(await client.get<unknown>('/status').catch(() => undefined))
 
 const findDaemon = async (home: Home): Promise<Client | undefined> => {
   try {
-    return await connect(home, { userAgent: userAgentOf('tray') })
+    return await connect(home, { userAgent: getUserAgent('tray') })
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'daemon-unreachable') return undefined
     throw error
@@ -148,13 +148,13 @@ export const startDaemon = (
     if (port) void startWhenFree(Number(port), isWanted, again)
   }
   const start = async () => {
-    const service = await serviceOf(home)
+    const service = await findService(home)
     if (service) await startService(service, home, fail)
     else startProcess(home, fail)
   }
   start().catch((error: unknown) => {
     if (!existsSync(home.root)) fail(`the folder ${home.root} is gone`)
-    else fail(error instanceof DoorwardError ? error.message : nameOf(error))
+    else fail(error instanceof DoorwardError ? error.message : errorName(error))
   })
 }
 
@@ -200,12 +200,12 @@ const startProcess = (home: Home, onFailed: (why: string) => void): void => {
 }
 
 const reasonOr = async (home: Home, otherwise: string): Promise<string> =>
-  (await reasonIn(stderrOf(home), home.root).catch(() => '')) || otherwise
+  (await reasonIn(getStderrPath(home), home.root).catch(() => '')) || otherwise
 
 /** A problem in a file says more than that the configuration cannot be used; it is the second line. */
 const reasonIn = async (path: string, root: string): Promise<string> => {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line.trim() !== '')
   const said = lines.filter((line) => !line.startsWith('hint: '))
   const [first = '', second] = said
-  return labelOf((second ?? first.replace(/^doorward: /, '')).replace(`${root}${sep}`, ''), 200)
+  return toLabel((second ?? first.replace(/^doorward: /, '')).replace(`${root}${sep}`, ''), 200)
 }

@@ -3,11 +3,11 @@ import { release } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Status } from '../../shared/api.ts'
-import { nameOf } from '../../shared/errors.ts'
+import { errorName } from '../../shared/errors.ts'
 import { writeWhole } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'
 import { cliProgram, packageFolder, version } from '../../shared/version.ts'
-import { bodyOf, type Note, titleOf } from '../notifications/note.ts'
+import { toBody, type Note, toTitle } from '../notifications/note.ts'
 import { privateWords, redact, type Words } from '../text.ts'
 import { openPath } from './open.ts'
 import { withDaemon } from './with-daemon.ts'
@@ -21,7 +21,7 @@ const maxBytes = 1024 * 1024
  */
 const collectDiagnostics = async (home: Home): Promise<string> => {
   const status = await withDaemon(home, async (client) => client.get<Status>('/status')).catch(
-    nameOf,
+    errorName,
   )
   const found = (await askDoctor(home)) ?? bareFacts(status)
   const words: Words = [
@@ -62,14 +62,14 @@ const bareFacts = (status: Status | string): object => ({
   node: process.version,
   desktop: process.env['XDG_CURRENT_DESKTOP'] ?? null,
   session: process.env['XDG_SESSION_TYPE'] ?? null,
-  daemon: typeof status === 'string' ? status : factsOf(status),
+  daemon: typeof status === 'string' ? status : toFacts(status),
 })
 
 /**
  * What of a status may be shown to strangers. The detail of an event can quote what an agent said, and
  * the name of a target tells who is written to.
  */
-const factsOf = (status: Status): object => ({
+const toFacts = (status: Status): object => ({
   version: status.version,
   startedAt: status.startedAt,
   queue: status.queue,
@@ -102,15 +102,15 @@ export const copyDiagnostics = async (home: Home, show: (note: Note) => void): P
   const text = await collectDiagnostics(home)
   if (await copyText(text))
     return show({
-      title: titleOf('diagnostics copied'),
-      body: bodyOf('Paste them where you ask for help. They hold no token, secret or payload.'),
+      title: toTitle('diagnostics copied'),
+      body: toBody('Paste them where you ask for help. They hold no token, secret or payload.'),
     })
   // More desktops have a program for a text than for JSON.
   const path = join(home.logs, 'diagnostics.txt')
   await writeWhole(path, text)
   show({
-    title: titleOf('diagnostics written'),
-    body: bodyOf(`There is no program here for the clipboard. They are in\n${path}`),
+    title: toTitle('diagnostics written'),
+    body: toBody(`There is no program here for the clipboard. They are in\n${path}`),
   })
   await openPath(path)
 }
@@ -120,7 +120,7 @@ type Copier = readonly [program: string, ...args: string[]]
 const clipboardLimitMs = 5000
 
 /** The programs that put their standard input on the clipboard, the most fitting first. */
-export const copiersOf = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Copier[] => {
+export const listCopiers = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Copier[] => {
   if (platform === 'darwin') return [['pbcopy']]
   if (platform === 'win32') return [['clip.exe']]
   const wayland: Copier[] = [['wl-copy', '--type', 'text/plain']]
@@ -134,7 +134,7 @@ export const copiersOf = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Co
 
 /** Puts a text on the clipboard. Answers false where the desktop has no program for that. */
 const copyText = async (text: string): Promise<boolean> => {
-  for (const copier of copiersOf(process.platform, process.env))
+  for (const copier of listCopiers(process.platform, process.env))
     if (await copyWith(copier, text)) return true
   return false
 }

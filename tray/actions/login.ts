@@ -9,7 +9,7 @@ import type {
 import type { Client } from '../../shared/client/client.ts'
 import { lostLogin } from '../../shared/client/discovery.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
-import { bodyOf, loginKey, type Note, titleOf } from '../notifications/note.ts'
+import { toBody, loginKey, type Note, toTitle } from '../notifications/note.ts'
 import type { WaitingLogin } from '../view.ts'
 import { providerTitle, upperFirst } from '../wording.ts'
 import { openPath } from './open.ts'
@@ -52,7 +52,7 @@ export const logIn = async (
       await client.delete(path)
       return
     }
-    show(loginNoteOf(await untilSettled(client, path, signal)))
+    show(toLoginNote(await untilSettled(client, path, signal)))
   } catch (error) {
     if (!signal.aborted) throw lostLogin(error, provider, 'log in again')
   } finally {
@@ -95,14 +95,14 @@ const untilSettled = async (client: Client, path: string, signal: AbortSignal): 
 }
 
 /** How a login ended: who is logged in, or why nobody is. */
-export const loginNoteOf = (login: Login): Note => {
+export const toLoginNote = (login: Login): Note => {
   const name = providerTitle(login.provider)
   const key = loginKey(login.provider)
   if (login.status !== 'authorized') {
     const { message, hint } = login.error ?? { message: reasons[login.status] ?? login.status }
     return {
-      title: titleOf(`not logged in to ${name}`),
-      body: bodyOf([upperFirst(message), hint ?? ''].join('\n')),
+      title: toTitle(`not logged in to ${name}`),
+      body: toBody([upperFirst(message), hint ?? ''].join('\n')),
       failure: true,
       key,
     }
@@ -113,7 +113,7 @@ export const loginNoteOf = (login: Login): Note => {
     ...(replaced ? [`In place of ${replaced.name}`] : []),
     ...(missingScopes.length > 0 ? [`Not granted: ${missingScopes.join(', ')}`] : []),
   ]
-  return { title: titleOf(`logged in to ${name}`), body: bodyOf(lines.join('\n')), key }
+  return { title: toTitle(`logged in to ${name}`), body: toBody(lines.join('\n')), key }
 }
 
 const reasons: Partial<Record<Login['status'], string>> = {
@@ -123,14 +123,14 @@ const reasons: Partial<Record<Login['status'], string>> = {
 
 /** Where to enter which code; the page is open, or any other browser will do. */
 const userCodeNote = (provider: string, userCode: string, page: string): Note => ({
-  title: titleOf(`enter ${userCode} to log in to ${providerTitle(provider)}`),
-  body: bodyOf(`The page is ${page}, in any browser`),
+  title: toTitle(`enter ${userCode} to log in to ${providerTitle(provider)}`),
+  body: toBody(`The page is ${page}, in any browser`),
   key: loginKey(provider),
 })
 
 const noBrowserNote = (provider: string): Note => ({
-  title: titleOf('no browser could be opened'),
-  body: bodyOf(`Log in from a terminal:\ndoorward oauth login ${provider}`),
+  title: toTitle('no browser could be opened'),
+  body: toBody(`Log in from a terminal:\ndoorward oauth login ${provider}`),
   failure: true,
   key: loginKey(provider),
 })
@@ -142,24 +142,24 @@ export const logOut = async (
   show: (note: Note) => void,
 ): Promise<void> => {
   const path = `/oauth/tokens/${encodeURIComponent(provider)}`
-  show(logoutNoteOf(await client.delete<Logout>(path, { timeoutMs: 60_000 })))
+  show(toLogoutNote(await client.delete<Logout>(path, { timeoutMs: 60_000 })))
 }
 
 /** Never says more than the provider has confirmed. */
-export const logoutNoteOf = ({ provider, revokedAtProvider, detail }: Logout): Note => {
+export const toLogoutNote = ({ provider, revokedAtProvider, detail }: Logout): Note => {
   const name = providerTitle(provider)
   const key = loginKey(provider)
   const parts = detail?.split('; ') ?? []
   if (revokedAtProvider)
     return {
-      title: titleOf(`logged out of ${name}`),
-      body: bodyOf([`${name} confirmed the revocation`, ...parts].join('\n')),
+      title: toTitle(`logged out of ${name}`),
+      body: toBody([`${name} confirmed the revocation`, ...parts].join('\n')),
       key,
     }
   const rest = parts.length > 0 ? parts : ['remove the access in your account there']
   return {
-    title: titleOf(`logged out of ${name} on this machine`),
-    body: bodyOf([`${name} did not confirm a revocation:`, ...rest].join('\n')),
+    title: toTitle(`logged out of ${name} on this machine`),
+    body: toBody([`${name} did not confirm a revocation:`, ...rest].join('\n')),
     failure: true,
     key,
   }

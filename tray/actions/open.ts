@@ -5,7 +5,7 @@ import type { EventDetail, EventLink } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { bodyOf, type Note, resultNoteOf, titleOf } from '../notifications/note.ts'
+import { toBody, type Note, toResultNote, toTitle } from '../notifications/note.ts'
 import { providerTitle, upperFirst } from '../wording.ts'
 import { isUnknownRoute } from './with-daemon.ts'
 
@@ -42,8 +42,8 @@ export const openGuide = async (
   if (isOpen && hint === undefined) return
   const name = provider === undefined ? 'a login' : providerTitle(provider)
   show({
-    title: titleOf(`${name} needs an OAuth client`),
-    body: bodyOf([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
+    title: toTitle(`${name} needs an OAuth client`),
+    body: toBody([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
   })
 }
 
@@ -59,7 +59,7 @@ export const showEvent = async (
   const path = `/events/${encodeURIComponent(id)}`
   const url = await linkTo(client, path)
   if (url !== undefined && (await openPath(url))) return
-  show(resultNoteOf(await client.get<EventDetail>(path)))
+  show(toResultNote(await client.get<EventDetail>(path)))
 }
 
 const linkTo = async (client: Client, path: string): Promise<string | undefined> => {

@@ -172,7 +172,7 @@ export const connectBus = async (
 
   const onSignal: Bus['onSignal'] = async (match, listener) => {
     const entry = { match, listener }
-    const rule = ruleOf(match)
+    const rule = toMatchRule(match)
     listeners.add(entry)
     try {
       await call({ ...daemon, member: 'AddMatch', signature: 's', body: [rule] })
@@ -242,7 +242,7 @@ export const connectBus = async (
 
 const failed = 'org.freedesktop.DBus.Error.Failed'
 
-const ruleOf = ({ arg0, ...match }: SignalMatch): string =>
+const toMatchRule = ({ arg0, ...match }: SignalMatch): string =>
   Object.entries({ type: 'signal', ...match, ...(arg0 === undefined ? {} : { arg0 }) })
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${key}='${value}'`)

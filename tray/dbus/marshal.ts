@@ -5,7 +5,7 @@ import { BusError } from './connect.ts'
  * 8 (D-Bus specification, "Marshaling"). Throws `bus-protocol` when a value is not of its type.
  */
 export const writeValues = (signature: string, values: readonly unknown[]): Buffer => {
-  const types = typesOf(signature)
+  const types = parseTypes(signature)
   if (types.length !== values.length)
     throw new BusError('bus-protocol', `${values.length} values do not fit "${signature}"`)
   const out = new Writer()
@@ -22,21 +22,21 @@ class Writer {
   }
 
   write(type: Type, value: unknown): void {
-    this.#align(alignmentOf(type))
+    this.#align(getAlignment(type))
     switch (type.kind) {
       case 'y':
-        return this.#integer(1, numberOf(value, 0, 0xff))
+        return this.#integer(1, parseNumber(value, 0, 0xff))
       case 'b':
         if (typeof value !== 'boolean') throw misfit('b', value)
         return this.#integer(4, value ? 1 : 0)
       case 'n':
-        return this.#integer(2, numberOf(value, -0x8000, 0x7fff))
+        return this.#integer(2, parseNumber(value, -0x8000, 0x7fff))
       case 'q':
-        return this.#integer(2, numberOf(value, 0, 0xffff))
+        return this.#integer(2, parseNumber(value, 0, 0xffff))
       case 'i':
-        return this.#integer(4, numberOf(value, -0x8000_0000, 0x7fff_ffff))
+        return this.#integer(4, parseNumber(value, -0x8000_0000, 0x7fff_ffff))
       case 'u':
-        return this.#integer(4, numberOf(value, 0, 0xffff_ffff))
+        return this.#integer(4, parseNumber(value, 0, 0xffff_ffff))
       case 'x':
       case 't':
         return this.#big(type.kind, value)
@@ -96,7 +96,7 @@ class Writer {
 
   #signature(value: unknown): void {
     if (typeof value !== 'string' || value.length > 255) throw misfit('g', value)
-    typesOf(value)
+    parseTypes(value)
     this.#integer(1, value.length)
     const at = this.#take(value.length + 1)
     this.#buffer.write(value, at, 'latin1')
@@ -104,7 +104,7 @@ class Writer {
 
   #variant(value: unknown): void {
     if (!(value instanceof Variant)) throw misfit('v', value)
-    const [type, ...more] = typesOf(value.signature)
+    const [type, ...more] = parseTypes(value.signature)
     if (!type || more.length > 0) throw misfit('v', value.signature)
     this.#signature(value.signature)
     this.write(type, value.value)
@@ -113,7 +113,7 @@ class Writer {
   #array(of: Type, value: unknown): void {
     const lengthAt = this.#take(4)
     // The gap before the first element is there even without one, and is not counted.
-    this.#align(alignmentOf(of))
+    this.#align(getAlignment(of))
     const start = this.#length
     if (of.kind === 'y') {
       if (!(value instanceof Uint8Array)) throw misfit('ay', value)
@@ -146,7 +146,7 @@ class Writer {
   }
 }
 
-const numberOf = (value: unknown, least: number, most: number): number => {
+const parseNumber = (value: unknown, least: number, most: number): number => {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
     throw misfit('number', value)
   return value
@@ -171,7 +171,7 @@ export const readValues = (
 ): { values: unknown[]; length: number } => {
   const reader = new Reader(bytes, littleEndian)
   try {
-    const values = typesOf(signature).map((type) => reader.read(type, 0))
+    const values = parseTypes(signature).map((type) => reader.read(type, 0))
     return { values, length: reader.position }
   } catch (error) {
     if (error instanceof RangeError) throw broken()
@@ -193,7 +193,7 @@ class Reader {
 
   read(type: Type, depth: number): unknown {
     if (depth > maxDepth) throw broken()
-    this.#align(alignmentOf(type))
+    this.#align(getAlignment(type))
     switch (type.kind) {
       case 'y':
         return this.#view.getUint8(this.#take(1))
@@ -220,7 +220,7 @@ class Reader {
         return this.#text(this.#view.getUint8(this.#take(1)))
       case 'v': {
         const signature = this.#text(this.#view.getUint8(this.#take(1)))
-        const [inner, ...more] = typesOf(signature)
+        const [inner, ...more] = parseTypes(signature)
         if (!inner || more.length > 0) throw broken()
         return variant(signature, this.read(inner, depth + 1))
       }
@@ -235,7 +235,7 @@ class Reader {
 
   #array(of: Type, depth: number): unknown {
     const length = this.#view.getUint32(this.#take(4), this.#little)
-    this.#align(alignmentOf(of))
+    this.#align(getAlignment(of))
     const end = this.position + length
     if (end > this.#bytes.length) throw broken()
     if (of.kind === 'y') return Buffer.from(this.#bytes.subarray(this.#take(length), end))
@@ -277,7 +277,7 @@ const basics: ReadonlySet<string> = new Set('ybnqiuxtdsog')
 const maxSignatureDepth = 32
 
 /** The types a signature lists (D-Bus specification, "Type Signatures"). Throws `bus-protocol`. */
-export const typesOf = (signature: string): Type[] => {
+export const parseTypes = (signature: string): Type[] => {
   const found: Type[] = []
   for (let at = 0; at < signature.length;) {
     const [type, next] = typeAt(signature, at, 0)
@@ -319,7 +319,7 @@ const invalid = (signature: string): BusError =>
   new BusError('bus-protocol', `"${signature}" is no signature that can be used here`)
 
 /** At which multiple of bytes a value of the type begins. */
-const alignmentOf = ({ kind }: Type): 1 | 2 | 4 | 8 => alignments[kind]
+const getAlignment = ({ kind }: Type): 1 | 2 | 4 | 8 => alignments[kind]
 
 const alignments: Readonly<Record<Type['kind'], 1 | 2 | 4 | 8>> = {
   y: 1,

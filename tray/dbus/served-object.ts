@@ -54,7 +54,7 @@ const standard = (object: ServedObject): ServedObject => ({
       takes: 'ss',
       gives: 'v',
       run: ([name, property]) => {
-        const read = own(propertiesOf(object, name), String(property))
+        const read = own(getProperties(object, name), String(property))
         if (!read) throw new BusError('org.freedesktop.DBus.Error.UnknownProperty')
         return [read()]
       },
@@ -63,7 +63,7 @@ const standard = (object: ServedObject): ServedObject => ({
       takes: 's',
       gives: 'a{sv}',
       run: ([name]) => {
-        const entries = Object.entries(propertiesOf(object, name))
+        const entries = Object.entries(getProperties(object, name))
         return [new Map(entries.map(([property, read]) => [property, read()]))]
       },
     },
@@ -83,7 +83,7 @@ const only = (methods: ServedInterface['methods']): ServedInterface => ({
   signals: {},
 })
 
-const propertiesOf = (object: ServedObject, name: unknown): ServedInterface['properties'] => {
+const getProperties = (object: ServedObject, name: unknown): ServedInterface['properties'] => {
   const found = own(object, String(name))
   if (!found) throw new BusError('org.freedesktop.DBus.Error.UnknownInterface')
   return found.properties

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { needsOf } from '../attention.ts'
+import { listNeeds } from '../attention.ts'
 import type { Row } from '../menu.ts'
 import type { View } from '../view.ts'
 import { type Face, type Icon, startSystray } from './systray.ts'
@@ -182,9 +182,9 @@ export const steadyIcon = (
 export type IconName = 'idle' | 'running' | 'needs-you' | 'unreachable'
 
 /** The icon for a view. A need outlasts a run, so it wins over one. */
-export const iconOf = ({ daemon }: View): IconName => {
+export const getIconName = ({ daemon }: View): IconName => {
   if (daemon.state !== 'connected') return 'unreachable'
-  if (needsOf(daemon.status).some(({ urgent }) => urgent)) return 'needs-you'
+  if (listNeeds(daemon.status).some(({ urgent }) => urgent)) return 'needs-you'
   return daemon.status.queue.running > 0 ? 'running' : 'idle'
 }
 
@@ -197,11 +197,11 @@ export const iconFile = (name: IconName, platform: NodeJS.Platform = process.pla
     win32: `${name}.ico`,
     darwin: `${name}Template@2x.png`,
   }
-  return pathOf(files[platform] ?? `${name}@2x.png`)
+  return getIconPath(files[platform] ?? `${name}@2x.png`)
 }
 
 /** The picture of a state as a notification shows it, on every system. */
-export const noteIconFile = (name: IconName): string => pathOf(`${name}@2x.png`)
+export const noteIconFile = (name: IconName): string => getIconPath(`${name}@2x.png`)
 
-const pathOf = (file: string): string =>
+const getIconPath = (file: string): string =>
   fileURLToPath(new URL(`assets/icons/${file}`, packageFolder))

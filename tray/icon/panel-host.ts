@@ -133,7 +133,7 @@ const limitMs = 2000
 
 /** Whether such a panel is there; undefined when the X server cannot be asked. Never throws. */
 export const hasXTray = async (env: NodeJS.ProcessEnv): Promise<boolean | undefined> => {
-  const display = displayOf(env['DISPLAY'] ?? '')
+  const display = parseDisplay(env['DISPLAY'] ?? '')
   if (!display) return undefined
   for (const address of display.addresses) {
     const socket = connect(address)
@@ -141,7 +141,7 @@ export const hasXTray = async (env: NodeJS.ProcessEnv): Promise<boolean | undefi
     const timer = setTimeout(() => socket.destroy(), limitMs)
     try {
       await once(socket, 'connect')
-      return await ask(socket, display.screen, await cookieOf(env, display.number))
+      return await ask(socket, display.screen, await readCookie(env, display.number))
     } catch {
       continue
     } finally {
@@ -160,7 +160,7 @@ type Display = {
 }
 
 /** `:0`, `:0.1`, `unix:0`, `host:10.0`; undefined for what is none. */
-export const displayOf = (text: string): Display | undefined => {
+export const parseDisplay = (text: string): Display | undefined => {
   const [, host = '', number = '', screen = '0'] = /^(.*):(\d+)(?:\.(\d+))?$/.exec(text) ?? []
   if (!number) return undefined
   const path = `/tmp/.X11-unix/X${number}`
@@ -224,10 +224,10 @@ const padded = (bytes: Buffer): Buffer =>
 const cookieName = 'MIT-MAGIC-COOKIE-1'
 
 /** The password of a display from the Xauthority file (Xau(3)); empty when there is none. */
-const cookieOf = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer> => {
+const readCookie = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer> => {
   const path = env['XAUTHORITY'] || join(homeFor(env), '.Xauthority')
   const file = await readFile(path).catch(() => Buffer.alloc(0))
-  const fitting = entriesOf(file).filter(
+  const fitting = parseEntries(file).filter(
     ({ number, name }) => name === cookieName && (number === '' || number === display),
   )
   const ours = fitting.find(({ address }) => address === hostname()) ?? fitting[0]
@@ -236,7 +236,7 @@ const cookieOf = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer
 
 type Entry = { address: string; number: string; name: string; data: Buffer }
 
-const entriesOf = (file: Buffer): Entry[] => {
+const parseEntries = (file: Buffer): Entry[] => {
   const entries: Entry[] = []
   let at = 0
   const part = (): Buffer => {

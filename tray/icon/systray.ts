@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Row } from '../menu.ts'
 import { escapeLabel } from '../text.ts'
-import { trayErrorOf } from './tray-error.ts'
+import { toTrayError } from './tray-error.ts'
 
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 
@@ -83,16 +83,16 @@ export const startSystray = async (
   // A CommonJS module with `exports.default`: an ESM import would wrap it once more.
   const { default: SysTray } = require('systray2') as SystrayModule
   let rows = face.rows
-  const items = face.rows.map(itemOf)
+  const items = face.rows.map(toItem)
   let { icon, tooltip } = face
-  const systray = new SysTray({ menu: menuOf({ icon, tooltip }, items), copyDir })
+  const systray = new SysTray({ menu: toMenu({ icon, tooltip }, items), copyDir })
   const { child, ended, missedPanel } = await settled(systray)
 
   // Its own listener would throw on a line that is not JSON.
   systray._rl.removeAllListeners('line')
   systray._rl.on('line', (line) => {
     const id = clickedId(line)
-    const row = id === undefined ? undefined : rowOf(rows, items, id)
+    const row = id === undefined ? undefined : findRow(rows, items, id)
     // Opening a submenu comes as a click too, and over D-Bus even a hidden row can be clicked.
     if (row?.action && !row.hidden) onClick(row)
   })
@@ -114,14 +114,14 @@ export const startSystray = async (
       rows = next.rows
       if (next.icon === icon && next.tooltip === tooltip) return
       ;({ icon, tooltip } = next)
-      ignoreFailure(systray.sendAction({ type: 'update-menu', menu: menuOf(next, []) }))
+      ignoreFailure(systray.sendAction({ type: 'update-menu', menu: toMenu(next, []) }))
     },
     ended,
     stop,
   }
 }
 
-const menuOf = (face: { icon: string; tooltip: string }, items: Item[]): SystrayMenu => ({
+const toMenu = (face: { icon: string; tooltip: string }, items: Item[]): SystrayMenu => ({
   icon: face.icon,
   title: '',
   tooltip: face.tooltip,
@@ -129,13 +129,13 @@ const menuOf = (face: { icon: string; tooltip: string }, items: Item[]): Systray
   items,
 })
 
-const itemOf = (row: Row): Item => ({
+const toItem = (row: Row): Item => ({
   title: row.separator ? '<SEPARATOR>' : escapeLabel(row.text, process.platform),
   tooltip: '',
   checked: false,
   enabled: row.separator === true || row.action !== undefined || row.rows !== undefined,
   hidden: row.hidden ?? false,
-  ...(row.rows ? { items: row.rows.map(itemOf) } : {}),
+  ...(row.rows ? { items: row.rows.map(toItem) } : {}),
 })
 
 /** Sends what differs. A parent is never sent: that would show its hidden rows. */
@@ -146,18 +146,18 @@ const update = (systray: Systray, items: readonly Item[], rows: readonly Row[]):
     const row = rows[index]
     if (!row || row.separator) return
     if (item.items) return update(systray, item.items, row.rows ?? [])
-    const { title, enabled, hidden } = itemOf(row)
+    const { title, enabled, hidden } = toItem(row)
     if (item.title === title && item.enabled === enabled && item.hidden === hidden) return
     Object.assign(item, { title, enabled, hidden })
     ignoreFailure(systray.sendAction({ type: 'update-item', item: { ...item } }))
   })
 }
 
-const rowOf = (rows: readonly Row[], items: readonly Item[], id: number): Row | undefined => {
+const findRow = (rows: readonly Row[], items: readonly Item[], id: number): Row | undefined => {
   for (const [index, item] of items.entries()) {
     const row = rows[index]
     if (item.__id === id) return row
-    const inner = item.items && row?.rows ? rowOf(row.rows, item.items, id) : undefined
+    const inner = item.items && row?.rows ? findRow(row.rows, item.items, id) : undefined
     if (inner) return inner
   }
   return undefined
@@ -192,7 +192,7 @@ const settled = async (
     while (systray.process === null && failure.error === undefined) await nextTurn()
   })
   const child = systray.process
-  if (!child) throw trayErrorOf('', systemCode(failure.error) ?? 'unknown reason')
+  if (!child) throw toTrayError('', systemCode(failure.error) ?? 'unknown reason')
   holdUntilHeard(child, systray._rl)
   let stderr = ''
   const missedPanel = new Promise<void>((resolve) => {
@@ -202,7 +202,7 @@ const settled = async (
     })
   })
   child.stdin?.on('error', () => undefined)
-  const ended = endOf(child)
+  const ended = awaitExit(child)
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve('it took too long'), readyTimeoutMs)
@@ -211,7 +211,7 @@ const settled = async (
   clearTimeout(timer)
   if (failure.error === undefined && ending === undefined) return { child, ended, missedPanel }
   child.kill('SIGKILL')
-  throw trayErrorOf(stderr, systemCode(failure.error) ?? ending ?? 'unknown reason')
+  throw toTrayError(stderr, systemCode(failure.error) ?? ending ?? 'unknown reason')
 }
 
 /**
@@ -225,7 +225,7 @@ const holdUntilHeard = ({ stdout }: ChildProcess, lines: Interface): void => {
 }
 
 /** After `close`, so that all it wrote has been read. Never rejects. */
-const endOf = async (child: ChildProcess): Promise<string> => {
+const awaitExit = async (child: ChildProcess): Promise<string> => {
   if (child.pid === undefined) return new Promise<string>(() => undefined)
   if (child.exitCode === null && child.signalCode === null) {
     await once(child, 'close').catch(() => undefined)

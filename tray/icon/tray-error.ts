@@ -10,7 +10,7 @@ const instead = 'doorward status and doorward events --follow show the same in a
  * `tray-library-missing` with the packages that bring it, `tray-no-display`, `tray-not-runnable`,
  * `tray-wrong-processor`, or `tray-failed`. `ending` is the code of a system error, or how it ended.
  */
-export const trayErrorOf = (
+export const toTrayError = (
   stderr: string,
   ending: string,
   { platform, arch }: Machine = process,

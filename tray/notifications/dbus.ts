@@ -66,7 +66,7 @@ export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
       try {
         await beforeEnd(signal, showOn(await beforeEnd(signal, connection()), notice, onPressed))
       } catch (error) {
-        throw failureOf(error)
+        throw toFailure(error)
       }
     },
     takeAway: async (key) => {
@@ -147,7 +147,7 @@ const showOn = async (
   onPressed: (button: number) => void,
 ): Promise<void> => {
   const { bus, visible } = made
-  const { has, drawsDefault } = (made.abilities ??= await abilitiesOf(bus))
+  const { has, drawsDefault } = (made.abilities ??= await readCapabilities(bus))
   const { key, title, body, icon, shownMs } = notice
   const [before = 0] = [...visible].find(([, note]) => key !== undefined && note.key === key) ?? []
   const buttons = has('actions') ? notice.buttons : []
@@ -177,7 +177,7 @@ const showOn = async (
   if (oldest !== undefined && visible.size > maxVisible) visible.delete(oldest)
 }
 
-const abilitiesOf = async (bus: Bus): Promise<Abilities> => {
+const readCapabilities = async (bus: Bus): Promise<Abilities> => {
   const ask = async (member: string) => bus.call({ ...service, member, timeoutMs: answerMs })
   const [[capabilities], [name]] = await Promise.all([
     ask('GetCapabilities'),
@@ -206,7 +206,7 @@ const beforeEnd = async <Value>(signal: AbortSignal, work: Promise<Value>): Prom
   }
 }
 
-const failureOf = (error: unknown): unknown => {
+const toFailure = (error: unknown): unknown => {
   if (!(error instanceof BusError)) return error
   const { code } = error
   // Another way may still know how to reach a bus.

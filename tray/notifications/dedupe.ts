@@ -1,5 +1,5 @@
 import type { EventRecord, Status } from '../../shared/api.ts'
-import { bodyOf, daemonKey, keyOf, type Note, noteOf, titleOf } from './note.ts'
+import { toBody, daemonKey, toKey, type Note, toNote, toTitle } from './note.ts'
 import { notesOfStatus, nothingTold } from './state-notes.ts'
 
 const remembered = 500
@@ -48,8 +48,8 @@ export const noteOnce = ({ show, takeAway, isOn, tellsLogin = () => false }: Not
 
   return {
     event: (event) => {
-      const note = noteOf(event, isOn())
-      const key = keyOf(event)
+      const note = toNote(event, isOn())
+      const key = toKey(event)
       if (!note || seen.has(key)) return
       seen.add(key)
       const [oldest] = seen
@@ -123,11 +123,11 @@ export const release = (crowd: Crowd, now: number): Step => {
   const shownAt = crowd.shownAt.filter((time) => now - time < windowMs)
   return {
     crowd: { shownAt: [...shownAt, now], waiting: [], counts: none },
-    show: [crowd.counts.all === 1 ? first : summaryOf(crowd)],
+    show: [crowd.counts.all === 1 ? first : toSummaryNote(crowd)],
   }
 }
 
-const summaryOf = ({ waiting, counts: { all, runs, failedRuns } }: Crowd): Note => {
+const toSummaryNote = ({ waiting, counts: { all, runs, failedRuns } }: Crowd): Note => {
   const others = all - runs
   const what = [
     ...(runs > 0 ? [`${runs} more ${runs === 1 ? 'run' : 'runs'} finished`] : []),
@@ -136,8 +136,8 @@ const summaryOf = ({ waiting, counts: { all, runs, failedRuns } }: Crowd): Note 
   ]
   const titles = waiting.map(({ title }) => title.replace(/^Doorward · /, ''))
   return {
-    title: titleOf(what.join(', ')),
-    body: bodyOf([...new Set(titles)].join('\n')),
+    title: toTitle(what.join(', ')),
+    body: toBody([...new Set(titles)].join('\n')),
     ...(waiting.some(({ failure }) => failure) || failedRuns > 0 ? { failure: true } : {}),
   }
 }

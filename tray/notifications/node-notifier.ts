@@ -37,7 +37,7 @@ export const nodeNotifier = (platform: NodeJS.Platform = process.platform): Back
   return {
     show: async (notice, _, signal) => {
       library ??= load(platform)
-      const shown = call(library, optionsOf(notice, platform))
+      const shown = call(library, toOptions(notice, platform))
       const late = once(signal, 'abort').then(() => {
         endChildren()
         throw new NotifyFailure('silent')
@@ -53,7 +53,7 @@ export const nodeNotifier = (platform: NodeJS.Platform = process.platform): Back
 }
 
 /** What node-notifier is given for a notice: nothing in it can become an option or markup. */
-export const optionsOf = (
+export const toOptions = (
   { title, body, icon, shownMs }: Pick<Notice, 'title' | 'body' | 'icon' | 'shownMs'>,
   platform: NodeJS.Platform,
 ): Options => {

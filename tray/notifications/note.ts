@@ -1,8 +1,8 @@
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
-import { DoorwardError, nameOf } from '../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Action } from '../action.ts'
-import { labelOf, plainText } from '../text.ts'
-import { nameOfEvent, providerTitle, reasonOf, upperFirst } from '../wording.ts'
+import { toLabel, plainText } from '../text.ts'
+import { nameOfEvent, providerTitle, describeReason, upperFirst } from '../wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {
@@ -25,7 +25,7 @@ export type NoteButton = { readonly label: string; readonly action: Action }
  * answer if it is done, the reason if it failed. With notifications off only of events that have
  * `notify:desktop` among their targets, and the answer only if that target got it.
  */
-export const noteOf = (event: EventRecord, isOn: boolean): Note | undefined => {
+export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   if (event.kind !== 'webhook') return undefined
   const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
   const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
@@ -35,8 +35,8 @@ export const noteOf = (event: EventRecord, isOn: boolean): Note | undefined => {
   if (event.state === 'failed' || event.state === 'dropped') {
     if (!isOn && !onDesktop) return undefined
     return {
-      title: titleOf(`${name}: ${event.state}`),
-      body: bodyOf([reasonOf(event), answer].filter(Boolean).join('\n')),
+      title: toTitle(`${name}: ${event.state}`),
+      body: toBody([describeReason(event), answer].filter(Boolean).join('\n')),
       failure: true,
       isRun: true,
       key,
@@ -44,16 +44,16 @@ export const noteOf = (event: EventRecord, isOn: boolean): Note | undefined => {
     }
   }
   if (event.state !== 'done' || !isAnswered) return undefined
-  return { title: titleOf(name), body: bodyOf(answer), isRun: true, key, buttons: [open(event)] }
+  return { title: toTitle(name), body: toBody(answer), isRun: true, key, buttons: [open(event)] }
 }
 
 /** The note for an event that was clicked: its result while there is one, else how it stands. */
-export const resultNoteOf = (event: EventDetail): Note => {
+export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return {
-    title: titleOf(`${nameOfEvent(event)}: ${event.state}`),
-    body: bodyOf([failed ? reasonOf(event) : '', result ?? ''].filter(Boolean).join('\n')),
+    title: toTitle(`${nameOfEvent(event)}: ${event.state}`),
+    body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,
     buttons: [open(event), ...retry(event)],
@@ -78,13 +78,13 @@ export const loginKey = (provider: string): string => `login ${provider}`
 export const daemonKey = 'daemon'
 
 /** A title of one line. It begins with our name, so it can never be taken for an option. */
-export const titleOf = (text: string): string => labelOf(`Doorward · ${text}`)
+export const toTitle = (text: string): string => toLabel(`Doorward · ${text}`)
 
 const maxLines = 6
 const maxCharacters = 400
 
 /** The first lines of a text, without empty ones. */
-export const bodyOf = (text: string): string => {
+export const toBody = (text: string): string => {
   const lines = plainText(text)
     .split('\n')
     .map((line) =>
@@ -103,15 +103,15 @@ export const bodyOf = (text: string): string => {
  * The key under which an event is shown once: a retry that ends is news, the same record sent again
  * after a reconnect is not.
  */
-export const keyOf = (event: EventRecord): string => `${event.id} ${event.attempts} ${event.state}`
+export const toKey = (event: EventRecord): string => `${event.id} ${event.attempts} ${event.state}`
 
 /** What to show when a click could not be done: what, why, and what mends it. */
-export const failureNoteOf = (action: Action, error: unknown): Note => ({
-  title: titleOf(titleFor(action)),
-  body: bodyOf(
+export const toFailureNote = (action: Action, error: unknown): Note => ({
+  title: toTitle(titleFor(action)),
+  body: toBody(
     error instanceof DoorwardError
       ? [upperFirst(error.message), error.hint ?? ''].join('\n')
-      : nameOf(error),
+      : errorName(error),
   ),
   failure: true,
   ...keyFor(action),

@@ -36,12 +36,12 @@ export const notifySend = (env: NodeJS.ProcessEnv = process.env): Backend => {
       const before = [...visible].find(({ key }) => key !== undefined && key === notice.key)
       // Both would hear the buttons of the note that takes its place.
       if (before) letGo(before)
-      const child = spawn('stdbuf', ['-oL', 'notify-send', ...argumentsOf(notice, before?.id)], {
+      const child = spawn('stdbuf', ['-oL', 'notify-send', ...buildArguments(notice, before?.id)], {
         env,
         stdio: ['ignore', 'pipe', 'ignore'],
       })
       starting.add(child)
-      const lines = linesOf(child)
+      const lines = readLines(child)
       try {
         const id = await firstLine(child, lines.first, signal)
         // What it says when there is no service.
@@ -55,7 +55,7 @@ export const notifySend = (env: NodeJS.ProcessEnv = process.env): Backend => {
           clearTimeout(limit)
         })
         lines.onMore((line) => {
-          const button = notice.buttons.length > 0 ? buttonOf(line) : undefined
+          const button = notice.buttons.length > 0 ? parseButton(line) : undefined
           if (button !== undefined && button < notice.buttons.length) onPressed(button)
         })
         const [oldest] = visible
@@ -74,7 +74,7 @@ export const notifySend = (env: NodeJS.ProcessEnv = process.env): Backend => {
   }
 }
 
-const argumentsOf = (notice: Notice, replaces: string | undefined): string[] => [
+const buildArguments = (notice: Notice, replaces: string | undefined): string[] => [
   '--app-name=Doorward',
   '--print-id',
   `--icon=${notice.icon}`,
@@ -89,7 +89,7 @@ const argumentsOf = (notice: Notice, replaces: string | undefined): string[] => 
   bodyArgument(notice.body),
 ]
 
-const buttonOf = (key: string): number | undefined => {
+const parseButton = (key: string): number | undefined => {
   if (key === 'default') return 0
   return /^\d{1,2}$/.test(key) ? Number(key) : undefined
 }
@@ -111,7 +111,7 @@ const hasActions = async (env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<
 }
 
 /** The lines it writes: the id, then the key of a button that was pressed. */
-const linesOf = (child: ChildProcess) => {
+const readLines = (child: ChildProcess) => {
   let listener: ((line: string) => void) | undefined
   const early: string[] = []
   const first = new Promise<string>((resolve) => {

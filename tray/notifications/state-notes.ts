@@ -1,13 +1,13 @@
 import type { Status, StatusProblem } from '../../shared/api.ts'
 import {
   brokenFile,
-  mendOf,
+  getFix,
   providerTitle,
   providerToLogIn,
-  sentenceOf,
+  toSentence,
   upperFirst,
 } from '../wording.ts'
-import { type Note, type NoteButton, bodyOf, daemonKey, loginKey, titleOf } from './note.ts'
+import { type Note, type NoteButton, toBody, daemonKey, loginKey, toTitle } from './note.ts'
 import { needsLogin } from '../attention.ts'
 
 /*
@@ -57,8 +57,8 @@ export const notesOfStatus = (
       ...problemNotes(newProblems.map(([, problem]) => problem)),
       ...logins.filter(isNew).map(([, note]) => note),
       ...arrived.map(({ provider, account }) => ({
-        title: titleOf(`${providerTitle(provider)}: logged in`),
-        body: bodyOf(account ? `as ${account.name}` : 'its tokens are kept on this machine'),
+        title: toTitle(`${providerTitle(provider)}: logged in`),
+        body: toBody(account ? `as ${account.name}` : 'its tokens are kept on this machine'),
         key: loginKey(provider),
       })),
     ],
@@ -69,7 +69,7 @@ export const notesOfStatus = (
 
 /** The daemon that ran is gone without having stopped. */
 export const crashNote: Note = {
-  title: titleOf('the daemon crashed'),
+  title: toTitle('the daemon crashed'),
   body: 'Webhooks are not answered until it runs again.',
   failure: true,
   key: daemonKey,
@@ -80,8 +80,8 @@ export const crashNote: Note = {
 export const startFailureNote = (why: string): Note => {
   const file = brokenFile(why)
   return {
-    title: titleOf('the daemon did not start'),
-    body: bodyOf(sentenceOf(why)),
+    title: toTitle('the daemon did not start'),
+    body: toBody(toSentence(why)),
     failure: true,
     key: daemonKey,
     buttons: [
@@ -134,8 +134,8 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
   if (!first) return []
   return [
     {
-      title: titleOf(title),
-      body: bodyOf(problems.map(({ detail }) => sentenceOf(detail)).join('\n')),
+      title: toTitle(title),
+      body: toBody(problems.map(({ detail }) => toSentence(detail)).join('\n')),
       failure: true,
       key: problemKey(key),
       buttons: mendButtons(first),
@@ -150,7 +150,7 @@ const noteKey = (key: string, together: readonly (readonly [string, StatusProble
   problemKey(key === broken ? broken : (together.find(([other]) => other !== broken)?.[0] ?? key))
 
 const mendButtons = (problem: StatusProblem): NoteButton[] => {
-  const action = mendOf(problem)
+  const action = getFix(problem)
   return [{ label: action.do === 'open-configuration' ? 'Open' : 'What to do', action }]
 }
 
@@ -163,8 +163,8 @@ const loginNotes = (status: Status): (readonly [string, Note])[] =>
       return [
         key,
         {
-          title: titleOf(`${providerTitle(provider)}: log in again`),
-          body: bodyOf(upperFirst(why ?? 'its login has ended')),
+          title: toTitle(`${providerTitle(provider)}: log in again`),
+          body: toBody(upperFirst(why ?? 'its login has ended')),
           failure: true,
           key,
           buttons: [{ label: 'Log in', action: { do: 'login', provider } }],

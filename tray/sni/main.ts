@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { nameOf, systemCode } from '../../shared/errors.ts'
+import { errorName, systemCode } from '../../shared/errors.ts'
 import { type Bus, connectBus } from '../dbus/bus.ts'
 import { itemInterface, itemObject, type ShownFace } from './item.ts'
 import { menuInterface, type MenuObject, menuObject } from './menu.ts'
-import { halved, pixmapOf } from './pixmap.ts'
-import { clickedLine, type Face, type Order, orderOf, readyLine } from './protocol.ts'
+import { halved, toPixmap } from './pixmap.ts'
+import { clickedLine, type Face, type Order, parseOrder, readyLine } from './protocol.ts'
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
 const tries = 5
@@ -68,11 +68,11 @@ const changed = new Set<number>()
 
 const take = ({ icon, tooltip }: Face): void => {
   try {
-    const pixmap = pixmapOf(icon)
+    const pixmap = toPixmap(icon)
     const half = halved(pixmap)
     face = { pixmaps: half ? [half, pixmap] : [pixmap], tooltip }
   } catch (error) {
-    process.stderr.write(`the icon cannot be shown: ${nameOf(error)}\n`)
+    process.stderr.write(`the icon cannot be shown: ${errorName(error)}\n`)
   }
 }
 
@@ -120,6 +120,6 @@ const obey = (order: Order | undefined): void => {
 // Whoever started us has gone when its end of a pipe closes.
 process.stdout.on('error', () => process.exit(0))
 createInterface({ input: process.stdin })
-  .on('line', (line) => obey(orderOf(line)))
+  .on('line', (line) => obey(parseOrder(line)))
   .on('close', () => process.exit(0))
 process.stdout.write(readyLine)

@@ -46,7 +46,7 @@ export const menuObject = (items: readonly Item[], onClick: (id: number) => void
     const inner = depth === 0 ? [] : row.items
     return [
       row.__id,
-      only(propertiesOf(row), names),
+      only(getProperties(row), names),
       inner.map((one) => variant('(ia{sv}av)', layoutOf(one, depth - 1, names))),
     ]
   }
@@ -60,22 +60,22 @@ export const menuObject = (items: readonly Item[], onClick: (id: number) => void
     GetLayout: {
       takes: 'iias',
       gives: 'u(ia{sv}av)',
-      run: ([id, depth, names]) => [1, layoutOf(rowOf(id), Number(depth), textsOf(names))],
+      run: ([id, depth, names]) => [1, layoutOf(rowOf(id), Number(depth), toTexts(names))],
     },
     GetGroupProperties: {
       takes: 'aias',
       gives: 'a(ia{sv})',
       run: ([ids, names]) => {
-        const wanted = listOf(ids).length === 0 ? [...rows.keys()] : listOf(ids)
+        const wanted = toList(ids).length === 0 ? [...rows.keys()] : toList(ids)
         const known = wanted.flatMap((id) => rows.get(Number(id)) ?? [])
-        return [known.map((row) => [row.__id, only(propertiesOf(row), textsOf(names))])]
+        return [known.map((row) => [row.__id, only(getProperties(row), toTexts(names))])]
       },
     },
     GetProperty: {
       takes: 'is',
       gives: 'v',
       run: ([id, name]) => {
-        const value = propertiesOf(rowOf(id)).get(String(name))
+        const value = getProperties(rowOf(id)).get(String(name))
         if (!value) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
         return [value]
       },
@@ -92,11 +92,11 @@ export const menuObject = (items: readonly Item[], onClick: (id: number) => void
       takes: 'a(isvu)',
       gives: 'ai',
       run: ([events]) => {
-        const unknown = listOf(events).filter((one) => !rows.has(Number(listOf(one)[0])))
-        for (const [id, kind] of listOf(events).map(listOf)) {
+        const unknown = toList(events).filter((one) => !rows.has(Number(toList(one)[0])))
+        for (const [id, kind] of toList(events).map(toList)) {
           if (rows.has(Number(id))) event(id, kind)
         }
-        return [unknown.map((one) => listOf(one)[0])]
+        return [unknown.map((one) => toList(one)[0])]
       },
     },
     AboutToShow: { takes: 'i', gives: 'b', run: () => [false] },
@@ -124,7 +124,7 @@ export const menuObject = (items: readonly Item[], onClick: (id: number) => void
     },
     changes: (ids) => ({
       signature: 'a(ia{sv})a(ias)',
-      body: [ids.map((id) => [id, propertiesOf(rowOf(id))]), []],
+      body: [ids.map((id) => [id, getProperties(rowOf(id))]), []],
     }),
   }
 }
@@ -134,7 +134,7 @@ const isSeparator = ({ title }: Item): boolean => title === '<SEPARATOR>'
 const canBeClicked = (row: Item): boolean =>
   row.__id !== root && row.enabled && !row.hidden && row.items.length === 0 && !isSeparator(row)
 
-const propertiesOf = (row: Item): Properties => {
+const getProperties = (row: Item): Properties => {
   const visible = variant('b', !row.hidden)
   if (isSeparator(row))
     return new Map<string, Variant>([
@@ -159,6 +159,6 @@ const only = (properties: Properties, names: readonly string[]): Properties =>
     ? properties
     : new Map([...properties].filter(([name]) => names.includes(name)))
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const toList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-const textsOf = (value: unknown): string[] => listOf(value).map(String)
+const toTexts = (value: unknown): string[] => toList(value).map(String)

@@ -12,8 +12,8 @@ const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4
  * Decodes a PNG of 8 bits a sample that is not interlaced, as `assets/icons` are (PNG specification,
  * third edition). Throws on another.
  */
-export const pixmapOf = (png: Buffer): Pixmap => {
-  const chunks = chunksOf(png)
+export const toPixmap = (png: Buffer): Pixmap => {
+  const chunks = parseChunks(png)
   const header = chunks.find(({ type }) => type === 'IHDR')?.data
   if (!header || header.length < 13) throw new Error('the icon is no PNG')
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)]
@@ -62,7 +62,7 @@ export const halved = ({ width, height, argb }: Pixmap): Pixmap | undefined => {
 
 type Chunk = { readonly type: string; readonly data: Buffer }
 
-const chunksOf = (png: Buffer): Chunk[] => {
+const parseChunks = (png: Buffer): Chunk[] => {
   if (!png.subarray(0, 8).equals(signature)) return []
   const chunks: Chunk[] = []
   for (let at = 8; at + 12 <= png.length;) {

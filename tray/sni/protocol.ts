@@ -27,16 +27,16 @@ export const clickedLine = (id: number): string =>
   `${JSON.stringify({ type: 'clicked', item: {}, seq_id: -1, __id: id })}\n`
 
 /** What a line asks for; undefined for one that says nothing we know. */
-export const orderOf = (line: string): Order | undefined => {
-  const message = objectOf(parsed(line))
+export const parseOrder = (line: string): Order | undefined => {
+  const message = toObject(parsed(line))
   switch (message['type']) {
     case undefined:
       if (!Array.isArray(message['items'])) return undefined
-      return { do: 'show-menu', face: faceOf(message), items: itemsOf(message['items']) }
+      return { do: 'show-menu', face: toFace(message), items: toItems(message['items']) }
     case 'update-menu':
-      return { do: 'show-face', face: faceOf(objectOf(message['menu'])) }
+      return { do: 'show-face', face: toFace(toObject(message['menu'])) }
     case 'update-item': {
-      const [item] = itemsOf([message['item']])
+      const [item] = toItems([message['item']])
       return item && { do: 'show-item', item }
     }
     case 'exit':
@@ -54,27 +54,27 @@ const parsed = (line: string): unknown => {
   }
 }
 
-const faceOf = (menu: Record<string, unknown>): Face => ({
-  icon: Buffer.from(textOf(menu['icon']), 'base64'),
-  tooltip: textOf(menu['tooltip']),
+const toFace = (menu: Record<string, unknown>): Face => ({
+  icon: Buffer.from(toText(menu['icon']), 'base64'),
+  tooltip: toText(menu['tooltip']),
 })
 
-const itemsOf = (values: unknown): Item[] =>
+const toItems = (values: unknown): Item[] =>
   (Array.isArray(values) ? values : []).flatMap((value) => {
-    const { __id, title, enabled, hidden, items } = objectOf(value)
+    const { __id, title, enabled, hidden, items } = toObject(value)
     if (typeof __id !== 'number') return []
     return [
       {
         __id,
-        title: textOf(title),
+        title: toText(title),
         enabled: enabled !== false,
         hidden: hidden === true,
-        items: itemsOf(items),
+        items: toItems(items),
       },
     ]
   })
 
-const objectOf = (value: unknown): Record<string, unknown> =>
+const toObject = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+const toText = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -1,7 +1,7 @@
 import { agentClis, cliKinds, isCliKind } from '../../../shared/config/agent-clis.ts'
 import { agentSchema } from '../../../shared/config/agent-schema.ts'
 import { missingProgram } from '../../../shared/config/detect-agents.ts'
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import { agentName } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { nearest } from '../../../shared/text.ts'
@@ -26,7 +26,7 @@ export const addAgent = async (
     throw new DoorwardError('usage', `what is ${more.join(' ')}?`, {
       hint: 'put -- before flags of the agent program, or the words of a command',
     })
-  const kind = kindOf(givenKind)
+  const kind = parseKind(givenKind)
   const name = givenName ?? kind
   const [unfit] = agentName.safeParse(name).error?.issues ?? []
   if (unfit) throw new DoorwardError('usage', `${JSON.stringify(name)} is ${unfit.message}`)
@@ -45,7 +45,7 @@ export const addAgent = async (
   const missing = await missingProgram(agent, open.env)
   const unset = [options.apiKeyEnv ?? []]
     .flat()
-    .filter((variable) => secretsOf([variable], open.env).length === 0)
+    .filter((variable) => listSecrets([variable], open.env).length === 0)
   if (terminal.json) {
     terminal.printJson({
       name,
@@ -113,7 +113,7 @@ export const agentKinds = [...cliKinds, 'openai', 'http', 'command', 'echo'] as 
 type Kind = (typeof agentKinds)[number]
 
 /** The kind of this name. Throws `usage` with the nearest. */
-export const kindOf = (given: string): Kind => {
+export const parseKind = (given: string): Kind => {
   const kind = agentKinds.find((known) => known === given)
   if (kind) return kind
   throw new DoorwardError('usage', `there is no kind of agent "${given}"`, {
@@ -134,7 +134,7 @@ export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): Ne
   const rest = options.afterDashes ?? []
   const common = {
     cwd: options.cwd,
-    env: options.env && variablesOf(options.env),
+    env: options.env && parseVariables(options.env),
     timeout: options.timeout,
   }
   const own = isCliKind(kind)
@@ -196,11 +196,11 @@ const refuseForeign = (kind: Kind, options: AgentAddOptions): void => {
     throw new DoorwardError(
       'usage',
       `an agent of kind ${kind} needs ${missing.map((key) => optionNames[key]).join(' and ')}`,
-      { hint: exampleOf[kind] ?? 'doorward help agents' },
+      { hint: examples[kind] ?? 'doorward help agents' },
     )
 }
 
-const exampleOf: Partial<Record<Kind, string>> = {
+const examples: Partial<Record<Kind, string>> = {
   openai: 'doorward agent add openai local --base-url http://127.0.0.1:11434/v1 --model llama3.2',
   http: 'doorward agent add http remote --url https://agents.example.com/ask',
   command: 'doorward agent add command words -- wc -w',
@@ -211,7 +211,7 @@ const modelArgs = (kind: keyof typeof agentClis, model: string | undefined): str
   return [kind === 'claude' ? '--model' : '-m', model]
 }
 
-const variablesOf = (texts: readonly string[]): Record<string, string> =>
+const parseVariables = (texts: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     texts.map((text) => {
       const [, name = '', value = ''] = /^([A-Za-z_]\w*)=([^]*)$/.exec(text) ?? []

@@ -1,7 +1,7 @@
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { missingPrograms } from '../../../shared/config/detect-agents.ts'
-import { readEnvironment, unreadLines } from '../../../shared/config/environment.ts'
+import { readEnvironment, ignoredEnvLines } from '../../../shared/config/environment.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import { type Config, ConfigError, loadConfig, problemLine } from '../../../shared/config/load.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
@@ -22,7 +22,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   const warnings: Warning[] = config
     ? [
         ...(await envWarnings(home)),
-        ...warningsOf(config, env),
+        ...collectWarnings(config, env),
         ...(await missingPrograms(config, env)),
         ...(await fileTargetWarnings(config, home.root)),
       ]
@@ -37,13 +37,13 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
     terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLines(detail)}`)
     terminal.say(`hint: ${plainLines(hint)}`)
   }
-  if (config) terminal.print(summaryOf(config))
+  if (config) terminal.print(summarize(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
   return problems.length === 0
 }
 
 const envWarnings = async (home: Home): Promise<Warning[]> => {
-  const unread = unreadLines((await readSecretFile(home.env)) ?? '')
+  const unread = ignoredEnvLines((await readSecretFile(home.env)) ?? '')
   return unread
     ? [{ code: 'env-line-unread', detail: `.env: ${unread.detail}`, hint: unread.hint }]
     : []
@@ -60,7 +60,7 @@ const load = async (
   }
 }
 
-const summaryOf = ({ webhooks, agents }: Config): string =>
+const summarize = ({ webhooks, agents }: Config): string =>
   `ok: ${count(webhooks.length, 'webhook')}, ${count(agents.size, 'agent')}`
 
 const count = (number: number, what: string): string =>

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { jsonSchemaOf } from '../../../shared/config/schema.ts'
+import { toJsonSchema } from '../../../shared/config/schema.ts'
 import type { Context } from '../../context.ts'
 import { run } from '../../run-action.ts'
-import { configNameOf } from './edit.ts'
+import { parseConfigName } from './edit.ts'
 
 /** The commands of `doorward config`. */
 export const addConfigCommands = (config: Command): void => {
@@ -34,4 +34,4 @@ const printConfigPath = ({ home, terminal }: Context): void => {
 
 /** Prints the JSON Schema of a configuration file, exactly as `config/schema/` of the package holds it. */
 const printSchema = ({ terminal }: Context, [name = '']: string[]): void =>
-  terminal.printJson(jsonSchemaOf(configNameOf(name)))
+  terminal.printJson(toJsonSchema(parseConfigName(name)))

@@ -23,7 +23,7 @@ export const editConfiguration = async (
 ): Promise<void> => {
   const { home, terminal } = context
   const isSecret = given === 'env' || given === '.env'
-  const path = isSecret ? home.env : join(home.config, `${nameOf(given)}.yaml`)
+  const path = isSecret ? home.env : join(home.config, `${expandName(given)}.yaml`)
   await makeHome(home)
   let before = await readFile(path, 'utf8').catch(() => '')
   let isChanged = false
@@ -51,9 +51,9 @@ export const editConfiguration = async (
   }
 }
 
-const nameOf = (given: string): string => {
+const expandName = (given: string): string => {
   try {
-    return configNameOf(given)
+    return parseConfigName(given)
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     const names = ['webhooks', 'agents', 'gateway', 'env']
@@ -102,7 +102,7 @@ const runEditor = async (
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<number | string> => {
   const given = (env['VISUAL'] || env['EDITOR'] || '').trim()
-  const [program, ...args] = wordsOf(given || (process.platform === 'win32' ? 'notepad' : 'vi'))
+  const [program, ...args] = splitWords(given || (process.platform === 'win32' ? 'notepad' : 'vi'))
   if (program === undefined || program === '') throw cannotRun(given, 'it names no program')
   if (needsWait.test(basename(program)) && !args.some((arg) => /^(-w|--wait)$/.test(arg)))
     args.push('--wait')
@@ -136,7 +136,7 @@ const cannotRun = (program: string, why: string, cause?: unknown): DoorwardError
   })
 
 /** Splits at spaces, but not within quotes, as a shell does; nothing else of a shell is known here. */
-export const wordsOf = (text: string): string[] =>
+export const splitWords = (text: string): string[] =>
   [...text.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"']+)+/g)].map(([word]) =>
     word.replaceAll(
       /"([^"]*)"|'([^']*)'/g,
@@ -147,7 +147,7 @@ export const wordsOf = (text: string): string[] =>
 const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
 
 /** The configuration file that is meant, `.yaml` allowed. Throws `usage` for any other name. */
-export const configNameOf = (text: string): ConfigName => {
+export const parseConfigName = (text: string): ConfigName => {
   const name = names.find((known) => text === known || text === `${known}.yaml`)
   if (name) return name
   throw new DoorwardError('usage', `there is no configuration file "${text}"`, {

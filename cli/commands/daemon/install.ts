@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { prepareHome } from '../../../shared/home/home.ts'
 import {
   ownSurroundings,
@@ -12,7 +12,7 @@ import {
   daemonAtLogin,
   installedService,
   type Service,
-  serviceOf,
+  findService,
   trayAtLogin,
 } from '../../../shared/service/service.ts'
 import { plainLine } from '../../../shared/text.ts'
@@ -46,7 +46,7 @@ export const installDaemon = async (
   }
 
   const manager = await installedService(home, around)
-  const service = await serviceOf(home)
+  const service = await findService(home)
   const daemon =
     context.start && !(manager && !service) ? await runNow(context, service, changed) : undefined
   if (terminal.json) {
@@ -127,8 +127,8 @@ const secretNotes = async ({ home }: Context): Promise<Note[]> => {
   try {
     const [mine, atLogin] = [await readEnvironment(home), await readEnvironment(home, {})]
     const config = await loadConfig(home, mine)
-    const known = new Set(warningsOf(config, mine).map(({ detail }) => detail))
-    return warningsOf(config, atLogin)
+    const known = new Set(collectWarnings(config, mine).map(({ detail }) => detail))
+    return collectWarnings(config, atLogin)
       .filter(({ detail }) => !known.has(detail))
       .map((one) => ({
         ...one,
@@ -150,7 +150,7 @@ export const uninstallDaemon = async (
   { tray = false }: { readonly tray?: boolean },
 ): Promise<void> => {
   const { home, terminal } = context
-  const service = await serviceOf(home)
+  const service = await findService(home)
   // Our own stop says what it waits for, and what is dropped.
   const stopped =
     (await service?.state())?.is === 'running' ? await stopRunning(context) : undefined

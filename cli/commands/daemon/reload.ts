@@ -17,8 +17,8 @@ export const reloadDaemon = async (context: Context): Promise<void> => {
       terminal.printJson(reloaded)
       return
     }
-    terminal.print(`reloaded: ${summaryOf(reloaded)}`)
-    warnOf(reloaded, terminal)
+    terminal.print(`reloaded: ${summarize(reloaded)}`)
+    printWarnings(reloaded, terminal)
   } finally {
     client.close()
   }
@@ -38,7 +38,7 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
       url: client.daemon.url,
       tell: () => {
         terminal.say('the daemon has taken it')
-        warnOf(reloaded, terminal)
+        printWarnings(reloaded, terminal)
       },
     }
   } finally {
@@ -46,12 +46,12 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
   }
 }
 
-const warnOf = ({ problems }: Reloaded, terminal: Terminal): void => {
+const printWarnings = ({ problems }: Reloaded, terminal: Terminal): void => {
   for (const { detail, hint } of problems) {
     terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLine(detail)}`)
     terminal.say(`hint: ${plainLine(hint)}`)
   }
 }
 
-const summaryOf = ({ webhooks, agents }: Reloaded): string =>
+const summarize = ({ webhooks, agents }: Reloaded): string =>
   `${webhooks} ${webhooks === 1 ? 'webhook' : 'webhooks'}, ${agents} ${agents === 1 ? 'agent' : 'agents'}`

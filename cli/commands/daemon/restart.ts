@@ -10,7 +10,7 @@ import { startDaemon } from './start.ts'
 import { stopRunning } from './stop.ts'
 import { findDaemon, findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { isEnding, untilEnded } from '../../daemon-client/ensure.ts'
+import { isEnding, waitForExit } from '../../daemon-client/ensure.ts'
 
 /** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
 const handOverLimitMs = 90_000
@@ -31,7 +31,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
       throw new DoorwardError('stopping', 'the daemon is stopping', {
         hint: 'without --no-start the next one is started once it has ended',
       })
-    await untilEnded(context, running.daemon)
+    await waitForExit(context, running.daemon)
     return startDaemon(context, [], {})
   }
   const restarted = running && (await handOver(running))

@@ -6,7 +6,7 @@ import { loadConfig } from '../../../shared/config/load.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import type { Context } from '../../context.ts'
 import { findRunningDaemon, startPatienceMs } from '../../daemon-client/connect.ts'
-import { isEnding, untilEnded, untilNoneEnds } from '../../daemon-client/ensure.ts'
+import { isEnding, waitForExit, untilNoneEnds } from '../../daemon-client/ensure.ts'
 import { startAndConnect, StartError } from '../../daemon-client/start.ts'
 import { reportError } from '../../errors.ts'
 import { exitFailed } from '../../exit-code.ts'
@@ -31,7 +31,7 @@ export const startDaemon = async (
   if (running) {
     const goesOn = !(await isEnding(running).finally(running.close))
     if (goesOn) return printStarted(terminal, running.daemon, 'already running')
-    await untilEnded(context, running.daemon)
+    await waitForExit(context, running.daemon)
   }
   try {
     const client = await startAndConnect(context)
@@ -70,13 +70,13 @@ const printStarted = (
  * configuration is told by the start.
  */
 export const portTaken = async (home: Home): Promise<string | undefined> => {
-  const port = await portOf(home).catch(() => undefined)
+  const port = await readPort(home).catch(() => undefined)
   const holder = port === undefined ? undefined : await portHolder(port)
   if (!holder) return undefined
   return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portHeldHint}`
 }
 
-const portOf = async (home: Home): Promise<number> => {
+const readPort = async (home: Home): Promise<number> => {
   const { gateway } = await loadConfig(home, await readEnvironment(home))
   return gateway.server.port
 }

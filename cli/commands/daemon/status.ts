@@ -26,7 +26,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     return
   }
   const { daemon } = client
-  const ending = await endingOf(client).finally(client.close)
+  const ending = await describeShutdown(client).finally(client.close)
   if (terminal.json) {
     terminal.printJson({ running: true, ...daemon, ...(ending && { stopping: true }) })
     return
@@ -39,7 +39,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
 }
 
 /** One that has no time to say more has said that it runs. */
-const endingOf = async (client: Client): Promise<string | undefined> => {
+const describeShutdown = async (client: Client): Promise<string | undefined> => {
   const status = client.get<Status>('/status', { timeoutMs: 3000 })
   return status.then(endingWords).catch(() => undefined)
 }

@@ -35,7 +35,7 @@ export const ask = async (url: URL, options: AskOptions = {}): Promise<Asked> =>
   try {
     const response = await open(url, method, headers, signal)
     const text = await readText(response)
-    const skewMs = isLoopbackUrl(url.href) ? undefined : skewOf(response.headers.date)
+    const skewMs = isLoopbackUrl(url.href) ? undefined : getClockSkew(response.headers.date)
     const { statusCode: status = 0, headers: answered } = response
     return {
       is: 'answered',
@@ -45,7 +45,10 @@ export const ask = async (url: URL, options: AskOptions = {}): Promise<Asked> =>
       ...(skewMs === undefined ? {} : { skewMs }),
     }
   } catch (error) {
-    return { is: 'failed', why: signal.aborted ? 'it did not answer in time' : reasonOf(error) }
+    return {
+      is: 'failed',
+      why: signal.aborted ? 'it did not answer in time' : describeReason(error),
+    }
   }
 }
 
@@ -86,7 +89,7 @@ const readText = async (response: IncomingMessage): Promise<string> => {
 }
 
 /** The header has whole seconds. */
-const skewOf = (date: string | undefined): number | undefined => {
+const getClockSkew = (date: string | undefined): number | undefined => {
   const at = Date.parse(date ?? '')
   return Number.isNaN(at) ? undefined : Date.now() - at - 500
 }
@@ -102,7 +105,7 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** Why a connection failed, in words; of a foreign error no more than its code. */
-export const reasonOf = (error: unknown): string => reasonOfCode(systemCode(error) ?? '')
+export const describeReason = (error: unknown): string => reasonOfCode(systemCode(error) ?? '')
 
 /** The same by the code of an error. */
 export const reasonOfCode = (code: string): string => {
@@ -113,7 +116,7 @@ export const reasonOfCode = (code: string): string => {
 }
 
 /** An answer's JSON object, or an empty one. */
-export const jsonOf = (asked: Asked): Readonly<Record<string, unknown>> => {
+export const parseJsonAnswer = (asked: Asked): Readonly<Record<string, unknown>> => {
   if (asked.is !== 'answered') return {}
   try {
     const value: unknown = JSON.parse(asked.text)
@@ -142,5 +145,5 @@ export const reachServer = async ({ protocol, hostname, port }: URL): Promise<st
     }
     socket.setTimeout(limitMs, () => settle('it did not answer in time'))
     socket.once(isTls ? 'secureConnect' : 'connect', () => settle(undefined))
-    socket.once('error', (error) => settle(reasonOf(error)))
+    socket.once('error', (error) => settle(describeReason(error)))
   })

@@ -33,7 +33,7 @@ export type Check = {
 }
 
 /** Makes the checks of one group. */
-export const checksOf = (group: Group) => {
+export const checksFor = (group: Group) => {
   const made =
     (status: CheckStatus) =>
     (name: string, detail: string, hint?: string): Check => ({
@@ -52,7 +52,7 @@ export const checksOf = (group: Group) => {
 }
 
 /** How many checks there are of each status. */
-export const summaryOf = (checks: readonly Check[]): Record<CheckStatus, number> => {
+export const countByStatus = (checks: readonly Check[]): Record<CheckStatus, number> => {
   const summary = { ok: 0, warning: 0, error: 0, skipped: 0 }
   for (const { status } of checks) summary[status] += 1
   return summary

@@ -2,14 +2,14 @@ import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { findUserHome } from '../../../shared/home/home.ts'
 import { type PrivateText, replacePrivate } from '../../../shared/privacy.ts'
-import { plainLine, widthOf } from '../../../shared/text.ts'
+import { plainLine, measureWidth } from '../../../shared/text.ts'
 import { version } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
 import { pause } from '../../terminal/spinner.ts'
-import { asTyped, type Style, type Terminal } from '../../terminal/terminal.ts'
+import { asInvoked, type Style, type Terminal } from '../../terminal/terminal.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
-import { type Check, type CheckStatus, groups, summaryOf } from './check.ts'
+import { type Check, type CheckStatus, groups, countByStatus } from './check.ts'
 import type { Examination } from './run.ts'
 
 export type DoctorOptions = {
@@ -63,7 +63,7 @@ const isReading = (): boolean =>
 
 const printPage = async ({ terminal }: Context, { checks }: Examination): Promise<void> => {
   const shown = checks.map((check) =>
-    check.hint === undefined ? check : { ...check, hint: asTyped(check.hint) },
+    check.hint === undefined ? check : { ...check, hint: asInvoked(check.hint) },
   )
   const summary = wrapWords(summaryLine(checks), terminal.columns)
   terminal.print([...checkLines(shown, terminal), ...summary].join('\n'))
@@ -84,7 +84,7 @@ const printDocument = async (
   const userHome = findUserHome() ?? ''
   const isWithin = userHome !== '' && home.root.startsWith(`${userHome}/`)
   const root = isWithin ? [] : [[home.root, '<home>'] as const]
-  terminal.printJson(documentOf(checks, facts, [...root, ...privateTextsOf(config, userHome)]))
+  terminal.printJson(toDocument(checks, facts, [...root, ...listPrivateTexts(config, userHome)]))
 }
 
 /** What `doctor --json` prints. It goes to clipboards and into reports: nothing in it is private. */
@@ -100,14 +100,14 @@ export type DoctorDocument = {
 }
 
 /** The document, with private texts replaced in every check, and whatever looks like a mail address. */
-export const documentOf = (
+export const toDocument = (
   checks: readonly Check[],
   facts: Omit<DoctorDocument, 'ok' | 'summary' | 'checks'>,
   hidden: readonly PrivateText[],
 ): DoctorDocument => {
   const words = hidden.filter(([text]) => text.length > 1)
   const clean = (text: string): string => replacePrivate(text, words)
-  const summary = summaryOf(checks)
+  const summary = countByStatus(checks)
   return {
     ok: summary.error === 0,
     ...facts,
@@ -122,7 +122,7 @@ export const documentOf = (
 }
 
 /** Where the internet reaches this machine, who is written to, and the paths that are a secret because nothing is signed there. */
-export const privateTextsOf = (config: Config | undefined, userHome: string): PrivateText[] => [
+export const listPrivateTexts = (config: Config | undefined, userHome: string): PrivateText[] => [
   [userHome, '~'],
   ...(config?.gateway.server.public_url === undefined
     ? []
@@ -152,7 +152,7 @@ const widestName = 22
 
 /** The checks as lines, by groups: mark, name and detail, and under it what mends it. */
 export const checkLines = (checks: readonly Check[], page: Page): string[] => {
-  const names = checks.map(({ name }) => widthOf(plainLine(name)))
+  const names = checks.map(({ name }) => measureWidth(plainLine(name)))
   const width = Math.min(widestName, Math.max(0, ...names))
   return groups.flatMap((group) => {
     const own = checks.filter((check) => check.group === group)
@@ -164,11 +164,15 @@ export const checkLines = (checks: readonly Check[], page: Page): string[] => {
         ? { ...check, hint: undefined }
         : check,
     )
-    return [page.paint('bold', title), ...shown.flatMap((check) => linesOf(check, width, page)), '']
+    return [
+      page.paint('bold', title),
+      ...shown.flatMap((check) => checkLinesFor(check, width, page)),
+      '',
+    ]
   })
 }
 
-const linesOf = (
+const checkLinesFor = (
   {
     name: given,
     status,
@@ -183,15 +187,15 @@ const linesOf = (
   const name = plainLine(given)
   const isNarrow = columns !== undefined && columns < narrowest
   const indent = isNarrow ? 4 : width + 6
-  const fits = !isNarrow && widthOf(name) <= width
+  const fits = !isNarrow && measureWidth(name) <= width
   const text = plainLine(detail)
   const first = `  ${mark} ${name}`
-  const firstWidth = widthOf(name) + 4
+  const firstWidth = measureWidth(name) + 4
   const lines = fits
     ? wrapWords(text, columns, { used: indent, indent }).map((line, index) =>
-        index === 0 ? `${first}${' '.repeat(width - widthOf(name))}  ${line}` : line,
+        index === 0 ? `${first}${' '.repeat(width - measureWidth(name))}  ${line}` : line,
       )
-    : columns === undefined || firstWidth + 2 + widthOf(text) <= columns
+    : columns === undefined || firstWidth + 2 + measureWidth(text) <= columns
       ? [`${first}  ${text}`]
       : [first, ...indented(text, columns, indent)]
   if (hint === undefined) return lines
@@ -209,7 +213,7 @@ const indented = (text: string, columns: number, indent: number): string[] => {
 
 /** `2 errors, 1 warning, 20 ok, 4 not checked`, without what there is none of. */
 export const summaryLine = (checks: readonly Check[]): string => {
-  const { error, warning, ok, skipped } = summaryOf(checks)
+  const { error, warning, ok, skipped } = countByStatus(checks)
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`
   return [
     error > 0 ? count(error, 'error') : [],

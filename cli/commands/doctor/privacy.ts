@@ -76,7 +76,7 @@ export const checkPrivacy = async (
     return all
   })
   terminal.say('searching files that have changed since ...')
-  const roots = placesOf(home, chosen)
+  const roots = listPlaces(home, chosen)
   const found = await findText(roots, canary, sinceMs)
   const files = await expectations(
     home,
@@ -116,12 +116,12 @@ const announce = (webhooks: readonly Webhook[], terminal: Terminal): void => {
   for (const webhook of webhooks)
     terminal.warn(
       plainLine(
-        `  ${webhook.path} -> agent ${webhook.agentName} (${doingOf(webhook.agent)}) -> ${targetsOf(webhook).join(', ') || 'none'}`,
+        `  ${webhook.path} -> agent ${webhook.agentName} (${describeAction(webhook.agent)}) -> ${listTargets(webhook).join(', ') || 'none'}`,
       ),
     )
 }
 
-const doingOf = (agent: Webhook['agent']): string => {
+const describeAction = (agent: Webhook['agent']): string => {
   switch (agent.kind) {
     case 'echo':
       return 'answers with the prompt'
@@ -140,7 +140,7 @@ const doingOf = (agent: Webhook['agent']): string => {
   }
 }
 
-const targetsOf = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
+const listTargets = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
 
 /** Asks. Throws `usage` where nobody sits, `interrupted` at Ctrl-C. */
 const isWanted = async (terminal: Terminal): Promise<boolean> => {
@@ -176,7 +176,7 @@ const sendCanary = async (
   terminal: Terminal,
 ): Promise<{ readonly sent: Sent; readonly event?: EventDetail }> => {
   const { path, agentName: agent } = webhook
-  const about = { path, agent, targets: targetsOf(webhook) }
+  const about = { path, agent, targets: listTargets(webhook) }
   const fixed = webhook.targets.every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
   if (!fixed) {
     const detail = 'left out: where its answer goes depends on the event'
@@ -202,7 +202,7 @@ const sendCanary = async (
 }
 
 /** Where an event could leave something: our home, the agents' own folders, temporary ones. */
-const placesOf = (home: Home, webhooks: readonly Webhook[]): string[] => {
+const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
   const environments = [
     process.env,
     ...webhooks.map(({ agent }) => ({

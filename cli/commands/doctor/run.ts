@@ -1,9 +1,9 @@
-import { nameOf } from '../../../shared/errors.ts'
+import { errorName } from '../../../shared/errors.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
 import { version } from '../../../shared/version.ts'
 import type { Asker } from '../../context.ts'
-import { type Check, checksOf, type Group, groups, within } from './check.ts'
+import { type Check, checksFor, type Group, groups, within } from './check.ts'
 import { judgeAgents, lookAtAgents } from './checks/agents.ts'
 import { judgeAutostart, lookAtAutostart } from './checks/autostart.ts'
 import { judgeConfiguration, lookAtConfiguration } from './checks/configuration.ts'
@@ -46,7 +46,7 @@ export const examine = async (patient: Patient): Promise<Examination> => {
 
   /** The checks of one group; what cannot be looked at, or takes too long, is a check of its own. */
   const group = async (name: Group, look: () => Promise<readonly Check[]>) => {
-    const { error, skipped } = checksOf(name)
+    const { error, skipped } = checksFor(name)
     try {
       const found = await within(Math.max(0, end - performance.now()), look())
       if (found !== 'late') return found.value
@@ -55,7 +55,7 @@ export const examine = async (patient: Patient): Promise<Examination> => {
         ? [skipped(name, 'the configuration could not be read in time')]
         : [error(name, 'it could not be checked in time: something here hangs')]
     } catch (thrown) {
-      return [error(name, `it could not be checked (${nameOf(thrown)})`)]
+      return [error(name, `it could not be checked (${errorName(thrown)})`)]
     }
   }
 
@@ -146,7 +146,7 @@ const settled = async <Value>(promise: Promise<Value>): Promise<Value | undefine
 }
 
 const unread = (group: Group): Check[] => [
-  checksOf(group).skipped(group, 'the configuration cannot be read'),
+  checksFor(group).skipped(group, 'the configuration cannot be read'),
 ]
 
 type Outside = {

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { widthOf } from '../../../shared/text.ts'
+import { measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findDaemon } from '../../daemon-client/connect.ts'
 import { reachDaemon } from '../../daemon-client/ensure.ts'
@@ -43,7 +43,7 @@ export const followEvents = async (
           view = createFollowView(terminal, {
             filter,
             known,
-            names: await namesOf(client, terminal.isLive),
+            names: await fetchNames(client, terminal.isLive),
           })
           isSeen = seenBefore(known)
         }
@@ -122,7 +122,7 @@ const seenBefore = (known: readonly EventRecord[]): ((record: EventRecord) => bo
   }
 }
 
-const namesOf = async (
+const fetchNames = async (
   client: Client,
   isLive: boolean,
 ): Promise<{ path: string; agent: string }[]> =>
@@ -200,7 +200,7 @@ const createLiveView = (
   const draw = (staying: readonly EventRecord[] = []) => {
     const nowMs = Date.now()
     const lines = [...active.values()].flatMap(({ record, sinceMs }) =>
-      linesOf([{ ...record, resultPreview: progressOf(record, nowMs - sinceMs) }]),
+      linesOf([{ ...record, resultPreview: describeLiveProgress(record, nowMs - sinceMs) }]),
     )
     // A block that is higher than the window could not be taken away again.
     const room = Math.max(1, terminal.rows - 2)
@@ -239,7 +239,7 @@ const createLiveView = (
 }
 
 /** How long an event has been in its state, and why a target of it is tried again. */
-const progressOf = ({ targets }: EventRecord, ms: number): string => {
+const describeLiveProgress = ({ targets }: EventRecord, ms: number): string => {
   const again = targets.find(({ state, detail }) => state === 'waiting' && detail !== undefined)
   return again ? `${clock(ms)}, try ${again.attempts}: ${again.detail}` : clock(ms)
 }
@@ -279,4 +279,4 @@ export const createLiveBlock = (terminal: Pick<Terminal, 'draw' | 'columns'>): L
   }
 }
 
-const shownWidth = (line: string): number => widthOf(stripVTControlCharacters(line))
+const shownWidth = (line: string): number => measureWidth(stripVTControlCharacters(line))

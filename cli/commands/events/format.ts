@@ -43,7 +43,7 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   event.webhook ?? event.kind,
   event.agent ?? '-',
   event.durations.agentMs === undefined ? '-' : duration(event.durations.agentMs),
-  plainLine(whatOf(event)),
+  plainLine(describeEvent(event)),
 ]
 
 /**
@@ -90,7 +90,7 @@ type Shape = {
 }
 
 /** What a person wants to know first: why it failed, else the answer. */
-const whatOf = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
+const describeEvent = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
   if (state === 'failed' || state === 'rejected' || state === 'dropped')
     return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
   return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
@@ -110,7 +110,7 @@ export const isChosen = ({ webhook, state }: EventFilter, record: EventRecord): 
   (state === undefined || record.state === state)
 
 /** The state that was typed. Throws `usage` with the nearest one. */
-export const stateOf = (typed: string): EventState => {
+export const parseState = (typed: string): EventState => {
   const state = eventStates.find((known) => known === typed)
   if (state) return state
   throw new DoorwardError('usage', `there is no state "${typed}"`, {

@@ -3,7 +3,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { nearest } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
-import { type EventFilter, eventLines, stateOf } from './format.ts'
+import { type EventFilter, eventLines, parseState } from './format.ts'
 import { knownWebhook } from '../../daemon-client/webhooks.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 
@@ -29,7 +29,7 @@ export const listEvents = async (
       hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
     })
   const { terminal } = context
-  const state = options.state === undefined ? undefined : stateOf(options.state)
+  const state = options.state === undefined ? undefined : parseState(options.state)
   const choose = async (client: Client): Promise<EventFilter> => ({
     state,
     webhook:

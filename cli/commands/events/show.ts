@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { EventDetail, TargetResult } from '../../../shared/api.ts'
-import { type Bar, barsOf, stagesOf, targetWord } from '../../../shared/event-stages.ts'
+import { type Bar, toBars, toStages, targetWord } from '../../../shared/event-stages.ts'
 import { duration, localTime, plainLines } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -19,7 +19,7 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
     terminal.printJson(event)
     return
   }
-  printFields(fieldsOf(event, terminal, new Date()), terminal)
+  printFields(getFields(event, terminal, new Date()), terminal)
   if (event.kind === 'webhook') {
     const columns = terminal.columns === undefined ? undefined : terminal.columns - 2
     terminal.print(`\n${terminal.paint('bold', 'stages')}`)
@@ -40,7 +40,7 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   if (hint !== undefined) terminal.say(`hint: ${hint}`)
 }
 
-const fieldsOf = (event: EventDetail, { paint }: Terminal, now: Date): Field[] => {
+const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] => {
   const optional = (name: string, value: string | number | null | undefined): Field[] =>
     value === undefined || value === null ? [] : [[name, String(value)]]
   return [
@@ -53,7 +53,7 @@ const fieldsOf = (event: EventDetail, { paint }: Terminal, now: Date): Field[] =
     ...optional('webhook', event.webhook),
     ['received', `${localTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
     ...optional('delivery', event.deliveryId),
-    ...optional('signature', signatureOf(event)),
+    ...optional('signature', describeSignature(event)),
     ...optional('bytes', event.size),
     ...optional('agent', event.agent),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
@@ -64,14 +64,14 @@ const fieldsOf = (event: EventDetail, { paint }: Terminal, now: Date): Field[] =
   ]
 }
 
-const signatureOf = ({ signed }: EventDetail): string | undefined =>
+const describeSignature = ({ signed }: EventDetail): string | undefined =>
   signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
 
 const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
-  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${reasonOf(target, detail)}` : ''}`
+  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${describeReason(target, detail)}` : ''}`
 
 /** A reason that begins with the name of its target stands after that name. */
-const reasonOf = (target: string, detail: string): string =>
+const describeReason = (target: string, detail: string): string =>
   detail.startsWith(`${target} `) ? detail.slice(target.length + 1) : detail
 
 type Look = { readonly paint: Terminal['paint']; readonly columns: number | undefined }
@@ -86,9 +86,9 @@ const narrowestBar = 8
  * that takes time, one after another as they ran, with what it took. Nothing in it is text from outside.
  */
 export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): string[] => {
-  const bars = barsOf(stagesOf(event))
+  const bars = toBars(toStages(event))
   const timed = bars.slice(1)
-  const said = timed.map(saidOf)
+  const said = timed.map(describeStage)
   const saidWidth = Math.max(...said.map(({ length }) => length))
   const room = columns - 'delivery'.length - saidWidth - 4
   const width = Math.max(narrowestBar, Math.min(widestBar, room))
@@ -100,7 +100,7 @@ export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): s
   return [...flowing(checkWords(event, bars[0]?.row.note, paint), columns), ...lines]
 }
 
-const saidOf = ({ row: { state, ms, note = '' } }: Bar): string =>
+const describeStage = ({ row: { state, ms, note = '' } }: Bar): string =>
   `${state === 'failed' ? '✗ ' : ''}${ms === undefined ? note : duration(ms)}`
 
 /** From and length of a bar are in hundredths of the whole. */

@@ -53,14 +53,14 @@ export const waitForEvent = async (
   const { signal, letGo } = holdInterrupt()
   let id: string | undefined
   const sendOne = async () => (id = await send())
-  const sayTry = sayTries(terminal)
+  const sayTry = printRetries(terminal)
   // A line for each state would be noise where nothing turns: the id has been said by then.
   const waiting = terminal.isInteractive
     ? await showWaiting('sending', terminal, { signal, interrupt: 'stops waiting' })
     : undefined
   const changed = (record: EventRecord) => {
     sayTry(record)
-    waiting?.now(progressOf(record))
+    waiting?.now(describeProgress(record))
   }
   try {
     const ended = await untilFinished(client, sendOne, signal, changed)
@@ -77,7 +77,7 @@ export const waitForEvent = async (
 }
 
 /** `running claude`, `delivering to slack:#reviews`. */
-const progressOf = ({ state, agent, targets }: EventRecord): string => {
+const describeProgress = ({ state, agent, targets }: EventRecord): string => {
   if (state === 'running') return plainLine(`running ${agent ?? ''}`)
   if (state !== 'delivering') return state === 'accepted' ? 'queued' : state
   const waiting = targets.filter((target) => target.state === 'waiting')
@@ -85,7 +85,7 @@ const progressOf = ({ state, agent, targets }: EventRecord): string => {
 }
 
 /** Says on standard error each time that a target of an event is to be tried again, and why. */
-export const sayTries = (terminal: Pick<Terminal, 'say'>): ((record: EventRecord) => void) => {
+export const printRetries = (terminal: Pick<Terminal, 'say'>): ((record: EventRecord) => void) => {
   const said = new Set<string>()
   return ({ targets }) => {
     for (const { target, state, attempts, detail } of targets) {

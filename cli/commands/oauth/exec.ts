@@ -1,12 +1,12 @@
 import { basename } from 'node:path'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { plainLine } from '../../../shared/text.ts'
-import { userAgentOf } from '../../../shared/version.ts'
+import { getUserAgent } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
-import { accessTokenOf } from '../../daemon-client/connect.ts'
+import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { runInOurPlace } from '../../run-in-our-place.ts'
-import { providerNameOf, type TokenOptions } from './token.ts'
+import { parseProviderName, type TokenOptions } from './token.ts'
 
 /** What stands after `--`: undefined when there is no `--`. */
 export type ExecOptions = TokenOptions & { readonly command: readonly string[] | undefined }
@@ -27,16 +27,16 @@ export const exec = async (
   if (words.length === 0) throw missing('a provider is missing before --')
   const requested = requestedTokens(words)
   // Of the command its name alone: arguments may be anything.
-  const asker = { ...context, userAgent: userAgentOf('cli', `oauth exec ${basename(program)}`) }
+  const asker = { ...context, userAgent: getUserAgent('cli', `oauth exec ${basename(program)}`) }
   const tokens = await withNextDaemon(
     asker,
     async (client) => {
       const names = [...new Set(requested.map(({ provider }) => provider))]
       // Each its own way to an end: a request of one that failed must not outlive the others.
       const results = await Promise.allSettled(
-        names.map(async (name) => accessTokenOf(client, name, minValidity)),
+        names.map(async (name) => fetchAccessToken(client, name, minValidity)),
       )
-      return new Map(names.map((name, index) => [name, valueOf(results[index])]))
+      return new Map(names.map((name, index) => [name, unwrapToken(results[index])]))
     },
     { reads: true },
   )
@@ -44,7 +44,7 @@ export const exec = async (
   await runInOurPlace(program, args, { ...process.env, ...Object.fromEntries(added) })
 }
 
-const valueOf = (
+const unwrapToken = (
   result: PromiseSettledResult<{ readonly accessToken: string }> | undefined,
 ): string => {
   if (result?.status === 'fulfilled') return result.value.accessToken
@@ -83,7 +83,7 @@ export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
 
 const requestedToken = (word: string): RequestedToken => {
   const [, typed = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? []
-  const provider = providerNameOf(typed)
+  const provider = parseProviderName(typed)
   const variable = given ?? `${provider.replaceAll('-', '_').toUpperCase()}_TOKEN`
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) return { provider, variable }
   throw new DoorwardError(

@@ -4,7 +4,7 @@ import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, systemReason } from '../../../shared/home/home.ts'
 import type { Context } from '../../context.ts'
-import { accessTokenOf } from '../../daemon-client/connect.ts'
+import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 
 /** git's own lines are short, but for what a server sent it (`wwwauth[]`). */
@@ -29,14 +29,18 @@ export const gitCredential = async (
   const question = readQuestion(input)
   const provider = providerAt(question, gitHosts(await gatewayValue(context.home)))
   if (provider === undefined) return
-  const token = await withNextDaemon(context, async (client) => accessTokenOf(client, provider), {
-    reads: true,
-  })
-  process.stdout.write(answerOf(question, token))
+  const token = await withNextDaemon(
+    context,
+    async (client) => fetchAccessToken(client, provider),
+    {
+      reads: true,
+    },
+  )
+  process.stdout.write(toAnswer(question, token))
 }
 
 /** Any name will do with a token (https://docs.github.com/en/get-started/git-basics); git's own stays. */
-const answerOf = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessToken): string =>
+const toAnswer = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessToken): string =>
   [
     `username=${username ?? 'x-access-token'}`,
     `password=${accessToken}`,
@@ -96,10 +100,10 @@ const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
  * logs in there (a proxy of the owner's, a test), its tokens are still those of github.com.
  */
 export const gitHosts = (gateway: unknown): GitHost[] => {
-  const providers = valueOf(gateway, 'providers')
+  const providers = getValue(gateway, 'providers')
   const names = typeof providers === 'object' ? Object.keys(providers ?? {}) : []
   const textOf = (name: string, key: string): string | undefined => {
-    const text = valueOf(valueOf(providers, name), key)
+    const text = getValue(getValue(providers, name), key)
     return typeof text === 'string' && text !== '' ? text : undefined
   }
   const speakers = names.filter((name) => textOf(name, 'dialect') === 'github')
@@ -160,7 +164,7 @@ export const readQuestion = (text: string): GitQuestion => {
 const isLoopback = (hostname: string): boolean =>
   /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
 
-const valueOf = (map: unknown, key: string): unknown =>
+const getValue = (map: unknown, key: string): unknown =>
   typeof map === 'object' && map !== null && Object.hasOwn(map, key)
     ? (map as Record<string, unknown>)[key]
     : undefined

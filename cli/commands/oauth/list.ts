@@ -33,7 +33,7 @@ export const listTokens = async (context: Context): Promise<void> => {
   }
   const now = new Date()
   const header = ['PROVIDER', 'ACCOUNT', 'STATUS', 'EXPIRES', 'SCOPES']
-  const rows = tokens.map((token) => rowOf(token, now, terminal))
+  const rows = tokens.map((token) => toRow(token, now, terminal))
   // The account makes room for the scopes, and then the time.
   const shown = narrowed([header, ...rows], terminal.columns, [1, 3], 8)
   for (const line of tableLines(shown.rows, terminal.columns)) terminal.print(line)
@@ -42,7 +42,7 @@ export const listTokens = async (context: Context): Promise<void> => {
   }
 }
 
-const rowOf = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
+const toRow = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
   const name = plainLine(token.account?.name ?? '-')
   return [
     token.provider,

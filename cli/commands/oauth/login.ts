@@ -26,7 +26,7 @@ import {
   takePastedUrls,
   tunnelCommand,
 } from './login-help.ts'
-import { providerNameOf } from './token.ts'
+import { parseProviderName } from './token.ts'
 
 /*
  * A login, as this side sees it: start -> say whose place it takes -> show the URL, and open the browser
@@ -54,8 +54,8 @@ export const login = async (
   options: LoginOptions,
 ): Promise<void> => {
   const { terminal } = context
-  const provider = providerNameOf(typed)
-  const request = await requestOf(provider, options, terminal)
+  const provider = parseProviderName(typed)
+  const request = await buildRequest(provider, options, terminal)
   await withNextDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
     // Given back at the end: a daemon that refuses it is waited for, and Ctrl-C ends that wait.
@@ -82,7 +82,7 @@ const tellOutcome = (
     throw new DoorwardError('interrupted', 'interrupted')
   }
   if (terminal.json) terminal.printJsonLine(outcome)
-  if (outcome.status !== 'authorized') throw failureOf(outcome)
+  if (outcome.status !== 'authorized') throw toFailure(outcome)
   if (!terminal.json) showSuccess(outcome, scopes, terminal)
 }
 
@@ -98,7 +98,7 @@ const helpOn = async (
   return (await helpToEnterCode(started, options, terminal, signal)).stop
 }
 
-const requestOf = async (
+const buildRequest = async (
   provider: string,
   options: LoginOptions,
   terminal: Terminal,
@@ -210,7 +210,7 @@ const userName = (): string => {
   }
 }
 
-const failureOf = ({ provider, status, error }: Login): DoorwardError => {
+const toFailure = ({ provider, status, error }: Login): DoorwardError => {
   const hint = error?.hint ?? `doorward oauth login ${provider}`
   if (error)
     return new DoorwardError(

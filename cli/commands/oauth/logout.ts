@@ -3,7 +3,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { nearest, plainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
-import { providerNameOf } from './token.ts'
+import { parseProviderName } from './token.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { reportError } from '../../errors.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -15,7 +15,7 @@ export const logout = async (
   { forget = false }: { readonly forget?: boolean },
 ): Promise<void> => {
   const { terminal } = context
-  const provider = providerNameOf(typed)
+  const provider = parseProviderName(typed)
   const path = `/oauth/tokens/${encodeURIComponent(provider)}${forget ? '?forget=true' : ''}`
   try {
     const answer = await withDaemon(context, (client) => client.delete<Logout>(path))

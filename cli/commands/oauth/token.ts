@@ -2,7 +2,7 @@ import { providerNameForm } from '../../../shared/config/values.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { duration, plainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
-import { accessTokenOf, showToken } from '../../daemon-client/connect.ts'
+import { fetchAccessToken, showToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 
 export type TokenOptions = {
@@ -20,10 +20,10 @@ export const printToken = async (
   { minValidity }: TokenOptions,
 ): Promise<void> => {
   const { terminal } = context
-  const provider = providerNameOf(typed)
+  const provider = parseProviderName(typed)
   const answer = await withNextDaemon(
     context,
-    async (client) => accessTokenOf(client, provider, minValidity),
+    async (client) => fetchAccessToken(client, provider, minValidity),
     { reads: true },
   )
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
@@ -37,7 +37,7 @@ export const printToken = async (
  * Checks what was typed as the name of a provider before it becomes a part of a path or of a variable's
  * name. Throws `provider-unknown`.
  */
-export const providerNameOf = (typed: string): string => {
+export const parseProviderName = (typed: string): string => {
   if (providerNameForm.test(typed)) return typed
   const lower = typed.toLowerCase()
   throw new DoorwardError(

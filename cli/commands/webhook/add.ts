@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import { addSecret } from '../../../shared/config/init-home.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-import { schemeOf, secretFault } from '../../../shared/signature-schemes.ts'
+import { toScheme, secretFault } from '../../../shared/signature-schemes.ts'
 import { writeWhole } from '../../../shared/home/files.ts'
 import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
 import { type OpenConfig, openConfig, withConfigLock } from '../../config-edit/open-config.ts'
@@ -17,7 +17,7 @@ import { tableLines } from '../../terminal/table.ts'
 import {
   newWebhook,
   type NewWebhook,
-  presetOf,
+  findPreset,
   type WebhookAddOptions,
   webhookEntry,
   type WebhookPreset,
@@ -33,7 +33,7 @@ export const addWebhook = async (
   options: WebhookAddOptions,
 ): Promise<void> => {
   const { home, terminal } = context
-  const preset = presetOf(given)
+  const preset = findPreset(given)
   const written = await withConfigLock(home, async () => {
     const opened = await openConfig(home)
     const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
@@ -45,10 +45,10 @@ export const addWebhook = async (
   const { open, webhook, file, added, secret, isNew } = written
 
   const taken = await reloadIfRunning(context)
-  const kept = secretsOf([webhook.secretEnv], open.env)[0]
+  const kept = listSecrets([webhook.secretEnv], open.env)[0]
   const report: Report = {
     path: webhook.path,
-    url: urlOf(webhook.path, open.config.gateway.server, taken?.url),
+    url: toWebhookUrl(webhook.path, open.config.gateway.server, taken?.url),
     agent: webhook.agent,
     scheme: preset.scheme,
     secretEnv: webhook.secretEnv,
@@ -109,7 +109,7 @@ type Report = {
   readonly reloaded: boolean
 }
 
-const urlOf = (
+const toWebhookUrl = (
   path: string,
   { public_url: publicUrl, port }: Gateway['server'],
   daemonUrl: string | undefined,
@@ -149,7 +149,7 @@ const secretFor = async (
   options: WebhookAddOptions,
   { env }: OpenConfig,
 ): Promise<string | undefined> => {
-  const isSet = secretsOf([secretEnv], env).length > 0
+  const isSet = listSecrets([secretEnv], env).length > 0
   if (!options.secretStdin)
     return isSet || preset.secret === 'theirs' ? undefined : randomBytes(32).toString('hex')
   if (isSet)
@@ -160,7 +160,7 @@ const secretFor = async (
     name: `secret of ${path}`,
     example: `doorward webhook add ${preset.scheme} --secret-stdin < secret.txt`,
   })
-  const scheme = schemeOf(preset.scheme, {
+  const scheme = toScheme(preset.scheme, {
     header: 'x-hub-signature-256',
     algorithm: 'sha256',
     prefix: 'sha256=',

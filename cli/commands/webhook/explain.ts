@@ -20,8 +20,8 @@ export const explainWebhook = async (
   options: ExplainOptions,
 ): Promise<void> => {
   const { terminal } = context
-  const { headers: ofSample, payload } = await payloadOf(file, options.sample)
-  const headers = { ...ofSample, ...headersOf(options.header ?? []) }
+  const { headers: ofSample, payload } = await readPayload(file, options.sample)
+  const headers = { ...ofSample, ...parseHeaders(options.header ?? []) }
   const request: Explain = { path, headers, payload }
   const explanation = await withDaemon(context, (client) =>
     client.post<Explanation>('/webhooks/explain', request),
@@ -30,7 +30,7 @@ export const explainWebhook = async (
   else printExplanation(explanation, terminal)
 }
 
-const payloadOf = async (file?: string, sample?: string): Promise<Omit<Explain, 'path'>> => {
+const readPayload = async (file?: string, sample?: string): Promise<Omit<Explain, 'path'>> => {
   if (sample !== undefined) {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
@@ -49,7 +49,7 @@ const payloadOf = async (file?: string, sample?: string): Promise<Omit<Explain, 
 }
 
 /** `Name: value`, as curl takes them; the same name twice is a header that was sent twice. */
-const headersOf = (lines: readonly string[]): Record<string, string[]> => {
+const parseHeaders = (lines: readonly string[]): Record<string, string[]> => {
   const headers: Record<string, string[]> = Object.create(null) as Record<string, string[]>
   for (const line of lines) {
     const [, name, value] = /^([^\s:]+):\s*(.*)$/s.exec(line) ?? []
@@ -74,7 +74,7 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
       conditionCell(condition, terminal),
     ]),
     ...optional(filter.length === 0, ['filter', 'none: every delivery matches']),
-    ['outcome', outcomeOf(explanation)],
+    ['outcome', describeOutcome(explanation)],
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...targets.map(({ target, parts, detail }, index): Field => [
@@ -133,7 +133,7 @@ const failedCell = (detail: string, terminal: Terminal): Cell => ({
   paint: (text) => terminal.paint('red', text),
 })
 
-const outcomeOf = (explanation: Explanation): string => {
+const describeOutcome = (explanation: Explanation): string => {
   const { signature, matches, handshake, ownComment, agent, targets } = explanation
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
@@ -142,11 +142,11 @@ const outcomeOf = (explanation: Explanation): string => {
   if (matches && agent.detail !== undefined)
     return `${then}it would be taken, and fail: the agent cannot run here`
   return matches
-    ? `${then}the agent would run${failuresOf(targets)}`
+    ? `${then}the agent would run${describeFailures(targets)}`
     : `${then}it would be filtered out`
 }
 
-const failuresOf = (targets: Explanation['targets']): string => {
+const describeFailures = (targets: Explanation['targets']): string => {
   const failing = targets.filter(({ detail }) => detail !== undefined).length
   const all = targets.length === 1 ? '1 target' : `${targets.length} targets`
   return failing === 0 ? '' : `, and ${failing} of ${all} would fail`

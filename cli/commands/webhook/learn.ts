@@ -21,7 +21,7 @@ export const learnWebhook = async (
   { from }: LearnOptions,
 ): Promise<void> => {
   const { terminal } = context
-  const payload = from === undefined ? undefined : jsonOf(await readTextInput(from), from)
+  const payload = from === undefined ? undefined : parseJson(await readTextInput(from), from)
   const lesson = await withDaemon(context, async (client) => {
     if (payload !== undefined) {
       // A payload of a webhook that is still to be written teaches as well.
@@ -36,7 +36,7 @@ export const learnWebhook = async (
   else printLesson(lesson, terminal)
 }
 
-const jsonOf = (text: string, file: string): unknown => {
+const parseJson = (text: string, file: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,5 +1,5 @@
 import type { WebhookSummary } from '../../../shared/api.ts'
-import { plainLine, widthOf } from '../../../shared/text.ts'
+import { plainLine, measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { moment } from '../../terminal/format.ts'
@@ -53,7 +53,7 @@ export const webhookLines = (
     ...(withTargets ? [[...header, 'URL']] : []),
     ...rows.map((row, index) => [...row, urls[index] ?? '']),
   ])
-  if (columns === undefined || asOne.every((line) => widthOf(plainLine(line)) <= columns))
+  if (columns === undefined || asOne.every((line) => measureWidth(plainLine(line)) <= columns))
     return asOne
   // When it came last, scheme and agent make room, in this order, where there is none.
   const places = withTargets ? [4, 2, 1] : [2, 1]

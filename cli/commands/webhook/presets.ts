@@ -132,7 +132,7 @@ export type WebhookAddOptions = {
 }
 
 /** The preset of this name. Throws `usage` with the nearest. */
-export const presetOf = (given: string): WebhookPreset => {
+export const findPreset = (given: string): WebhookPreset => {
   const name = given === 'svix' ? 'standard-webhooks' : given
   const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : undefined
   if (preset) return preset
@@ -157,7 +157,7 @@ export const newWebhook = (
   return {
     path,
     agent: options.agent ?? onlyAgent(agents),
-    filter: options.filter ? filterOf(options.filter) : (preset.filter ?? {}),
+    filter: options.filter ? parseFilter(options.filter) : (preset.filter ?? {}),
     deliverTo: options.deliverTo ?? ['notify:desktop'],
     prompt: options.prompt ?? preset.prompt,
     secretEnv,
@@ -192,7 +192,7 @@ const onlyAgent = (names: readonly string[]): string => {
 }
 
 /** `action=opened` and `action=reopened`: either of them. */
-const filterOf = (texts: readonly string[]): Record<string, string[]> => {
+const parseFilter = (texts: readonly string[]): Record<string, string[]> => {
   const filter: Record<string, string[]> = Object.create(null) as Record<string, string[]>
   for (const text of texts) {
     const at = text.indexOf('=')
@@ -252,7 +252,7 @@ export const webhookEntry = (
       signature_scheme: preset.scheme,
       secret_env: secretEnv,
       ...(conditions.length > 0 && {
-        filter: Object.fromEntries(conditions.map(([key, values]) => [key, valueOf(values)])),
+        filter: Object.fromEntries(conditions.map(([key, values]) => [key, toOneOrList(values)])),
       }),
       prompt_template: prompt,
       deliver_to: deliverTo.length === 1 ? deliverTo[0] : deliverTo,
@@ -263,11 +263,11 @@ export const webhookEntry = (
 const conditionLine = (key: string, values: readonly string[]): string =>
   `  ${yamlText(key)}: ${yamlOneOrList(values, yamlScalar)}`
 
-const valueOf = (values: readonly string[]): unknown =>
-  values.length === 1 ? scalarOf(values[0] ?? '') : values.map(scalarOf)
+const toOneOrList = (values: readonly string[]): unknown =>
+  values.length === 1 ? parseScalar(values[0] ?? '') : values.map(parseScalar)
 
 /** As `yamlScalar` is read back. */
-const scalarOf = (text: string): string | number | boolean => {
+const parseScalar = (text: string): string | number | boolean => {
   if (yamlScalar(text) !== text || yamlText(text) === text) return text
   return text === 'true' ? true : text === 'false' ? false : Number(text)
 }

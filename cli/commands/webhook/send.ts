@@ -133,12 +133,12 @@ export const postWebhook = async (
   const response = await send(url, { ...headers, 'content-length': String(body.length) }, body)
   const text = (await buffer(response)).toString('utf8')
   const status = response.statusCode ?? 0
-  if (status >= 200 && status < 300) return postedOf(response, text)
+  if (status >= 200 && status < 300) return parsePosted(response, text)
   throw refusal(status, text, status === 404 ? hintIfUnknown : hints.get(status))
 }
 
 /** Where the body is for somebody else, as for Slack, id and status are in a header. */
-const postedOf = ({ headers }: IncomingMessage, text: string): PostedWebhook => {
+const parsePosted = ({ headers }: IncomingMessage, text: string): PostedWebhook => {
   const [, id, state] = /^(\S+) (\S+)$/.exec(String(headers[eventHeader] ?? '')) ?? []
   if (id !== undefined && state !== undefined) return { id, status: state }
   return JSON.parse(text) as PostedWebhook

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import { unsetHint } from '../../../shared/config/variables.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -36,13 +36,13 @@ export const ownDelivery = (
       'user-agent': 'doorward',
       ...(scheme.eventHeader !== undefined &&
         event !== undefined && { [scheme.eventHeader]: event }),
-      ...idHeaderOf(webhook, deliveryId),
+      ...toIdHeader(webhook, deliveryId),
     },
   }
 }
 
 /** Where the sender does not sign the id, it is in a header of its own. */
-const idHeaderOf = ({ scheme }: Webhook, deliveryId: string): Record<string, string> => {
+const toIdHeader = ({ scheme }: Webhook, deliveryId: string): Record<string, string> => {
   const [name, second] = scheme.deliveryId.headers
   const isSigned = scheme.forms.every(({ idHeader }) => idHeader !== undefined)
   // A sender that is not known names it in a header that the owner has named, or not at all.
@@ -103,7 +103,7 @@ export const signedHeaders = (
   nowMs: number,
 ): Readonly<Record<string, string>> => {
   if (secretNames.length === 0) return headers
-  const secrets = secretsOf(secretNames, env)
+  const secrets = listSecrets(secretNames, env)
   const names = secretNames.join(', ')
   if (secrets.length === 0)
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
@@ -162,7 +162,7 @@ export const stampBody = (body: Buffer, field: string, value: number): Buffer =>
   if (!isJsonObject(body.toString('utf8'))) return body
   // A character for each byte: what holds JSON together is ASCII, and no part of another character in UTF-8.
   const text = body.toString('latin1')
-  const members = membersOf(text)
+  const members = parseMembers(text)
   // Of a key that stands there twice, the last one counts.
   const place = members.findLast(({ key }) => key === field)
   const end = members.at(-1)?.to ?? text.indexOf('{') + 1
@@ -184,7 +184,7 @@ const isJsonObject = (text: string): boolean => {
 /** A key of the outermost object, and where its value begins and ends. */
 type Member = { readonly key: unknown; readonly from: number; readonly to: number }
 
-const membersOf = (text: string): Member[] => {
+const parseMembers = (text: string): Member[] => {
   const members: Member[] = []
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g
   let depth = 0

@@ -14,15 +14,15 @@ const ghNumber = /\bGH-(?=\d)/gi
 
 const quiet = (text: string): string =>
   text
-    .replace(atEntity, `$&${gap}`)
+    .replace(atEntity, `$&${zeroWidthSpace}`)
     .replace(at, (_, offset: number, whole: string) =>
-      isInAddress(whole, offset) ? escapedAt : `@${gap}`,
+      isInAddress(whole, offset) ? escapedAt : `@${zeroWidthSpace}`,
     )
-    .replace(hashEntity, `$&${gap}`)
+    .replace(hashEntity, `$&${zeroWidthSpace}`)
     .replace(hash, (found, offset: number, whole: string) =>
-      isNoReference(whole, offset) ? found : found + gap,
+      isNoReference(whole, offset) ? found : found + zeroWidthSpace,
     )
-    .replace(ghNumber, `$&${gap}`)
+    .replace(ghNumber, `$&${zeroWidthSpace}`)
 
 const link = /(?:^|[^A-Za-z0-9])https?:\/\/[\w-]+(?:\.[\w-]+)+/i
 const longestLink = 300
@@ -131,7 +131,7 @@ const broadcast = /(@|&commat;|&#0*64;?|&#x0*40;?)(?=(?:channel|here|everyone|gr
  * Slack looks for them everywhere.
  */
 export const slackText = (markdown: string): string =>
-  markdown.replace(mention, `$1${gap}`).replace(broadcast, `$1${gap}`)
+  markdown.replace(mention, `$1${zeroWidthSpace}`).replace(broadcast, `$1${zeroWidthSpace}`)
 
 /** Zero width space: breaks a name apart without being seen. */
-export const gap = '\u200b'
+export const zeroWidthSpace = '\u200b'

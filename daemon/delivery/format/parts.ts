@@ -1,5 +1,5 @@
 import { plainLines } from '../../../shared/text.ts'
-import type { ReadyTarget } from '../sender.ts'
+import type { ResolvedTarget } from '../sender.ts'
 import { githubText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
 import { telegramText } from './telegram.ts'
@@ -37,7 +37,7 @@ const formats: Readonly<Record<'slack' | 'telegram' | 'discord' | 'email' | 'git
  * at the target's limit. Of Telegram's the Markdown that they are made of; a file, the log and a program
  * get the answer as it is.
  */
-export const partsFor = (target: Pick<ReadyTarget, 'kind'>, text: string): string[] => {
+export const partsFor = (target: Pick<ResolvedTarget, 'kind'>, text: string): string[] => {
   switch (target.kind) {
     case 'invalid':
       return []

@@ -15,7 +15,7 @@ export type Limits = {
  * that is said there.
  */
 export const splitText = (text: string, limits: Limits): string[] => {
-  const { characters, parts, measure = lengthOf } = limits
+  const { characters, parts, measure = countLength } = limits
   // A text of megabytes is not looked at as a whole.
   if (text.length <= characters && measure(text) <= characters) return [text]
   const pieces: string[] = []
@@ -59,7 +59,7 @@ export const splitText = (text: string, limits: Limits): string[] => {
 /** A piece that ends a little earlier may have to close a fence that the longer one does not. */
 const closingReserve = 64
 
-const lengthOf = (piece: string): number => piece.length
+const countLength = (piece: string): number => piece.length
 
 const cutNote = (left: number, whole: number): string =>
   `\n\n(cut here: ${left} of ${whole} characters are left out; "doorward events show" has them while the event is in memory)`
@@ -97,7 +97,7 @@ const delimiterRow = /^[\s|:-]*$/
 const delimiterCell = /^:?-+:?$/
 
 /** The cells of a row of a table of GitHub's Markdown; a bar behind a backslash is none between cells. */
-export const cellsOf = (row: string): string[] =>
+export const parseCells = (row: string): string[] =>
   row
     .trim()
     .replace(/^\|/, '')
@@ -108,9 +108,9 @@ export const cellsOf = (row: string): string[] =>
 /** True for the first two lines of a table (GitHub Flavored Markdown, section 4.10). */
 export const beginsTable = (head: string, delimiter: string): boolean => {
   if (!isRow(head) || !isRow(delimiter) || !delimiterRow.test(delimiter)) return false
-  const columns = cellsOf(delimiter)
+  const columns = parseCells(delimiter)
   return (
-    columns.every((cell) => delimiterCell.test(cell)) && cellsOf(head).length === columns.length
+    columns.every((cell) => delimiterCell.test(cell)) && parseCells(head).length === columns.length
   )
 }
 

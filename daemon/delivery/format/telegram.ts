@@ -1,7 +1,7 @@
-import { widthOf } from '../../../shared/text.ts'
+import { measureWidth } from '../../../shared/text.ts'
 import { type Fence, fenceAfter } from '../../util/markdown-fence.ts'
-import { gap } from './mentions.ts'
-import { beginsTable, cellsOf, isRow } from './split.ts'
+import { zeroWidthSpace } from './mentions.ts'
+import { beginsTable, parseCells, isRow } from './split.ts'
 
 /** A stretch of formatted text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
 export type TelegramEntity = {
@@ -23,7 +23,7 @@ export type TelegramText = {
  */
 export const telegramText = (markdown: string): TelegramText => {
   const formatted = new Formatted()
-  withTables(blocksOf(markdown)).forEach((block, index) => {
+  withTables(parseBlocks(markdown)).forEach((block, index) => {
     if (index > 0) formatted.add('\n')
     if ('line' in block) addLine(block.line, formatted)
     else {
@@ -38,7 +38,7 @@ export const telegramText = (markdown: string): TelegramText => {
 type Block = { readonly line: string } | { readonly code: string[]; readonly language: string }
 
 /** Lines of text, and whole blocks of code without the lines of their fences. */
-const blocksOf = (markdown: string): Block[] => {
+const parseBlocks = (markdown: string): Block[] => {
   const blocks: Block[] = []
   let fence: Fence | undefined
   let code: string[] = []
@@ -86,18 +86,18 @@ const tableAt = (blocks: readonly Block[], start: number): string[] => {
 /** Nothing where a link would be lost, or the table is too wide. */
 const alignedTable = ([head = '', delimiter = '', ...rest]: readonly string[]):
   string[] | undefined => {
-  const sides = cellsOf(delimiter).map((cell) => /^-+:$/.test(cell))
-  const rows = [head, ...rest].map((row) => cellsOf(row).slice(0, sides.length).map(plainCell))
+  const sides = parseCells(delimiter).map((cell) => /^-+:$/.test(cell))
+  const rows = [head, ...rest].map((row) => parseCells(row).slice(0, sides.length).map(plainCell))
   if (rows.flat().some((cell) => cell === undefined)) return undefined
   const widths = sides.map((_, column) =>
-    Math.max(1, ...rows.map((row) => widthOf(row[column] ?? ''))),
+    Math.max(1, ...rows.map((row) => measureWidth(row[column] ?? ''))),
   )
   if (widths.reduce((sum, width) => sum + width + 3, -3) > widestTable) return undefined
   const [first = '', ...others] = rows.map((row) =>
     sides
       .map((isRight, column) => {
         const cell = row[column] ?? ''
-        const padding = ' '.repeat((widths[column] ?? 0) - widthOf(cell))
+        const padding = ' '.repeat((widths[column] ?? 0) - measureWidth(cell))
         return isRight ? padding + cell : cell + padding
       })
       .join(' | ')
@@ -111,7 +111,7 @@ const plainCell = (cell: string): string | undefined => {
   if (/https?:\/\//.test(cell)) return undefined
   const formatted = new Formatted()
   addInline(cell, formatted, [])
-  return formatted.end().text.replaceAll(gap, '')
+  return formatted.end().text.replaceAll(zeroWidthSpace, '')
 }
 
 /** Text that grows, and its formatting. */
@@ -121,7 +121,7 @@ class Formatted {
 
   add(piece: string, ...formats: readonly Format[]): void {
     // What was between the sign and the name is formatting: `@**name**`.
-    if (this.#text.endsWith('@') && /^[A-Za-z0-9_]/.test(piece)) this.#text += gap
+    if (this.#text.endsWith('@') && /^[A-Za-z0-9_]/.test(piece)) this.#text += zeroWidthSpace
     const offset = this.#text.length
     this.#text += piece
     const { length } = piece
@@ -201,4 +201,4 @@ const isLink = (formats: readonly Format[]): boolean =>
 
 /** A gap between the sign and the name; behind a letter or digit there is none (a mail address). */
 const quiet = (text: string): string =>
-  text.replace(/(?<![A-Za-z0-9])@(?=[A-Za-z0-9_])/g, `@${gap}`)
+  text.replace(/(?<![A-Za-z0-9])@(?=[A-Za-z0-9_])/g, `@${zeroWidthSpace}`)

@@ -1,7 +1,7 @@
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { discordUrlOf } from '../../../shared/config/target-secrets.ts'
-import { DeliveryFailed } from '../delivery-error.ts'
+import { parseDiscordUrl } from '../../../shared/config/target-secrets.ts'
+import { DeliveryError } from '../delivery-error.ts'
 import { failureOfAnswer, requestTarget, secondsIn } from '../request.ts'
 import type { Sender } from '../sender.ts'
 
@@ -16,7 +16,7 @@ export const createDiscord = (
   knowsRepeats: false,
   send: async ({ address, text }, attempt) => {
     const target = `discord:${address}`
-    const url = urlOf(entries, address, env)
+    const url = getUrl(entries, address, env)
     // Without it Discord answers before it knows whether the message can be kept.
     url.searchParams.set('wait', 'true')
     const answer = await requestTarget(url, {
@@ -46,18 +46,18 @@ const hints: Readonly<Record<number, string>> = {
   404: 'the webhook was deleted: make a new one in the settings of the channel',
 }
 
-const urlOf = (entries: TargetSettings['discord'], name: string, env: NodeJS.ProcessEnv): URL => {
+const getUrl = (entries: TargetSettings['discord'], name: string, env: NodeJS.ProcessEnv): URL => {
   // Own ones only: an event may name `constructor`.
   const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
   if (!entry)
-    throw new DeliveryFailed('refused', 'there is no discord target of this name', {
+    throw new DeliveryError('refused', 'there is no discord target of this name', {
       code: 'target-invalid',
       hint: 'the names stand under targets.discord in gateway.yaml',
     })
-  const [text] = secretsOf([entry.url_env], env)
-  const url = text === undefined ? undefined : discordUrlOf(text)
+  const [text] = listSecrets([entry.url_env], env)
+  const url = text === undefined ? undefined : parseDiscordUrl(text)
   if (url) return url
-  throw new DeliveryFailed(
+  throw new DeliveryError(
     'refused',
     `${entry.url_env} ${text === undefined ? 'is unset' : 'does not hold the URL of a webhook of Discord'}`,
     { hint: `set ${entry.url_env} in .env: doorward config edit env` },

@@ -1,7 +1,7 @@
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { type SmtpServer, smtpServerOf } from '../../../shared/config/target-secrets.ts'
-import { DeliveryFailed, lookingOnly, TokenRefused } from '../delivery-error.ts'
+import { type SmtpServer, parseSmtpServer } from '../../../shared/config/target-secrets.ts'
+import { DeliveryError, lookingOnly, TokenRefused } from '../delivery-error.ts'
 import { failureOfAnswer, requestTarget, type TargetAnswer } from '../request.ts'
 import type { Attempt, Message, Sender } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
@@ -20,7 +20,7 @@ export const createEmail = (
   send: (message, attempt) =>
     smtpUrlEnv === undefined
       ? byGmail(message, attempt, from, apiUrl ?? 'https://gmail.googleapis.com', token)
-      : bySmtp(message, attempt, from ?? '', serverOf(smtpUrlEnv, env)),
+      : bySmtp(message, attempt, from ?? '', getServer(smtpUrlEnv, env)),
 })
 
 const bySmtp = async (
@@ -50,11 +50,11 @@ const byGmail = async (
   })
 }
 
-const serverOf = (name: string, env: NodeJS.ProcessEnv): SmtpServer => {
-  const [text] = secretsOf([name], env)
-  const server = text === undefined ? undefined : smtpServerOf(text)
+const getServer = (name: string, env: NodeJS.ProcessEnv): SmtpServer => {
+  const [text] = listSecrets([name], env)
+  const server = text === undefined ? undefined : parseSmtpServer(text)
   if (server) return server
-  throw new DeliveryFailed(
+  throw new DeliveryError(
     'refused',
     `${name} ${text === undefined ? 'is unset' : 'does not hold the URL of a mail server'}`,
     { hint: `set ${name} in .env of the home folder to smtps://user:password@host:465` },
@@ -87,7 +87,7 @@ const isInGmail = async (mail: Mail, call: GmailCall): Promise<boolean> => {
   if (Array.isArray(messages)) return messages.length > 0
   if (resultSizeEstimate === 0) return false
   // Cut off, or of something else: it may be there, unseen.
-  throw new DeliveryFailed('later', 'gmail gave no list of mails')
+  throw new DeliveryError('later', 'gmail gave no list of mails')
 }
 
 const request = async (
@@ -105,23 +105,23 @@ const request = async (
     ...(body && { body: JSON.stringify(body) }),
     attempt,
   })
-  const failure = failureOf(answer)
+  const failure = toFailure(answer)
   if (failure) throw failure
   return answer
 }
 
 const limits = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
-const failureOf = (answer: TargetAnswer): Error | undefined => {
+const toFailure = (answer: TargetAnswer): Error | undefined => {
   if (answer.status === 401) return new TokenRefused()
-  const reasons = reasonsOf(answer)
+  const reasons = listReasons(answer)
   if (reasons.includes('dailyLimitExceeded'))
-    return new DeliveryFailed('refused', `gmail takes no more today (${answer.status})`, {
+    return new DeliveryError('refused', `gmail takes no more today (${answer.status})`, {
       hint: 'the limit of a day is reached: deliver it again tomorrow',
     })
   const failure = failureOfAnswer(gmail, answer, { hint: hints[answer.status] })
   if (answer.status === 403 && reasons.some((reason) => limits.has(reason)))
-    return new DeliveryFailed('later', 'gmail takes no more for now (403)')
+    return new DeliveryError('later', 'gmail takes no more for now (403)')
   return failure
 }
 
@@ -131,7 +131,7 @@ const hints: Readonly<Record<number, string>> = {
 }
 
 /** `{error: {errors: [{reason}]}}`. */
-const reasonsOf = ({ json }: TargetAnswer): string[] => {
+const listReasons = ({ json }: TargetAnswer): string[] => {
   const { error } = json as { readonly error?: { readonly errors?: unknown } }
   const errors = Array.isArray(error?.errors) ? (error.errors as readonly unknown[]) : []
   return errors.flatMap((entry) => {

@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { isOwnFile, makesFolders, targetFile } from '../../../shared/config/targets.ts'
 import { systemReason } from '../../../shared/home/home.ts'
 import { plainLines } from '../../../shared/text.ts'
-import type { Answered } from '../sender.ts'
+import type { AgentReply } from '../sender.ts'
 
 // Flags that Windows lacks count as 0.
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = constants
@@ -17,7 +17,7 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = cons
  */
 export const appendToFile = async (
   path: string,
-  { eventId, webhook, receivedAt, text }: Answered,
+  { eventId, webhook, receivedAt, text }: AgentReply,
   homeFolder: string,
 ): Promise<undefined> => {
   const file = targetFile(path, homeFolder)

@@ -1,5 +1,5 @@
 import { githubPauseMs } from '../../util/http-retry-after.ts'
-import { DeliveryFailed, TokenRefused, lookingOnly } from '../delivery-error.ts'
+import { DeliveryError, TokenRefused, lookingOnly } from '../delivery-error.ts'
 import { failureOfAnswer, requestTarget, type TargetAnswer } from '../request.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
@@ -41,7 +41,7 @@ export const createGithub = (
           ...(body ? { body: JSON.stringify(body) } : { maxAnswerBytes }),
           attempt,
         })
-        const failure = failureOf(answer)
+        const failure = toFailure(answer)
         if (failure) throw failure
         return answer
       }
@@ -64,15 +64,15 @@ const isThere = async (
       request(`${comments}?since=${since}&per_page=${perPage}&page=${page}`),
     )
     // Cut off, or of something else: it may be there, unseen.
-    if (!Array.isArray(json)) throw new DeliveryFailed('later', 'github gave no list of comments')
+    if (!Array.isArray(json)) throw new DeliveryError('later', 'github gave no list of comments')
     const found = json as readonly unknown[]
-    if (found.some((comment) => bodyOf(comment).startsWith(mark))) return true
+    if (found.some((comment) => getBody(comment).startsWith(mark))) return true
     if (found.length < perPage) return false
   }
   return false
 }
 
-const bodyOf = (comment: unknown): string =>
+const getBody = (comment: unknown): string =>
   typeof comment === 'object' &&
   comment !== null &&
   'body' in comment &&
@@ -90,7 +90,7 @@ const hints: Readonly<Record<number, string>> = {
   422: 'GitHub cannot use this comment',
 }
 
-const failureOf = (answer: TargetAnswer): Error | undefined => {
+const toFailure = (answer: TargetAnswer): Error | undefined => {
   const { status, headers, json } = answer
   if (status === 401) return new TokenRefused()
   const failure = failureOfAnswer(github, answer, { hint: hints[status] })
@@ -101,5 +101,5 @@ const failureOf = (answer: TargetAnswer): Error | undefined => {
     message: json['message'],
   })
   if (retryAfterMs === undefined) return failure
-  return new DeliveryFailed('later', `github takes no more for now (${status})`, { retryAfterMs })
+  return new DeliveryError('later', `github takes no more for now (${status})`, { retryAfterMs })
 }

@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { secretsOf } from '../../../shared/config/environment.ts'
-import { headerValueOf, signingKeyOf } from '../../../shared/config/target-secrets.ts'
-import { DeliveryFailed } from '../delivery-error.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
+import { parseHeaderValue, parseSigningKey } from '../../../shared/config/target-secrets.ts'
+import { DeliveryError } from '../delivery-error.ts'
 import { failureOfAnswer, requestTarget } from '../request.ts'
 import type { Message, Sender } from '../sender.ts'
 
@@ -17,16 +17,16 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
     const target = `http:${address}`
     const entry = Object.hasOwn(entries, address) ? entries[address] : undefined
     if (!entry)
-      throw new DeliveryFailed('refused', `there is no target ${target}`, {
+      throw new DeliveryError('refused', `there is no target ${target}`, {
         code: 'target-invalid',
       })
-    const body = bodyOf(message)
+    const body = toBody(message)
     const answer = await requestTarget(new URL(entry.url), {
       target,
       headers: {
-        ...headersOf(entry.headers ?? {}, env),
+        ...buildHeaders(entry.headers ?? {}, env),
         'content-type': 'application/json',
-        ...signatureOf(message, body, keyOf(entry.secret_env, env)),
+        ...sign(message, body, getSigningKey(entry.secret_env, env)),
       },
       body,
       attempt,
@@ -45,7 +45,7 @@ const hints: Readonly<Record<number, string>> = {
 }
 
 /** The receiver's own words for what an agent answered. */
-const bodyOf = ({ answered }: Message): string => {
+const toBody = ({ answered }: Message): string => {
   const { eventId, webhook, receivedAt, text: result } = answered
   const timestamp = receivedAt.toISOString()
   return JSON.stringify({
@@ -55,7 +55,7 @@ const bodyOf = ({ answered }: Message): string => {
   })
 }
 
-const signatureOf = ({ answered }: Message, body: string, key: Buffer): Record<string, string> => {
+const sign = ({ answered }: Message, body: string, key: Buffer): Record<string, string> => {
   // Another answer to the same event, after a retry, is another message.
   const digest = createHash('sha256').update(answered.text).digest('hex').slice(0, 16)
   const id = `${answered.eventId}_${digest}`
@@ -68,11 +68,11 @@ const signatureOf = ({ answered }: Message, body: string, key: Buffer): Record<s
   }
 }
 
-const keyOf = (name: string, env: NodeJS.ProcessEnv): Buffer => {
-  const [text] = secretsOf([name], env)
-  const key = text === undefined ? undefined : signingKeyOf(text)
+const getSigningKey = (name: string, env: NodeJS.ProcessEnv): Buffer => {
+  const [text] = listSecrets([name], env)
+  const key = text === undefined ? undefined : parseSigningKey(text)
   if (key) return key
-  throw new DeliveryFailed(
+  throw new DeliveryError(
     'refused',
     `${name} ${text === undefined ? 'is unset' : 'does not hold a secret of Standard Webhooks'}`,
     { hint: `set ${name} in .env of the home folder to whsec_ and the base64 of 24 to 64 bytes` },
@@ -80,7 +80,7 @@ const keyOf = (name: string, env: NodeJS.ProcessEnv): Buffer => {
 }
 
 /** The owner's own headers; `env:NAME` is the value of a variable. */
-const headersOf = (
+const buildHeaders = (
   headers: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
 ): Record<string, string> =>
@@ -88,10 +88,10 @@ const headersOf = (
     Object.entries(headers).map(([name, value]) => {
       if (!value.startsWith('env:')) return [name, value]
       const variable = value.slice('env:'.length)
-      const [text] = secretsOf([variable], env)
-      const good = text === undefined ? undefined : headerValueOf(text)
+      const [text] = listSecrets([variable], env)
+      const good = text === undefined ? undefined : parseHeaderValue(text)
       if (good !== undefined) return [name, good]
-      throw new DeliveryFailed(
+      throw new DeliveryError(
         'refused',
         `${variable}, the value of the header ${name}, is unset or no header value`,
         { hint: `set ${variable} in .env: doorward config edit env` },

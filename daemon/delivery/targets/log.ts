@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { plainLines } from '../../../shared/text.ts'
-import type { Answered } from '../sender.ts'
+import type { AgentReply } from '../sender.ts'
 
 /**
  * Prints an answer on the daemon's standard output, without escape sequences. Says so when nobody can
@@ -13,7 +13,7 @@ export const writeToStandardOutput = async ({
   webhook,
   receivedAt,
   text,
-}: Answered): Promise<string | undefined> => {
+}: AgentReply): Promise<string | undefined> => {
   const block = `\n${receivedAt.toISOString()} ${webhook} ${eventId}\n${plainLines(text).trimEnd()}\n`
   await write(block)
   return isThrownAway()

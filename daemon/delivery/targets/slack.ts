@@ -1,4 +1,4 @@
-import { DeliveryFailed, TokenRefused } from '../delivery-error.ts'
+import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { failureOfAnswer, requestTarget, type TargetAnswer } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
@@ -25,7 +25,7 @@ export const createSlack = (
             'content-type': 'application/json; charset=utf-8',
           },
           body: JSON.stringify({
-            channel: channelOf(address),
+            channel: toChannel(address),
             markdown_text: text,
             // Slack would call at every address that an agent, or who steers it, writes.
             unfurl_links: false,
@@ -34,7 +34,7 @@ export const createSlack = (
           attempt,
         },
       )
-      const failure = failureOf(answer, address)
+      const failure = toFailure(answer, address)
       if (failure) throw failure
       messages.remember(answer.json)
       return undefined
@@ -44,7 +44,7 @@ export const createSlack = (
 })
 
 /** `@U…` is a user by id, which Slack takes without the sign. */
-const channelOf = (address: string): string =>
+const toChannel = (address: string): string =>
   /^@[UW][A-Z0-9]{2,}$/.test(address) ? address.slice(1) : address
 
 /** What a person can do about an error of Slack, by its name. */
@@ -77,24 +77,24 @@ const passing = new Set(['ratelimited', 'rate_limited', 'service_unavailable', '
 /** "It's possible some aspect of the operation succeeded before the error was raised". */
 const halfDone = new Set(['internal_error', 'fatal_error'])
 
-const failureOf = (answer: TargetAnswer, address: string): Error | undefined => {
+const toFailure = (answer: TargetAnswer, address: string): Error | undefined => {
   const { json, status, headers } = answer
   const error = typeof json['error'] === 'string' ? json['error'] : ''
   const name = /^[a-z_]{1,64}$/.test(error) ? error : 'an error without a name'
   if (tokenErrors.has(error)) return new TokenRefused()
   if (passing.has(error) && status < 300) {
     const retryAfterMs = retryAfterIn(headers['retry-after'])
-    return new DeliveryFailed('later', `slack answered ${name}`, { retryAfterMs })
+    return new DeliveryError('later', `slack answered ${name}`, { retryAfterMs })
   }
-  if (halfDone.has(error)) return new DeliveryFailed('unknown', `slack answered ${name}`)
+  if (halfDone.has(error)) return new DeliveryError('unknown', `slack answered ${name}`)
   const refused = failureOfAnswer(slack, answer)
   if (refused) return status === 401 ? new TokenRefused() : refused
   if (json['ok'] === true) return undefined
   if (json['ok'] !== false)
-    return new DeliveryFailed('unknown', 'slack gave an answer that is none of Slack')
+    return new DeliveryError('unknown', 'slack gave an answer that is none of Slack')
   const hint =
     error === 'channel_not_found' && address.startsWith('@')
       ? 'write the id of the user (its profile shows it): slack:U…'
       : hints[error]
-  return new DeliveryFailed('refused', `slack answered ${name}`, { hint })
+  return new DeliveryError('refused', `slack answered ${name}`, { hint })
 }

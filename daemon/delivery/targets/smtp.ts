@@ -5,7 +5,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { smtpOptions, type SmtpServer } from '../../../shared/config/target-secrets.ts'
 import { isCertificateFault, isWithoutTls } from '../../../shared/net.ts'
 import { plainLine } from '../../../shared/text.ts'
-import { DeliveryFailed } from '../delivery-error.ts'
+import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 
 const connectMs = 15_000
@@ -47,7 +47,7 @@ export const sendBySmtp = async (
       const send = () =>
         connection.send(
           { from: mail.envelope.from, to: [...mail.envelope.to] },
-          contentOf(mail, textGoes),
+          toContent(mail, textGoes),
           (error) => (error ? reject(error) : resolve()),
         )
       connection.connect((error) => {
@@ -62,7 +62,7 @@ export const sendBySmtp = async (
     connection.quit()
   } catch (error) {
     connection.close()
-    throw failureOf(error, isSending, signal)
+    throw toFailure(error, isSending, signal)
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
@@ -74,7 +74,7 @@ const mayBeSilent = ({ _socket: socket }: SMTPConnection, ms: number): void => {
 }
 
 /** The text of the mail; it is read once the server has said that it takes it. */
-const contentOf = ({ bytes }: Mail, textGoes: () => void): Readable =>
+const toContent = ({ bytes }: Mail, textGoes: () => void): Readable =>
   new Readable({
     read() {
       textGoes()
@@ -84,7 +84,7 @@ const contentOf = ({ bytes }: Mail, textGoes: () => void): Readable =>
   })
 
 const noLogin = () =>
-  new DeliveryFailed('refused', 'the mail server takes no login', {
+  new DeliveryError('refused', 'the mail server takes no login', {
     hint: 'leave user and password out of the URL, or name another port',
   })
 
@@ -101,57 +101,57 @@ const readError = (error: unknown): SmtpError => {
     typeof error === 'object' && error !== null ? error : {}
   ) as Readonly<Record<string, unknown>>
   return {
-    code: codeOf(code),
-    systemCode: codeOf(originalCode),
+    code: getCode(code),
+    systemCode: getCode(originalCode),
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   }
 }
 
-const codeOf = (code: unknown): string =>
+const getCode = (code: unknown): string =>
   typeof code === 'string' && /^[A-Z0-9_]{1,50}$/.test(code) ? code : ''
 
-const failureOf = (error: unknown, isSending: boolean, signal: AbortSignal) => {
-  if (error instanceof DeliveryFailed) return error
+const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
+  if (error instanceof DeliveryError) return error
   const { code, systemCode, responseCode } = readError(error)
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
-    return new DeliveryFailed('later', `the mail server asks to try later (${responseCode})`)
+    return new DeliveryError('later', `the mail server asks to try later (${responseCode})`)
   // Before its answer: who has no STARTTLS says that with a 5xx.
   if (isCertificateFault(systemCode)) return untrusted(systemCode)
   if (code === 'ETLS' || isWithoutTls(systemCode)) return noTls()
   if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
     return isLogin
-      ? new DeliveryFailed('refused', `the mail server refused the login (${responseCode})`, {
+      ? new DeliveryError('refused', `the mail server refused the login (${responseCode})`, {
           hint: 'check user and password in the URL; many servers want an app password',
         })
-      : new DeliveryFailed('refused', `the mail server refused the mail (${responseCode})`, {
+      : new DeliveryError('refused', `the mail server refused the mail (${responseCode})`, {
           hint: 'check the address, and that the server sends mail from targets.email.from',
         })
   }
   if (isSending)
-    return new DeliveryFailed(
+    return new DeliveryError(
       'unknown',
       signal.aborted
         ? `${email} was not waited for, as the daemon stops`
         : 'the mail server did not say whether it took the mail',
     )
   if (code === 'EAUTH' || code === 'EENVELOPE' || code === 'EMESSAGE')
-    return new DeliveryFailed('refused', `the mail server and doorward do not agree (${code})`, {
+    return new DeliveryError('refused', `the mail server and doorward do not agree (${code})`, {
       hint: 'check the URL of the mail server',
     })
   const shown = systemCode || code
-  return new DeliveryFailed('later', `the mail server cannot be reached${shown && ` (${shown})`}`, {
+  return new DeliveryError('later', `the mail server cannot be reached${shown && ` (${shown})`}`, {
     hint: 'check the URL of the mail server and the network',
   })
 }
 
 const noTls = () =>
-  new DeliveryFailed('refused', 'no TLS can be had with the mail server', {
+  new DeliveryError('refused', 'no TLS can be had with the mail server', {
     hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
   })
 
 const untrusted = (code: string) =>
-  new DeliveryFailed('refused', `the certificate of the mail server cannot be trusted (${code})`, {
+  new DeliveryError('refused', `the certificate of the mail server cannot be trusted (${code})`, {
     hint: 'check the name of the server in the URL: the certificate must be for it, and in date',
   })
 
@@ -172,12 +172,12 @@ const subjectCharacters = 120
  */
 export const composeMail = async (message: Message, from: string | undefined): Promise<Mail> => {
   const { address: to, text, answered } = message
-  const messageId = messageIdOf(message, from)
+  const messageId = toMessageId(message, from)
   const footer = `${answered.webhook} · ${answered.receivedAt.toISOString()} · ${answered.eventId}`
   const composed = new MailComposer({
     ...(from === undefined ? {} : { from }),
     to,
-    subject: subjectOf(answered.webhook, text),
+    subject: toSubject(answered.webhook, text),
     messageId,
     date: answered.receivedAt,
     text: `${text}\n\n-- \n${footer}\n`,
@@ -194,14 +194,14 @@ export const composeMail = async (message: Message, from: string | undefined): P
   }
 }
 
-const messageIdOf = ({ address, answered }: Message, from: string | undefined): string => {
+const toMessageId = ({ address, answered }: Message, from: string | undefined): string => {
   const digest = createHash('sha256').update(`${address}\n${answered.text}`).digest('hex')
   const domain = /@([A-Za-z0-9.-]+)>?$/.exec(from ?? '')?.[1] ?? 'doorward.invalid'
   return `<${answered.eventId}.${digest.slice(0, 16)}@${domain}>`
 }
 
 /** The first line that says something, after the webhook that it answers. */
-const subjectOf = (webhook: string, text: string): string => {
+const toSubject = (webhook: string, text: string): string => {
   const line = text
     .split('\n', 20)
     .map(withoutMarks)

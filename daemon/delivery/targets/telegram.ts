@@ -1,6 +1,6 @@
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { ownChat } from '../../../shared/config/targets.ts'
-import { DeliveryFailed, TokenRefused } from '../delivery-error.ts'
+import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { failureOfAnswer, requestTarget, secondsIn, type TargetAnswer } from '../request.ts'
 import type { Sender } from '../sender.ts'
 import { telegramText } from '../format/telegram.ts'
@@ -34,7 +34,7 @@ export const createTelegram = (
           }),
           attempt,
         })
-      const chat = address === ownChat ? ownChatOf(me) : address
+      const chat = address === ownChat ? getOwnChat(me) : address
       const answer = await post(chat, formatted)
       const newChat = newChatIn(answer)
       if (newChat !== undefined) {
@@ -50,27 +50,27 @@ export const createTelegram = (
     }),
 })
 
-const ownChatOf = (me: string | undefined): string => {
+const getOwnChat = (me: string | undefined): string => {
   if (me !== undefined) return me
-  throw new DeliveryFailed('refused', 'targets.telegram.me is missing in gateway.yaml')
+  throw new DeliveryError('refused', 'targets.telegram.me is missing in gateway.yaml')
 }
 
-const parametersOf = ({ json }: TargetAnswer): Record<string, unknown> =>
+const getParameters = ({ json }: TargetAnswer): Record<string, unknown> =>
   typeof json['parameters'] === 'object' && json['parameters'] !== null
     ? (json['parameters'] as Record<string, unknown>)
     : {}
 
 /** A group that has become a supergroup: nothing was sent, and it lives on under another id. */
 const newChatIn = (answer: TargetAnswer): string | undefined => {
-  const chat = parametersOf(answer)['migrate_to_chat_id']
+  const chat = getParameters(answer)['migrate_to_chat_id']
   return answer.status === 400 && Number.isSafeInteger(chat) ? String(chat) : undefined
 }
 
-const descriptionOf = ({ json }: TargetAnswer): string =>
+const getDescription = ({ json }: TargetAnswer): string =>
   typeof json['description'] === 'string' ? json['description'].toLowerCase() : ''
 
 const isBadFormatting = (answer: TargetAnswer): boolean =>
-  answer.status === 400 && descriptionOf(answer).includes('entit')
+  answer.status === 400 && getDescription(answer).includes('entit')
 
 /** What Telegram says in its description, and what a person can do about it. */
 const known: readonly (readonly [said: string, what: string, hint: string])[] = [
@@ -94,16 +94,16 @@ const check = (answer: TargetAnswer): void => {
   const { status, json } = answer
   // It calls a token that is none 404.
   if (status === 401 || status === 404) throw new TokenRefused()
-  const retryAfterMs = secondsIn(parametersOf(answer)['retry_after'])
+  const retryAfterMs = secondsIn(getParameters(answer)['retry_after'])
   const failure = failureOfAnswer(telegram, answer, { retryAfterMs })
   if (failure?.fate === 'later') throw failure
-  const description = descriptionOf(answer)
+  const description = getDescription(answer)
   const words = known.find(([said]) => description.includes(said))
   if (failure && words) {
     const [, what, hint] = words
-    throw new DeliveryFailed('refused', `telegram ${what}`, { hint })
+    throw new DeliveryError('refused', `telegram ${what}`, { hint })
   }
   if (failure) throw failure
   if (json['ok'] !== true)
-    throw new DeliveryFailed('unknown', 'telegram gave an answer that is none of Telegram')
+    throw new DeliveryError('unknown', 'telegram gave an answer that is none of Telegram')
 }

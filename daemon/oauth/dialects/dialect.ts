@@ -95,7 +95,9 @@ export const tokensByKind = ({
 ]
 
 /** Says what became of each token, in words that are safe to show. */
-export const revocationOf = (ends: readonly (readonly [TokenKind, TokenEnd])[]): Revocation => {
+export const combineRevocation = (
+  ends: readonly (readonly [TokenKind, TokenEnd])[],
+): Revocation => {
   const failures = ends.map(([, end]) => end).filter((end) => end instanceof DoorwardError)
   const named = (wanted: TokenEnd | undefined) =>
     ends

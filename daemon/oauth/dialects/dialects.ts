@@ -8,5 +8,5 @@ import { standard } from './standard.ts'
 const dialects: Readonly<Record<DialectName, Dialect>> = { standard, google, github, slack }
 
 /** The dialect of this name. */
-export const dialectOf = ({ dialect }: { readonly dialect: DialectName }): Dialect =>
+export const getDialect = ({ dialect }: { readonly dialect: DialectName }): Dialect =>
   dialects[dialect]

@@ -1,13 +1,13 @@
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { githubPauseMs } from '../../util/http-retry-after.ts'
-import { askProvider, type ProviderReply, refusedBy, textOf } from '../providers/request.ts'
+import { askProvider, type ProviderReply, refusedBy, toText } from '../providers/request.ts'
 import {
   type Dialect,
   errorAnswer,
   notEnded,
   type Revocation,
-  revocationOf,
+  combineRevocation,
   type RevocationRequest,
   type TokenAnswer,
   type TokenEnd,
@@ -82,15 +82,15 @@ const revoke = async (request: RevocationRequest): Promise<Revocation> => {
   const all = tokensByKind(tokens)
   const asOwner = client.clientSecret === undefined ? undefined : await revokeAsOwner(request)
   if (asOwner === 'revoked' && extent === 'grant')
-    return revocationOf(all.map(([kind]) => [kind, 'revoked']))
+    return combineRevocation(all.map(([kind]) => [kind, 'revoked']))
   if (asOwner instanceof DoorwardError && asOwner.code === 'provider-unavailable')
-    return revocationOf(all.map(([kind]) => [kind, asOwner]))
+    return combineRevocation(all.map(([kind]) => [kind, asOwner]))
   // A secret that is no longer the right one, or an access token that has expired: what is left goes so.
   const access = asOwner === 'revoked' || asOwner === 'ended' ? asOwner : undefined
   const left = all.filter(([kind]) => kind === 'refresh token' || access === undefined)
   const credentials = left.map(([, token]) => token)
   const rest = left.length === 0 ? undefined : await revokeAsHolder(request, credentials)
-  return revocationOf(
+  return combineRevocation(
     all.map(([kind]) => [kind, (kind === 'access token' ? access : undefined) ?? rest ?? 'ended']),
   )
 }
@@ -111,7 +111,7 @@ const revokeAsOwner = async (request: RevocationRequest): Promise<TokenEnd> => {
       signal,
     )
     if (reply.status === 204) return 'revoked'
-    return saysEnded(reply) ? 'ended' : failureOf(url, reply)
+    return saysEnded(reply) ? 'ended' : toFailure(url, reply)
   } catch (error) {
     return notEnded(error)
   }
@@ -132,14 +132,14 @@ const revokeAsHolder = async (
   const url = `${apiUrl}/credentials/revoke`
   try {
     const reply = await askProvider(url, { method: 'POST', headers, json: { credentials } }, signal)
-    return reply.status === 202 ? 'revoked' : failureOf(url, reply)
+    return reply.status === 202 ? 'revoked' : toFailure(url, reply)
   } catch (error) {
     return notEnded(error)
   }
 }
 
 /** A 403 is a refusal, or a limit that will be over: of 60 an hour for whoever is not logged in. */
-const failureOf = (url: string, reply: ProviderReply): DoorwardError => {
+const toFailure = (url: string, reply: ProviderReply): DoorwardError => {
   const { status, headers: answered, body } = reply
   const retryAfterMs = githubPauseMs({
     status,
@@ -166,7 +166,7 @@ const identify = async (
     { headers: { ...headers, authorization } },
     signal,
   )
-  const [id, login] = [textOf(reply.body['id']), textOf(reply.body['login'])]
+  const [id, login] = [toText(reply.body['id']), toText(reply.body['login'])]
   return reply.status === 200 && id !== undefined ? { id, name: login ?? id } : undefined
 }
 

@@ -1,11 +1,11 @@
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { askProvider, type ProviderReply, refusedBy, textOf } from '../providers/request.ts'
+import { askProvider, type ProviderReply, refusedBy, toText } from '../providers/request.ts'
 import {
   type Dialect,
   notEnded,
   type Revocation,
-  revocationOf,
+  combineRevocation,
   type RevocationRequest,
   type TokenEnd,
   tokensByKind,
@@ -33,7 +33,7 @@ const revoke = async ({ tokens, endpoints, signal }: RevocationRequest): Promise
     // One that had ended before, such as an expired access token, says nothing of the other.
     if (end !== 'ended') break
   }
-  return revocationOf(all.map(([kind]) => [kind, end]))
+  return combineRevocation(all.map(([kind]) => [kind, end]))
 }
 
 const revokeOne = async (
@@ -63,7 +63,7 @@ const identify = async (
   const authorization = `Bearer ${accessToken}`
   const ask = async (url: string, key: string): Promise<Account | undefined> => {
     const reply: ProviderReply = await askProvider(url, { headers: { authorization } }, signal)
-    const address = reply.status === 200 ? textOf(reply.body[key]) : undefined
+    const address = reply.status === 200 ? toText(reply.body[key]) : undefined
     return address === undefined ? undefined : { id: address, name: address }
   }
   const mailbox = await ask(`${apiUrl}/gmail/v1/users/me/profile`, 'emailAddress').catch(

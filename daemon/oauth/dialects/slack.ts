@@ -1,12 +1,12 @@
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { askProvider, refusedBy, safeErrorCode, textOf } from '../providers/request.ts'
+import { askProvider, refusedBy, safeErrorCode, toText } from '../providers/request.ts'
 import {
   type Dialect,
   errorAnswer,
   notEnded,
   type Revocation,
-  revocationOf,
+  combineRevocation,
   type RevocationRequest,
   type TokenAnswer,
   type TokenEnd,
@@ -97,7 +97,7 @@ const revoke = async ({ tokens, apiUrl, signal }: RevocationRequest): Promise<Re
   }
   const gone = ['token_revoked', 'token_expired', 'account_inactive']
   const access = await revokeOne(tokens.accessToken, [...gone, 'invalid_auth'])
-  if (tokens.refreshToken === undefined) return revocationOf([['access token', access]])
+  if (tokens.refreshToken === undefined) return combineRevocation([['access token', access]])
   const isUnavailable = access instanceof DoorwardError && access.code === 'provider-unavailable'
   const isTaken = access === 'revoked'
   const refresh = isUnavailable
@@ -106,7 +106,7 @@ const revoke = async ({ tokens, apiUrl, signal }: RevocationRequest): Promise<Re
         tokens.refreshToken,
         isTaken ? [...gone, 'invalid_auth', 'not_allowed_token_type'] : gone,
       )
-  return revocationOf([
+  return combineRevocation([
     ['refresh token', refresh],
     ['access token', access],
   ])
@@ -119,10 +119,10 @@ const identify = async (
   signal: AbortSignal,
 ): Promise<Account | undefined> => {
   const { reply, isOk } = await call(`${apiUrl}/auth.test`, accessToken, signal)
-  const id = isOk ? textOf(reply.body['user_id']) : undefined
+  const id = isOk ? toText(reply.body['user_id']) : undefined
   if (id === undefined) return undefined
-  const user = textOf(reply.body['user']) ?? id
-  const team = textOf(reply.body['team'])
+  const user = toText(reply.body['user']) ?? id
+  const team = toText(reply.body['team'])
   return { id, name: team === undefined ? user : `${user} (${team})` }
 }
 

@@ -1,14 +1,14 @@
 import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { clientAuthentication } from '../providers/client-store.ts'
-import { oauthErrorOf } from '../providers/errors.ts'
+import { getOAuthError } from '../providers/errors.ts'
 import { requestOptions } from '../providers/request.ts'
 import {
   type Dialect,
   errorAnswer,
   notEnded,
   type Revocation,
-  revocationOf,
+  combineRevocation,
   type RevocationRequest,
   type TokenEnd,
   type TokenKind,
@@ -26,7 +26,7 @@ const revokeByStandard = async (request: RevocationRequest): Promise<Revocation>
     if (isUnavailable(before)) ends.push([kind, before])
     else ends.push([kind, endAfter(before, await revokeOne(request, kind, token))])
   }
-  return revocationOf(ends)
+  return combineRevocation(ends)
 }
 
 const revokeOne = async (
@@ -50,7 +50,7 @@ const revokeOne = async (
     return 'revoked'
   } catch (error) {
     // Not in RFC 7009, which has 200 for it, but Google and others say so of a token they do not know.
-    return oauthErrorOf(error) === 'invalid_token' ? 'ended' : notEnded(error)
+    return getOAuthError(error) === 'invalid_token' ? 'ended' : notEnded(error)
   }
 }
 

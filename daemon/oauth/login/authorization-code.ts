@@ -5,14 +5,14 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { dialectOf } from '../dialects/dialects.ts'
+import { getDialect } from '../dialects/dialects.ts'
 import { standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { providerError } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
 import { requestOptions, safeErrorCode } from '../providers/request.ts'
-import { type Grant, grantOf } from '../tokens/token-record.ts'
+import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 /** What a code is exchanged with; all of it was fixed when the login started. */
 type ExchangeRequest = {
@@ -45,8 +45,8 @@ export const exchangeCode = async (
       codeVerifier,
       requestOptions(server.token_endpoint, signal),
     )
-    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
-    return grantOf(await processAuthorizationCodeResponse(server, wireClient, answer))
+    const answer = await standardAnswer(response, getDialect(provider), endpoints)
+    return toGrant(await processAuthorizationCodeResponse(server, wireClient, answer))
   } catch (error) {
     const { host } = new URL(server.token_endpoint)
     throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
@@ -87,7 +87,7 @@ export const authorizeUrl = (
     client_id: request.clientId,
     redirect_uri: request.redirectUri,
     state: request.state,
-    code_challenge: codeChallengeOf(request.codeVerifier),
+    code_challenge: toCodeChallenge(request.codeVerifier),
     code_challenge_method: 'S256',
   }
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
@@ -95,7 +95,7 @@ export const authorizeUrl = (
 }
 
 /** The S256 code challenge of a code verifier. RFC 7636 section 4.2. */
-export const codeChallengeOf = (codeVerifier: string): string =>
+export const toCodeChallenge = (codeVerifier: string): string =>
   createHash('sha256').update(codeVerifier, 'ascii').digest('base64url')
 
 /** What the login knows that a callback must fit. */
@@ -158,13 +158,13 @@ const checkIssuer = (iss: string | null, expected: ExpectedCallback): void => {
  * code by us (RFC 9207 section 2.4: an `iss` that was not announced is rather refused).
  */
 const checkOrigin = (iss: string | null, authorizationEndpoint = ''): void => {
-  if (iss === null || originOf(iss) === originOf(authorizationEndpoint)) return
+  if (iss === null || parseOrigin(iss) === parseOrigin(authorizationEndpoint)) return
   throw new DoorwardError('issuer-mismatch', 'the answer comes from another provider', {
     hint: 'if it is the right one, set its issuer in gateway.yaml',
   })
 }
 
-const originOf = (text: string): string | undefined =>
+const parseOrigin = (text: string): string | undefined =>
   URL.canParse(text) ? new URL(text).origin : undefined
 
 const invalid = (why: string): DoorwardError =>

@@ -62,7 +62,7 @@ export const resultPage = (
     }
   const { message, hint, code } = outcome.error
   const isDenied = code === 'login-denied'
-  const { first, next } = stepsOf(hint ?? '')
+  const { first, next } = toSteps(hint ?? '')
   return {
     kind: 'failed',
     title: isDenied ? 'You did not allow access' : `Not logged in to ${title}`,
@@ -81,7 +81,7 @@ const replacesWhom = ({ replaced }: { readonly replaced?: Account }): string =>
   replaced ? `This replaces the login of ${replaced.name}. ` : ''
 
 /** A hint is a command, words, or words that end with one. */
-const stepsOf = (hint: string): { readonly first: string; readonly next?: string } => {
+const toSteps = (hint: string): { readonly first: string; readonly next?: string } => {
   if (hint.startsWith('doorward ')) return { first: '', next: hint }
   const [, first, next] = /^(.*), then: (doorward .*)$/.exec(hint) ?? []
   return first === undefined || next === undefined ? { first: hint } : { first, next }

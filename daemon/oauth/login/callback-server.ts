@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { portHolder } from '../../../shared/client/discovery.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from '../../http/body.ts'
-import { createOneAtATime } from '../../util/concurrency.ts'
+import { createKeyedMutex } from '../../util/concurrency.ts'
 import type { RedirectHost } from '../providers/providers.ts'
 import type { Page } from './callback-page.ts'
 
@@ -44,7 +44,7 @@ export const createCallbackListener = (
   answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
 ): CallbackListener => {
   const sockets = new Map<string, CallbackSocket>()
-  const inTurn = createOneAtATime()
+  const inTurn = createKeyedMutex()
 
   const release = (holder: object): void => {
     for (const [key, { server, holders }] of sockets) {
@@ -156,7 +156,8 @@ const listen = async (server: Server, host: string, port: number): Promise<numbe
   } catch (error) {
     const code = systemCode(error)
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
-    const why = code === 'EACCES' ? 'is not open to you' : `is in use by ${await holderOf(port)}`
+    const why =
+      code === 'EACCES' ? 'is not open to you' : `is in use by ${await describeHolder(port)}`
     throw new DoorwardError('callback-port-in-use', `port ${port} for the login callback ${why}`, {
       cause: error,
       hint: 'end that program, or set oauth.callback_port in gateway.yaml and the redirect URI at the provider',
@@ -164,7 +165,7 @@ const listen = async (server: Server, host: string, port: number): Promise<numbe
   }
 }
 
-const holderOf = async (port: number): Promise<string> => {
+const describeHolder = async (port: number): Promise<string> => {
   const holder = await portHolder(port)
   return holder ? `${holder.name}, pid ${holder.pid}` : 'another program'
 }

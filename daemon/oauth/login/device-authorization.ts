@@ -8,14 +8,19 @@ import {
 import { z } from 'zod'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { dialectOf } from '../dialects/dialects.ts'
+import { getDialect } from '../dialects/dialects.ts'
 import { standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { isPassing, oauthErrorOf, providerError, tokenRefusalOf } from '../providers/errors.ts'
+import {
+  isTransientOAuthError,
+  getOAuthError,
+  providerError,
+  toTokenRefusal,
+} from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
 import { requestOptions } from '../providers/request.ts'
-import { type Grant, grantOf } from '../tokens/token-record.ts'
+import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 /** Who asks whom for a device code. */
 export type DeviceClient = {
@@ -45,13 +50,13 @@ export const requestDeviceCode = async (
     const response = await deviceAuthorizationRequest(
       server,
       wireClient,
-      authenticationOf(who),
+      getClientAuthentication(who),
       parameters,
       requestOptions(endpoint, signal),
     )
     // GitHub's answer to a client that it does not know.
     if (response.status === 404) throw unknownClient(provider)
-    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
+    const answer = await standardAnswer(response, getDialect(provider), endpoints)
     if (answer.status !== 200) await processDeviceAuthorizationResponse(server, wireClient, answer)
     return readDeviceAuthorization(await answer.text(), endpoint)
   } catch (error) {
@@ -75,25 +80,25 @@ export const askForGrant = async (
     const response = await deviceCodeGrantRequest(
       server,
       wireClient,
-      authenticationOf(who),
+      getClientAuthentication(who),
       deviceCode,
       requestOptions(server.token_endpoint, signal),
     )
-    const answer = await standardAnswer(response, dialectOf(provider), endpoints)
-    return grantOf(await processDeviceCodeResponse(server, wireClient, answer))
+    const answer = await standardAnswer(response, getDialect(provider), endpoints)
+    return toGrant(await processDeviceCodeResponse(server, wireClient, answer))
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'provider-unavailable')
       return 'unreachable'
-    const code = oauthErrorOf(error)
+    const code = getOAuthError(error)
     if (code === 'authorization_pending' || code === 'slow_down') return code
-    if (code !== undefined && isPassing(code)) return 'unreachable'
+    if (code !== undefined && isTransientOAuthError(code)) return 'unreachable'
     const { host } = new URL(server.token_endpoint)
     throw deviceError(who, error) ?? providerError(error, `the login failed at ${host}`, who)
   }
 }
 
-const authenticationOf = ({ provider, client, endpoints }: DeviceClient) =>
-  dialectOf(provider).isDeviceFlowPublic ? None() : clientAuthentication(client, endpoints)
+const getClientAuthentication = ({ provider, client, endpoints }: DeviceClient) =>
+  getDialect(provider).isDeviceFlowPublic ? None() : clientAuthentication(client, endpoints)
 
 /** A device code and what a person needs for it, checked to be safe to show and to open. */
 type DeviceAuthorization = {
@@ -186,10 +191,10 @@ const deviceError = (
   { provider }: { readonly provider: Provider },
   error: unknown,
 ): DoorwardError | undefined => {
-  const refusal = tokenRefusalOf(error)
+  const refusal = toTokenRefusal(error)
   if (!refusal) return undefined
   // Where no secret is sent, only the client id can be what is wrong.
-  if (refusal.code === 'invalid_client' && dialectOf(provider).isDeviceFlowPublic)
+  if (refusal.code === 'invalid_client' && getDialect(provider).isDeviceFlowPublic)
     return unknownClient(provider)
   const code = [refusal.ownCode, refusal.code].find(
     (known) => known !== undefined && Object.hasOwn(meanings, known),
@@ -276,7 +281,7 @@ const shortestMs = 1000
 const longestMs = 60_000
 
 /** The pace a login starts with, from the interval in seconds that the provider named, if it did. */
-export const paceOf = (seconds: number = defaultSeconds): Pace => ({
+export const toPace = (seconds: number = defaultSeconds): Pace => ({
   intervalMs: Math.min(Math.max(seconds * 1000, shortestMs), longestMs),
   failures: 0,
 })
@@ -291,5 +296,5 @@ export const nextPace = ({ intervalMs, failures }: Pace, sign: PollSign): Pace =
     : { intervalMs: intervalMs + (sign === 'slow_down' ? slowDownMs : 0), failures: 0 }
 
 /** How long to wait before the next poll, in milliseconds. */
-export const waitMsOf = ({ intervalMs, failures }: Pace): number =>
+export const getWaitMs = ({ intervalMs, failures }: Pace): number =>
   Math.max(intervalMs, Math.min(intervalMs * 2 ** failures, longestMs))

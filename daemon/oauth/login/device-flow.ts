@@ -5,9 +5,9 @@ import {
   askForGrant,
   type DeviceClient,
   nextPace,
-  paceOf,
+  toPace,
   requestDeviceCode,
-  waitMsOf,
+  getWaitMs,
 } from './device-authorization.ts'
 import {
   type Attempt,
@@ -119,9 +119,9 @@ export const createDeviceLogins = ({
     intervalSeconds: number | undefined,
   ): Promise<Grant | undefined> => {
     const { signal } = attempt.control
-    let pace = paceOf(intervalSeconds)
+    let pace = toPace(intervalSeconds)
     for (;;) {
-      await wait(waitMsOf(pace), signal)
+      await wait(getWaitMs(pace), signal)
       if (signal.aborted) return undefined
       const answer = await askForGrant(attempt, deviceCode, requests.signal)
       if (typeof answer !== 'string') return answer

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { Login, StartedDeviceLogin, StartedLogin, StartLogin } from '../../../shared/api.ts'
-import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { knownError } from '../../util/assets.ts'
-import { createUnfinished } from '../../util/concurrency.ts'
+import { trackPending } from '../../util/concurrency.ts'
 import { wait as waitByClock } from '../dependencies.ts'
 import { findClient } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
@@ -26,7 +26,7 @@ import {
   createPendingLogins,
   type Outcome,
   randomText,
-  typedClient,
+  clientFlags,
   withTypedClient,
 } from './pending-logins.ts'
 import { createSaveGrant, readReplaced, type SaveParts } from './save-grant.ts'
@@ -57,7 +57,7 @@ export const createLogins = (parts: Parts): Logins => {
   const { home, gateway, env, log, announce, wait = waitByClock } = dependencies
   const closing = new AbortController()
   const breakingOff = new AbortController()
-  const unfinished = createUnfinished()
+  const unfinished = trackPending()
   const leases = new Map<string, Lease>()
   const holds = new Map<string, () => void>()
 
@@ -85,7 +85,7 @@ export const createLogins = (parts: Parts): Logins => {
       before,
       now: Date.now(),
     })
-    const who = { provider, client, typedClient: typedClient(client, known), areScopesChosen }
+    const who = { provider, client, typedClient: clientFlags(client, known), areScopesChosen }
     const endpoints = await discover(provider, closing.signal)
     if (request.device) {
       const started = await devices.start({ ...who, endpoints }, scopes).catch((error: unknown) => {
@@ -154,7 +154,7 @@ export const createLogins = (parts: Parts): Logins => {
   }
 
   const toldError = (error: unknown): DoorwardError => {
-    if (!(error instanceof DoorwardError)) log.error({ error: nameOf(error) }, 'login failed')
+    if (!(error instanceof DoorwardError)) log.error({ error: errorName(error) }, 'login failed')
     return knownError(error)
   }
 

@@ -154,7 +154,7 @@ export const createPendingLogins = (
     waitingAttempt(loginId: string): Attempt {
       const entry = entryOf(loginId)
       if (isWaiting(entry)) return entry.attempt
-      throw new DoorwardError('login-not-pending', `this login is ${wordOf(entry)}`)
+      throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
     },
 
     /** Uses up the state: from here on no other request can be the callback of this login. */
@@ -180,7 +180,7 @@ export const createPendingLogins = (
       const entry = entryOf(loginId)
       if (entry.outcome?.status === 'cancelled') return
       if (entry.outcome || entry.phase === 'saving')
-        throw new DoorwardError('login-not-pending', `this login is ${wordOf(entry)}`)
+        throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
       cancelEntry(entry, 'the login was cancelled')
     },
 
@@ -237,13 +237,13 @@ const expiredHint = (attempt: Attempt): string => {
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'
 
-const wordOf = (entry: Entry): string => entry.outcome?.status ?? 'being finished'
+const describeEntry = (entry: Entry): string => entry.outcome?.status ?? 'being finished'
 
 /**
  * The options of `oauth login` that a login was given its client with and that the next one would need
  * again: a client is remembered only when a login has worked. Empty when the next needs none.
  */
-export const typedClient = (client: Client, known: Client | undefined): string => {
+export const clientFlags = (client: Client, known: Client | undefined): string => {
   const isIdNew = client.clientId !== known?.clientId
   const isSecretNew =
     client.clientSecret !== undefined && (isIdNew || client.clientSecret !== known?.clientSecret)

@@ -2,19 +2,19 @@ import { protectedResourceRequest } from 'oauth4webapi'
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
-import type { OneAtATime } from '../../util/concurrency.ts'
+import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies, Tokens } from '../dependencies.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { dialectOf } from '../dialects/dialects.ts'
-import type { PendingRevocations } from '../logout/revocation-queue.ts'
+import { getDialect } from '../dialects/dialects.ts'
+import type { RevocationQueue } from '../logout/revocation-queue.ts'
 import type { PendingRevocation } from '../logout/revocation-store.ts'
 import { compareAccounts, isDead, whatToRevoke } from '../logout/revoke.ts'
 import { endedTogether, endedTogetherCause } from '../logout/spare-login.ts'
 import { findClient, rememberClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import type { Provider } from '../providers/providers.ts'
-import { requestOptions, textOf } from '../providers/request.ts'
-import { type Grant, missingIn, type TokenRecord, tokenRecordOf } from '../tokens/token-record.ts'
+import { requestOptions, toText } from '../providers/request.ts'
+import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
 import { readToken, writeToken } from '../tokens/token-store.ts'
 import type { Attempt, Outcome } from './pending-logins.ts'
 
@@ -27,8 +27,8 @@ type SaveGrant = (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promis
 
 export type SaveParts = {
   readonly dependencies: OAuthDependencies
-  readonly inTurn: OneAtATime
-  readonly revocations: PendingRevocations
+  readonly inTurn: KeyedMutex
+  readonly revocations: RevocationQueue
   readonly broker: Pick<Tokens, 'changed' | 'unsaved'>
 }
 
@@ -89,14 +89,14 @@ export const createSaveGrant = (
     const { provider, endpoints } = attempt
     const obtainedAt = Date.now()
     const letGo = revocations.hold(provider.name)
-    const { identify, impliedScopes } = dialectOf(provider)
+    const { identify, impliedScopes } = getDialect(provider)
     const account = await findAccount(
       grant,
       endpoints,
       { identify, apiUrl: provider.apiUrl },
       signal,
     )
-    const record = tokenRecordOf(attempt, grant, account, obtainedAt)
+    const record = toTokenRecord(attempt, grant, account, obtainedAt)
     let isSaved = false
     try {
       return await inTurn(provider.name, async () => {
@@ -171,7 +171,7 @@ const revocationOfReplaced = async (
     since: new Date(now).toISOString(),
     attempts: 0,
   }
-  return whatToRevoke(old, record, dialectOf(provider)) ? old : undefined
+  return whatToRevoke(old, record, getDialect(provider)) ? old : undefined
 }
 
 /** For all that is asked: a name is not worth a longer wait of the person at the browser. */
@@ -197,7 +197,7 @@ const askForAccount = async (
   { identify, apiUrl }: Api,
   signal: AbortSignal,
 ): Promise<Account | null> => {
-  const fromToken = grant.idClaims ? accountOf(grant.idClaims) : undefined
+  const fromToken = grant.idClaims ? readAccount(grant.idClaims) : undefined
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint
   const fromUserinfo = endpoint ? await askUserinfo(endpoint, grant.accessToken, signal) : undefined
@@ -209,11 +209,11 @@ const askForAccount = async (
 }
 
 /** The account in id token claims or a userinfo answer, or undefined when no id is in it. */
-export const accountOf = (claims: Readonly<Record<string, unknown>>): Account | undefined => {
-  const id = textOf(claims['sub']) ?? textOf(claims['id'])
+export const readAccount = (claims: Readonly<Record<string, unknown>>): Account | undefined => {
+  const id = toText(claims['sub']) ?? toText(claims['id'])
   if (id === undefined) return undefined
   const names = ['email', 'preferred_username', 'login', 'username', 'name']
-  const name = names.map((key) => textOf(claims[key])).find((text) => text !== undefined)
+  const name = names.map((key) => toText(claims[key])).find((text) => text !== undefined)
   return { id, name: name ?? id }
 }
 
@@ -235,7 +235,7 @@ const askUserinfo = async (
     if (response.status !== 200) return undefined
     const body: unknown = await response.json()
     return typeof body === 'object' && body !== null
-      ? accountOf(body as Record<string, unknown>)
+      ? readAccount(body as Record<string, unknown>)
       : undefined
   } catch {
     return undefined

@@ -2,14 +2,14 @@ import type { Logout } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { OAuthDependencies, Tokens } from '../dependencies.ts'
 import type { Revocation } from '../dialects/dialect.ts'
-import type { OneAtATime } from '../../util/concurrency.ts'
+import type { KeyedMutex } from '../../util/concurrency.ts'
 import { type Client, findClient, forgetClient } from '../providers/client-store.ts'
 import { findProvider } from '../providers/providers.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import { readToken, removeToken } from '../tokens/token-store.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
 import { type PendingRevocation, giveUpDate } from './revocation-store.ts'
-import type { PendingRevocations } from './revocation-queue.ts'
+import type { RevocationQueue } from './revocation-queue.ts'
 import { type RevokeGrant, byHand, notAsked } from './revoke.ts'
 
 export type LogOut = (provider: string, forget: boolean) => Promise<Logout>
@@ -17,8 +17,8 @@ export type LogOut = (provider: string, forget: boolean) => Promise<Logout>
 type Parts = {
   readonly dependencies: OAuthDependencies
   readonly revokeGrant: RevokeGrant
-  readonly revocations: PendingRevocations
-  readonly inTurn: OneAtATime
+  readonly revocations: RevocationQueue
+  readonly inTurn: KeyedMutex
   readonly broker: Pick<Tokens, 'changed' | 'unsaved'>
 }
 

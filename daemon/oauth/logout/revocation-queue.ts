@@ -1,23 +1,23 @@
 import type { StatusProblem } from '../../../shared/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
-import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
-import { createOneAtATime, createUnfinished, type OneAtATime } from '../../util/concurrency.ts'
+import { createKeyedMutex, trackPending, type KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies, Tokens } from '../dependencies.ts'
-import { dialectOf } from '../dialects/dialects.ts'
+import { getDialect } from '../dialects/dialects.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
 import { readToken, removeToken, writeToken } from '../tokens/token-store.ts'
 import {
   afterFailure,
-  createPendingStore,
+  createRevocationStore,
   giveUpAt,
   giveUpDate,
   isWaitOver,
   nextLookMs,
   type PendingRevocation,
-  type PendingStore,
+  type RevocationStore,
   providerOfName,
   removeHalfWritten,
   retryDelayMs,
@@ -33,7 +33,7 @@ import {
 } from './revoke.ts'
 import { createWatchLogin, endedTogether, endedTogetherCause } from './spare-login.ts'
 
-export type PendingRevocations = {
+export type RevocationQueue = {
   /**
    * Finishes what a killed daemon left half done; then those that an earlier one left are tried, and all
    * from then on until they are done.
@@ -60,7 +60,7 @@ export type PendingRevocations = {
 type Parts = {
   readonly dependencies: OAuthDependencies
   readonly discover: Discover
-  readonly inTurn: OneAtATime
+  readonly inTurn: KeyedMutex
   readonly broker: Pick<Tokens, 'changed'>
   readonly revokeGrant: RevokeGrant
 }
@@ -75,19 +75,19 @@ const closeLimitMs = 2000
  * a machine that slept nor a clock that was set puts them off; one of a provider at a time, and none
  * while somebody logs in there. A file is read again at each try: who removes it has cancelled it.
  */
-export const createPendingRevocations = ({
+export const createRevocationQueue = ({
   dependencies,
   discover,
   inTurn,
   broker,
   revokeGrant,
-}: Parts): PendingRevocations => {
+}: Parts): RevocationQueue => {
   const { home, gateway, log, announce } = dependencies
-  const store = createPendingStore(dependencies)
+  const store = createRevocationStore(dependencies)
   const settle = createSettleRevocation(dependencies, store, revokeGrant)
   const watchLogin = createWatchLogin(gateway, discover)
-  const oneOfAProvider = createOneAtATime()
-  const unfinished = createUnfinished()
+  const oneOfAProvider = createKeyedMutex()
+  const unfinished = trackPending()
   const waits = new Map<string, Wait>()
   const running = new Map<string, AbortController>()
   const holds = new Map<string, number>()
@@ -104,7 +104,10 @@ export const createPendingRevocations = ({
     wait(name, 1)
     if (putOffs.has(name)) return
     putOffs.add(name)
-    log.warn({ provider: providerOfName(name), error: nameOf(error) }, 'a revocation is not tried')
+    log.warn(
+      { provider: providerOfName(name), error: errorName(error) },
+      'a revocation is not tried',
+    )
   }
 
   /** Tries one; true when the provider was asked. */
@@ -227,7 +230,7 @@ export const createPendingRevocations = ({
         // What is wrong with single ones is told when they are tried.
         await finishLogout(name, providerOfName(name) ?? '').catch(() => undefined)
     } catch (error) {
-      log.warn({ error: nameOf(error) }, 'pending revocations cannot be used')
+      log.warn({ error: errorName(error) }, 'pending revocations cannot be used')
     }
   }
 
@@ -298,7 +301,7 @@ type SettleRevocation = (
  */
 const createSettleRevocation = (
   { gateway, log, announce }: OAuthDependencies,
-  store: PendingStore,
+  store: RevocationStore,
   revokeGrant: RevokeGrant,
 ): SettleRevocation => {
   const tryRevocation = createTryRevocation(gateway, revokeGrant)
@@ -383,7 +386,7 @@ const createTryRevocation =
       // gateway.yaml may name it again tomorrow.
       return { kind: 'failed', detail: notAsked(error).detail ?? '' }
     }
-    const what = whatToRevoke(pending, current, dialectOf(provider))
+    const what = whatToRevoke(pending, current, getDialect(provider))
     if (!what) return { kind: 'spared' }
     const { revokedAtProvider, isWorthRetry, detail } = await revokeGrant(
       provider,
@@ -399,7 +402,10 @@ const createTryRevocation =
   }
 
 /** What `/status` says: one line for each provider with revocations that wait, one for each unusable file. */
-const pendingProblems = async (store: PendingStore, gateway: Gateway): Promise<StatusProblem[]> => {
+const pendingProblems = async (
+  store: RevocationStore,
+  gateway: Gateway,
+): Promise<StatusProblem[]> => {
   const problems: StatusProblem[] = []
   const waiting = new Map<string, PendingRevocation[]>()
   const note = (error: unknown): void => {

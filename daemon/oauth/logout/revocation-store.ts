@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { DoorwardError, nameOf, systemCode } from '../../../shared/errors.ts'
+import { DoorwardError, errorName, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
@@ -157,7 +157,7 @@ const parsePending = (text: string): PendingRevocation | undefined => {
 }
 
 /** The pending revocations on the disk, and those that could not be written there. */
-export type PendingStore = {
+export type RevocationStore = {
   /** Keeps a new one and returns its name. On the disk where that can be, else in memory: that is logged. */
   readonly add: (pending: PendingRevocation) => Promise<string>
   readonly save: (name: string, pending: PendingRevocation) => Promise<void>
@@ -171,10 +171,10 @@ export type PendingStore = {
 }
 
 /** Makes the store of one home. */
-export const createPendingStore = ({
+export const createRevocationStore = ({
   home,
   log,
-}: Pick<OAuthDependencies, 'home' | 'log'>): PendingStore => {
+}: Pick<OAuthDependencies, 'home' | 'log'>): RevocationStore => {
   const inMemory = new Map<string, PendingRevocation>()
 
   const save = async (name: string, pending: PendingRevocation): Promise<void> => {
@@ -183,7 +183,7 @@ export const createPendingStore = ({
       inMemory.delete(name)
     } catch (error) {
       inMemory.set(name, pending)
-      const fields = { provider: pending.provider, error: nameOf(error) }
+      const fields = { provider: pending.provider, error: errorName(error) }
       log.error(fields, 'a pending revocation is kept in memory alone')
     }
   }

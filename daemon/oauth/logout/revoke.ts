@@ -2,7 +2,7 @@ import type { Account } from '../../../shared/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { GrantTokens, Revocation, RevocationRequest } from '../dialects/dialect.ts'
-import { dialectOf } from '../dialects/dialects.ts'
+import { getDialect } from '../dialects/dialects.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
@@ -24,7 +24,7 @@ export const createRevokeGrant =
     try {
       const endpoints = await discover(provider, signal)
       const { apiUrl } = provider
-      return await dialectOf(provider).revoke({
+      return await getDialect(provider).revoke({
         tokens,
         client,
         endpoints,
@@ -47,11 +47,11 @@ export const notAsked = (error: unknown): Revocation => ({
 
 /** Where a person takes a permission back without us, as the end of a sentence. */
 export const byHand = (provider: string, gateway: Gateway): string => {
-  const page = permissionsPageOf(provider, gateway)
+  const page = findPermissionsPage(provider, gateway)
   return page ? `at ${page}` : 'in your account settings there'
 }
 
-const permissionsPageOf = (provider: string, gateway: Gateway): string | undefined => {
+const findPermissionsPage = (provider: string, gateway: Gateway): string | undefined => {
   try {
     return findProvider(provider, gateway).permissionsPage
   } catch {
@@ -114,12 +114,12 @@ export const compareAccounts = (
 ): 'same' | 'other' | 'unknown' => {
   if (!one || !other) return 'unknown'
   if (one.id === other.id) return 'same'
-  if (kindOf(one.id) === kindOf(other.id)) return 'other'
+  if (classify(one.id) === classify(other.id)) return 'other'
   if (one.name.toLowerCase() === other.name.toLowerCase()) return 'same'
-  return kindOf(one.name) === kindOf(other.name) ? 'other' : 'unknown'
+  return classify(one.name) === classify(other.name) ? 'other' : 'unknown'
 }
 
-const kindOf = (text: string): 'number' | 'address' | 'word' => {
+const classify = (text: string): 'number' | 'address' | 'word' => {
   if (/^\d+$/.test(text)) return 'number'
   return text.includes('@') ? 'address' : 'word'
 }

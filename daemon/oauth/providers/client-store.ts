@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { z } from 'zod'
 import type { StartLogin } from '../../../shared/api.ts'
-import { secretsOf } from '../../../shared/config/environment.ts'
+import { listSecrets } from '../../../shared/config/environment.ts'
 import type { DialectName } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
@@ -22,7 +22,7 @@ const clientFileSchema = z.looseObject({
 /** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
 export const rememberClient = async (home: Home, provider: string, client: Client) => {
   try {
-    await writeWhole(fileOf(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+    await writeWhole(getFile(home, provider), `${JSON.stringify(client, null, 2)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',
@@ -49,7 +49,7 @@ export const forgetClient = async (home: Home, provider: string): Promise<boolea
 
 /** The client of the last login, or undefined. A file that is none of ours counts as none. */
 const rememberedClient = async (home: Home, provider: string): Promise<Client | undefined> => {
-  const text = await readSecretFile(fileOf(home, provider))
+  const text = await readSecretFile(getFile(home, provider))
   if (text === undefined) return undefined
   try {
     const { clientId, clientSecret } = clientFileSchema.parse(JSON.parse(text))
@@ -83,14 +83,14 @@ export const findClient = async (
 }
 
 const configuredClient = (provider: Provider, env: NodeJS.ProcessEnv): Partial<Client> => {
-  const secret = secretsOf(provider.clientSecretEnv ? [provider.clientSecretEnv] : [], env)[0]
+  const secret = listSecrets(provider.clientSecretEnv ? [provider.clientSecretEnv] : [], env)[0]
   return {
     ...(provider.clientId === undefined ? {} : { clientId: provider.clientId }),
     ...(secret === undefined ? {} : { clientSecret: secret }),
   }
 }
 
-const fileOf = (home: Home, provider: string): string => join(home.clients, `${provider}.json`)
+const getFile = (home: Home, provider: string): string => join(home.clients, `${provider}.json`)
 
 /**
  * The error of a login that nobody has given a client: what to make where, with which redirect URI, and
@@ -100,7 +100,7 @@ export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardErr
   const { name, title, dialect, clientPage } = provider
   const { app, needsSecret } = apps[dialect]
   const where = clientPage ?? title
-  const make = `${app(redirectUriOf(provider, callbackPort))} at ${where}`
+  const make = `${app(getRedirectUri(provider, callbackPort))} at ${where}`
   const secret = needsSecret ? ' --client-secret-stdin' : ''
   return new DoorwardError(
     'client-unknown',
@@ -109,7 +109,7 @@ export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardErr
   )
 }
 
-const redirectUriOf = ({ redirectHost, callbackPort }: Provider, port: number): string => {
+const getRedirectUri = ({ redirectHost, callbackPort }: Provider, port: number): string => {
   const { origin } = new URL(`http://${redirectHost}:${callbackPort ?? port}`)
   return `${origin.replace(/:0$/, '')}/callback`
 }

@@ -189,7 +189,7 @@ const readMetadata = (
   const named = document['issuer']
   if (typeof named !== 'string' || !URL.canParse(named))
     return { why: 'the metadata name no issuer' }
-  return isSameIssuer(named, issuer) ? metadataOf(named, document) : mismatch(issuer, named)
+  return isSameIssuer(named, issuer) ? parseMetadata(named, document) : mismatch(issuer, named)
 }
 
 /** RFC 8414 section 3.3, but for a slash at the end, by which people write issuers differently. */
@@ -212,7 +212,7 @@ const mismatch = (issuer: string, named: string): Nothing => {
     : { why: 'the metadata are of an issuer elsewhere' }
 }
 
-const metadataOf = (
+const parseMetadata = (
   issuer: string,
   document: Readonly<Record<string, unknown>>,
 ): AuthorizationServer => {

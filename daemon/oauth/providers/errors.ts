@@ -23,16 +23,16 @@ export const providerError = (
   refused?: RefusedClient,
 ): DoorwardError => {
   if (error instanceof DoorwardError) return error
-  const refusal = refused && tokenRefusalOf(error)
+  const refusal = refused && toTokenRefusal(error)
   if (refusal) return tokenRefusalError(refusal, refused)
-  const code = oauthErrorOf(error)
-  if (code && isPassing(code))
+  const code = getOAuthError(error)
+  if (code && isTransientOAuthError(code))
     return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
       hint: 'try again later',
     })
-  const why = code ?? faultOf(error)
+  const why = code ?? describeFault(error)
   return new DoorwardError('provider-refused', why === undefined ? what : `${what}: ${why}`, {
-    hint: code ? undefined : hintOf(error),
+    hint: code ? undefined : getHint(error),
   })
 }
 
@@ -47,7 +47,7 @@ export const refusalError = (refused: RefusedClient, error: string): DoorwardErr
 }
 
 /** The RFC 6749 error code a provider answered with, where it is safe to show. */
-export const oauthErrorOf = (error: unknown): string | undefined =>
+export const getOAuthError = (error: unknown): string | undefined =>
   error instanceof ResponseBodyError || error instanceof AuthorizationResponseError
     ? safeErrorCode(error.error)
     : undefined
@@ -56,7 +56,7 @@ export const oauthErrorOf = (error: unknown): string | undefined =>
  * What of an answer cannot be used: its status, or the name of a field, both from the library's own words.
  * Never a value.
  */
-const faultOf = (error: unknown): string | undefined => {
+const describeFault = (error: unknown): string | undefined => {
   if (!(error instanceof OperationProcessingError)) return undefined
   if (error.code === RESPONSE_IS_NOT_CONFORM && error.cause instanceof Response)
     return `an answer with status ${error.cause.status}, which is none of OAuth`
@@ -66,7 +66,7 @@ const faultOf = (error: unknown): string | undefined => {
   return field === undefined ? undefined : `an answer without a usable ${field}`
 }
 
-const hintOf = (error: unknown): string | undefined => {
+const getHint = (error: unknown): string | undefined => {
   if (!(error instanceof OperationProcessingError)) return undefined
   return error.code === JWT_TIMESTAMP_CHECK
     ? 'the clock of this machine differs from the provider’s: set it, then log in again'
@@ -90,20 +90,25 @@ type RefusedClient = {
 }
 
 /** True for a code that means a fault of the provider's own. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
-export const isPassing = (code: string): boolean =>
+export const isTransientOAuthError = (code: string): boolean =>
   code === 'server_error' || code === 'temporarily_unavailable'
 
 /** What a token endpoint's error says, or undefined when it is none, or not one that is safe to show. */
-export const tokenRefusalOf = (error: unknown): TokenRefusal | undefined => {
+export const toTokenRefusal = (error: unknown): TokenRefusal | undefined => {
   if (!(error instanceof ResponseBodyError)) return undefined
   const code = safeErrorCode(error.error)
   const ownCode = safeErrorCode(error.cause['provider_error'])
   const { error_description: description } = error
-  return code === undefined ? undefined : { code, ownCode, about: aboutOf(error, description) }
+  return code === undefined
+    ? undefined
+    : { code, ownCode, about: getErrorSubject(error, description) }
 }
 
 /** A description may hold anything, so it is read for two things and never shown. */
-const aboutOf = ({ cause }: ResponseBodyError, description: unknown): TokenRefusal['about'] => {
+const getErrorSubject = (
+  { cause }: ResponseBodyError,
+  description: unknown,
+): TokenRefusal['about'] => {
   const own = cause['provider_error']
   if (own === 'invalid_client_id' || own === 'Not Found') return 'client-id'
   const text = typeof description === 'string' ? description.slice(0, 500) : ''
@@ -126,7 +131,7 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
     refusal.ownCode ?? `${refusal.code}${isSecretMissing ? ': client_secret is missing' : ''}`
   const error = (message: string, hint?: string) =>
     new DoorwardError('provider-refused', `${message} (${says})`, { hint })
-  if (isPassing(refusal.code))
+  if (isTransientOAuthError(refusal.code))
     return new DoorwardError('provider-unavailable', `${title} answered ${says}`, {
       hint: 'try again later',
     })

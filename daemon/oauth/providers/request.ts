@@ -31,7 +31,7 @@ const fetchFromProvider = async (url: string, init: RequestInit): Promise<Respon
     ;({ status, headers } = response)
     body = await readCapped(response)
   } catch (error) {
-    throw new DoorwardError('provider-unavailable', `${host} ${failureOf(error)}`, {
+    throw new DoorwardError('provider-unavailable', `${host} ${describeFailure(error)}`, {
       hint: 'check the network, then try again',
       // A system error: an address and a code, nothing of what was sent.
       cause: error instanceof Error ? error.cause : undefined,
@@ -71,7 +71,7 @@ const readCapped = async (response: Response): Promise<Buffer> => {
   return collected.bytes()
 }
 
-const failureOf = (error: unknown): string => {
+const describeFailure = (error: unknown): string => {
   if (error instanceof RangeError) return 'sent more than it should'
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return 'did not answer in time'
@@ -147,7 +147,7 @@ export const jsonObjectIn = (text: string): Readonly<Record<string, unknown>> | 
  * What a provider calls somebody or something, as one line that a person can read: without characters
  * that hide or reorder others, 200 at most. Undefined for what is no text.
  */
-export const textOf = (value: unknown): string | undefined => {
+export const toText = (value: unknown): string | undefined => {
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return undefined
   const text = value

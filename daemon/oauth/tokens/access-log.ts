@@ -22,7 +22,7 @@ type Asked = { readonly provider: string; readonly asker: string; toldAt: number
  * same asker is told of once a minute, and 20 askers of a provider: what came in between is told with the
  * next line, or when the minute is over.
  */
-export const createHandOuts = (
+export const createAccessLog = (
   announce: (event: OAuthEvent) => void,
   { now, later }: Time = usualTime,
 ) => {

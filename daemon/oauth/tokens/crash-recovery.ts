@@ -5,7 +5,7 @@ import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { isProviderName } from '../providers/providers.ts'
 import { forgetSent, sentBefore } from './refresh-journal.ts'
-import { failedEvent, type Renewals, renewedEvent } from './refresh-scheduler.ts'
+import { failedEvent, type RefreshScheduler, renewedEvent } from './refresh-scheduler.ts'
 import { needsLogin } from './refresh.ts'
 import type { TokenRecord } from './token-record.ts'
 import { parseRecord, readToken, tokenPath, tokenProviders } from './token-store.ts'
@@ -66,9 +66,9 @@ const temporaryFiles = async (folder: string): Promise<string[]> =>
  * renewed the token, that is tried once more; where it was killed before it told that the login has
  * ended, that is told now.
  */
-export const createTakeUp = (
+export const createCrashRecovery = (
   { home, log, announce }: OAuthDependencies,
-  { renew, schedule }: Pick<Renewals, 'renew' | 'schedule'>,
+  { renew, schedule }: Pick<RefreshScheduler, 'renew' | 'schedule'>,
 ) => {
   /** Providers whose refresh token was sent by a daemon that was killed before it saved the answer. */
   const recovering = new Set<string>()

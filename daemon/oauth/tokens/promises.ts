@@ -11,7 +11,7 @@ type Lifetime = Parameters<typeof refreshTime>[0]
  * Until when a token that is handed out now is to work, in milliseconds since 1970: as long as asked, and
  * never past its end. What no token of the provider lives long enough for is no promise but the usual one.
  */
-export const promiseOf = (
+export const toPromise = (
   record: Lifetime,
   minValidityMs: number | undefined,
   now: number,

@@ -26,10 +26,10 @@ export const noteSent = async (
 ): Promise<void> => {
   const entry: SentRefresh = {
     sentAt: new Date(sentAt).toISOString(),
-    refreshTokenSha256: hashOf(refreshToken),
+    refreshTokenSha256: hashToken(refreshToken),
   }
   try {
-    await writeWhole(pathOf(home, provider), `${JSON.stringify(entry)}\n`)
+    await writeWhole(getPath(home, provider), `${JSON.stringify(entry)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',
@@ -46,10 +46,10 @@ export const sentBefore = async (
   refreshToken: string,
 ): Promise<string | undefined> => {
   try {
-    const text = await readSecretFile(pathOf(home, provider))
+    const text = await readSecretFile(getPath(home, provider))
     if (text === undefined) return undefined
     const { sentAt, refreshTokenSha256 } = journalSchema.parse(JSON.parse(text))
-    return refreshTokenSha256 === hashOf(refreshToken) ? sentAt : undefined
+    return refreshTokenSha256 === hashToken(refreshToken) ? sentAt : undefined
   } catch {
     // It only explains; what cannot be read explains nothing.
     return undefined
@@ -58,10 +58,10 @@ export const sentBefore = async (
 
 /** Takes the note away. One that stays does no harm: it is of a refresh token that is none any more. */
 export const forgetSent = async (home: Home, provider: string): Promise<void> => {
-  await unlink(pathOf(home, provider)).catch(() => undefined)
+  await unlink(getPath(home, provider)).catch(() => undefined)
 }
 
-const pathOf = (home: Home, provider: string): string =>
+const getPath = (home: Home, provider: string): string =>
   join(home.tokens, `${provider}.json.refresh`)
 
-const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex')
+const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')

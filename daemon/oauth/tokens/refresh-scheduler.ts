@@ -1,4 +1,4 @@
-import { DoorwardError, nameOf } from '../../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { knownError } from '../../util/assets.ts'
 import type { OAuthDependencies, OAuthEvent } from '../dependencies.ts'
 import { isEndedByRefresh } from './ended-by-refresh.ts'
@@ -23,14 +23,14 @@ type Ended = {
   readonly renewedTo: string | undefined
 }
 
-export type Renewals = ReturnType<typeof createRenewals>
+export type RefreshScheduler = ReturnType<typeof createRefreshScheduler>
 
 /*
  * One renewal of a provider at a time, for all who wait -> what came of it is logged, counted and told ->
  * the alarm for the next one, or for the next try. Where a refresh ends the token before it, none begins
  * by itself while somebody was promised that one, as far as can be (promises.ts).
  */
-export const createRenewals = (
+export const createRefreshScheduler = (
   { gateway, log, announce, count }: OAuthDependencies,
   refresh: Refresh,
   promises: Promises,
@@ -70,7 +70,7 @@ export const createRenewals = (
   }
 
   const failed = (provider: string, thrown: unknown): never => {
-    log.warn({ provider }, `token not renewed: ${nameOf(thrown)}`)
+    log.warn({ provider }, `token not renewed: ${errorName(thrown)}`)
     count?.('renewal-failed', provider)
     const error = knownError(thrown)
     if (error.code === 'needs-login' || error.code === 'not-logged-in') {

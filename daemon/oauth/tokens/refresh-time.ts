@@ -8,7 +8,7 @@ type ReadTimes = { readonly obtained: number; readonly end: number }
 
 /** Read once: each asking for a token looks at them nine times. */
 const known = new WeakMap<Times, ReadTimes>()
-const timesOf = (record: Times): ReadTimes => {
+const parseTimes = (record: Times): ReadTimes => {
   const read = known.get(record)
   if (read) return read
   const { obtainedAt, expiresAt } = record
@@ -38,7 +38,7 @@ export const refreshTime = (
   random: number,
 ): number | undefined => {
   if (record.expiresAt === null || !isRenewable(record)) return undefined
-  const { obtained, end } = timesOf(record)
+  const { obtained, end } = parseTimes(record)
   const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
   const wanted = end - ahead * (1 + random / 10)
   return Math.max(wanted, obtained + soonestMs)
@@ -52,16 +52,16 @@ const noticeableMs = 60_000
  * since, so that the end of the token is not known.
  */
 export const isFromFuture = (record: Times, now: number): boolean =>
-  timesOf(record).obtained > now + noticeableMs
+  parseTimes(record).obtained > now + noticeableMs
 
 /** How long an access token was good for when it came; endless for one that never ends. */
 export const lifetimeMs = (record: Times): number => {
-  const { obtained, end } = timesOf(record)
+  const { obtained, end } = parseTimes(record)
   return Math.max(0, end - obtained)
 }
 
 /** How long an access token is good for from now on, in milliseconds; less than 0 once it has ended. */
-export const validityMs = (record: Times, now: number): number => timesOf(record).end - now
+export const validityMs = (record: Times, now: number): number => parseTimes(record).end - now
 
 const defaultValidityMs = 60_000
 

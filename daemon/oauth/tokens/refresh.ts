@@ -4,17 +4,17 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { OneAtATime } from '../../util/concurrency.ts'
+import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
-import { dialectOf } from '../dialects/dialects.ts'
+import { getDialect } from '../dialects/dialects.ts'
 import { standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication, findClient } from '../providers/client-store.ts'
 import type { Discover, Endpoints } from '../providers/discovery.ts'
-import { oauthErrorOf, providerError } from '../providers/errors.ts'
+import { getOAuthError, providerError } from '../providers/errors.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import { neverArrived, requestOptions } from '../providers/request.ts'
 import { forgetSent, noteSent, sentBefore } from './refresh-journal.ts'
-import { type Grant, grantOf, refreshedRecord, type TokenRecord } from './token-record.ts'
+import { type Grant, toGrant, refreshedRecord, type TokenRecord } from './token-record.ts'
 import { readToken, writeToken } from './token-store.ts'
 
 /**
@@ -33,7 +33,7 @@ export type Refresh = (provider: string) => Promise<TokenRecord>
 export const createRefresh = (
   { home, gateway, env, log }: OAuthDependencies,
   discover: Discover,
-  inTurn: OneAtATime,
+  inTurn: KeyedMutex,
   signal: AbortSignal,
   left: readonly TokenRecord[] = [],
 ) => {
@@ -92,7 +92,7 @@ export const createRefresh = (
       return now
     }
     const at = new Date(end.now).toISOString()
-    const record = { ...now, ended: { at, cause: endCause(provider, now, end) } }
+    const record = { ...now, ended: { at, cause: invalidGrantReason(provider, now, end) } }
     await writeToken(home, record)
     await forgetSent(home, provider.name)
     throw needsLogin(record)
@@ -155,14 +155,14 @@ const refreshGrant = async (
     )
     // Of an id token here nothing is wanted: one that a wrong clock makes look old must not cost the
     // new refresh token beside it.
-    const answer = await standardAnswer(response, dialectOf(provider), { isIssuerKnown: false })
+    const answer = await standardAnswer(response, getDialect(provider), { isIssuerKnown: false })
     return {
       kind: 'grant',
-      grant: grantOf(await processRefreshTokenResponse(server, wireClient, answer)),
+      grant: toGrant(await processRefreshTokenResponse(server, wireClient, answer)),
     }
   } catch (error) {
     if (error instanceof DoorwardError) throw error
-    if (oauthErrorOf(error) === 'invalid_grant')
+    if (getOAuthError(error) === 'invalid_grant')
       return { kind: 'ended', providerTime: timeIn(error) }
     const { host } = new URL(server.token_endpoint)
     throw providerError(error, `the token could not be renewed at ${host}`, { provider, client })
@@ -191,7 +191,7 @@ const noticeableSkewMs = 5 * 60 * 1000
  * Why a login has most likely ended, in words that end a sentence. The providers say `invalid_grant` for
  * all of it; what they document, and what the record tells, narrows it down.
  */
-export const endCause = (
+export const invalidGrantReason = (
   { title, dialect }: Pick<Provider, 'title' | 'dialect'>,
   record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
   { now, providerTime, sentBefore }: End,

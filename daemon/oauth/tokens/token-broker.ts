@@ -1,16 +1,16 @@
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts'
-import type { OneAtATime } from '../../util/concurrency.ts'
+import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
 import { isEndedByRefresh } from './ended-by-refresh.ts'
-import { createHandOuts } from './access-log.ts'
-import { createTakeUp, takeUpLeftovers } from './crash-recovery.ts'
-import { createPromises, isRenewedFirst, promiseOf } from './promises.ts'
+import { createAccessLog } from './access-log.ts'
+import { createCrashRecovery, takeUpLeftovers } from './crash-recovery.ts'
+import { createPromises, isRenewedFirst, toPromise } from './promises.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
-import { createRenewals, renewedEvent } from './refresh-scheduler.ts'
+import { createRefreshScheduler, renewedEvent } from './refresh-scheduler.ts'
 import { createTokenCache } from './token-cache.ts'
 import { tokenProviders } from './token-store.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -29,13 +29,13 @@ const closeLimitMs = 10_000
 export const createTokens = (
   dependencies: OAuthDependencies,
   discover: Discover,
-  inTurn: OneAtATime,
+  inTurn: KeyedMutex,
   left: readonly TokenRecord[] = [],
 ): Tokens => {
   const { home, gateway, log, announce, count } = dependencies
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
-  const handOuts = createHandOuts(announce)
+  const handOuts = createAccessLog(announce)
   const promises = dependencies.promises ?? createPromises()
   const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
@@ -44,8 +44,8 @@ export const createTokens = (
     cutOff.signal,
     left,
   )
-  const renewals = createRenewals(dependencies, refresh, promises)
-  const { takeUp, isRecovering } = createTakeUp(dependencies, renewals)
+  const renewals = createRefreshScheduler(dependencies, refresh, promises)
+  const { takeUp, isRecovering } = createCrashRecovery(dependencies, renewals)
 
   const atOnce = (provider: string, request: TokenRequest): AccessToken | undefined => {
     if (isRecovering(provider) || isUnsaved(provider)) return undefined
@@ -57,9 +57,9 @@ export const createTokens = (
 
   const handOut = (record: TokenRecord, provider: string, request: TokenRequest): AccessToken => {
     handOuts.note(provider, request.asker)
-    promises.note(provider, promiseOf(record, request.minValidityMs, Date.now()))
+    promises.note(provider, toPromise(record, request.minValidityMs, Date.now()))
     count?.('token-given', provider)
-    return accessTokenOf(record)
+    return toAccessToken(record)
   }
 
   const access = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
@@ -129,7 +129,7 @@ export const createTokens = (
       return await (stored && isValid ? inTime(started, stored) : started)
     } catch (error) {
       // New tokens that the disk refused have most likely ended the stored one.
-      if (stored && isValid && isPassing(error) && !isUnsaved(provider)) return stored
+      if (stored && isValid && isTransientError(error) && !isUnsaved(provider)) return stored
       throw error
     }
   }
@@ -196,13 +196,13 @@ const isFreshEnough = (
 }
 
 /** What may be better the next time and says nothing of the token that is there. */
-const isPassing = (error: unknown): boolean =>
+const isTransientError = (error: unknown): boolean =>
   error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
 
 const accessTokens = new WeakMap<TokenRecord, AccessToken>()
 
 /** The same one each time, as long as the record lives. */
-const accessTokenOf = (record: TokenRecord): AccessToken => {
+const toAccessToken = (record: TokenRecord): AccessToken => {
   const known = accessTokens.get(record)
   if (known) return known
   const { provider, accessToken, tokenType, expiresAt, scopes } = record

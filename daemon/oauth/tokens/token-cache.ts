@@ -33,14 +33,14 @@ export const createTokenCache = (home: Home) => {
       const entry = known.get(provider)
       if (!entry) return undefined
       if (seen.has(entry)) return entry.record
-      const record = knownWith(entry, stampOf(entry.path))
+      const record = knownWith(entry, readStamp(entry.path))
       if (record) see(entry)
       return record
     },
     /** The record of a provider as `readToken` gives it, with what that throws. */
     get: async (provider: string): Promise<TokenRecord | undefined> => {
       const path = tokenPath(home, provider)
-      const before = stampOf(path)
+      const before = readStamp(path)
       const unchanged = knownWith(known.get(provider), before)
       if (unchanged) return unchanged
       const record = await readToken(home, provider)
@@ -67,7 +67,7 @@ const isSame = (a: Stamp, b: Stamp): boolean =>
   a.dev === b.dev
 
 /** Looked at in this turn: the way through the pool of threads costs ten times the look itself. */
-const stampOf = (path: string): Stamp | undefined => {
+const readStamp = (path: string): Stamp | undefined => {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {

@@ -42,7 +42,7 @@ type Asked = {
 }
 
 /** The record of a grant that was obtained at this time (milliseconds since 1970). */
-export const tokenRecordOf = (
+export const toTokenRecord = (
   { provider, client, scopes, areScopesChosen }: Asked,
   grant: Grant,
   account: Account | null,
@@ -52,7 +52,7 @@ export const tokenRecordOf = (
   provider: provider.name,
   account,
   scopes: [...(grant.scopes ?? scopes)],
-  ...tokensOf(grant, obtainedAt),
+  ...toTokens(grant, obtainedAt),
   clientId: client.clientId,
   requestedScopes: [...scopes],
   ...(areScopesChosen && { scopesChosen: true }),
@@ -71,12 +71,12 @@ export const refreshedRecord = (
   const { ended: _, ...kept } = record
   return {
     ...kept,
-    ...tokensOf(grant, obtainedAt),
+    ...toTokens(grant, obtainedAt),
     ...(grant.scopes && { scopes: [...grant.scopes] }),
   }
 }
 
-const tokensOf = (grant: Grant, obtainedAt: number) => ({
+const toTokens = (grant: Grant, obtainedAt: number) => ({
   tokenType: grant.tokenType,
   accessToken: grant.accessToken,
   ...(grant.refreshToken !== undefined && { refreshToken: grant.refreshToken }),
@@ -99,13 +99,13 @@ const tenYears = 10 * 365 * 24 * 60 * 60
  * What others may know of a token record: never a value. `now` in milliseconds since 1970; `implied` are
  * the scopes that the provider grants with others.
  */
-export const summaryOf = (
+export const toSummary = (
   record: TokenRecord,
   now: number,
   implied: Readonly<Record<string, readonly string[]>> = {},
 ): TokenSummary => ({
   provider: record.provider,
-  status: statusOf(record, now),
+  status: getStatus(record, now),
   account: record.account && { id: record.account.id, name: record.account.name },
   scopes: record.scopes,
   ...missingIn(record, implied),
@@ -127,9 +127,9 @@ export const missingIn = (
 
 /** True once a login is over: nothing but a new one brings a token. */
 export const isLoginOver = (record: TokenRecord, now: number): boolean =>
-  statusOf(record, now) === 'needs-login'
+  getStatus(record, now) === 'needs-login'
 
-const statusOf = (record: TokenRecord, now: number): TokenSummary['status'] => {
+const getStatus = (record: TokenRecord, now: number): TokenSummary['status'] => {
   if (record.ended) return 'needs-login'
   if (record.expiresAt === null || Date.parse(record.expiresAt) > now) return 'ok'
   return record.refreshToken === undefined ? 'needs-login' : 'expired'
@@ -149,7 +149,7 @@ export type Grant = {
 }
 
 /** Makes a grant of an answer that the library has checked. Throws `provider-refused`. */
-export const grantOf = (answer: TokenEndpointResponse): Grant => {
+export const toGrant = (answer: TokenEndpointResponse): Grant => {
   const { access_token: accessToken, refresh_token: refreshToken } = answer
   // RFC 6749 appendix A.12 and A.17: a token with a line break would forge headers and lines wherever
   // it is used.
@@ -164,16 +164,16 @@ export const grantOf = (answer: TokenEndpointResponse): Grant => {
     tokenType: answer.token_type === 'bearer' ? 'Bearer' : answer.token_type,
     refreshToken,
     expiresInSeconds: answer.expires_in,
-    refreshExpiresInSeconds: secondsOf(
+    refreshExpiresInSeconds: parseSeconds(
       answer['refresh_token_expires_in'] ?? answer['refresh_expires_in'],
     ),
-    scopes: answer.scope === undefined ? undefined : scopesOf(answer.scope),
+    scopes: answer.scope === undefined ? undefined : parseScopes(answer.scope),
     idClaims: getValidatedIdTokenClaims(answer),
   }
 }
 
 /** Some send the number as text; 0 is how Keycloak says that there is no end. */
-const secondsOf = (value: unknown): number | undefined => {
+const parseSeconds = (value: unknown): number | undefined => {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0
     ? seconds
@@ -184,7 +184,7 @@ const secondsOf = (value: unknown): number | undefined => {
  * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. What cannot
  * be one (appendix A.4) is left out: they are shown to people.
  */
-const scopesOf = (text: string): string[] => [
+const parseScopes = (text: string): string[] => [
   ...new Set(text.split(/[ ,]+/).filter((scope) => /^[\x21-\x7e]+$/.test(scope))),
 ]
 

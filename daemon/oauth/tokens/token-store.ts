@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { StatusProblem } from '../../../shared/api.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
-import { type Home, isPassing, readSecretFile, systemReason } from '../../../shared/home/home.ts'
+import { type Home, isTransient, readSecretFile, systemReason } from '../../../shared/home/home.ts'
 import { isProviderName } from '../providers/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 
@@ -90,7 +90,7 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
         hint: `remove it, then: doorward oauth login ${provider}`,
       })
     }
-    if (isPassing(error.cause)) throw error
+    if (isTransient(error.cause)) throw error
     throw new DoorwardError('token-file-insecure', error.message, {
       cause: error,
       hint: error.hint,

@@ -7,7 +7,7 @@ import {
   troubleEntries,
 } from '../../../cli/commands/help.ts'
 import { renderMarkdown } from '../../../cli/terminal/markdown.ts'
-import { widthOf } from '../../../shared/text.ts'
+import { measureWidth } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { run } from '../support/cli.ts'
 
@@ -35,7 +35,7 @@ describe('cli: help', () => {
       const lines = stdout.split('\n')
       assert.ok(lines.length > 20)
       // Code and addresses stay whole, to be copied.
-      const wide = lines.filter((line) => widthOf(line) > 80 && !/^ {4}|https?:/.test(line))
+      const wide = lines.filter((line) => measureWidth(line) > 80 && !/^ {4}|https?:/.test(line))
       assert.deepEqual(wide, [])
       assert.doesNotMatch(stdout, /\*\*|^#+ |^\|/m)
     })
@@ -86,7 +86,7 @@ describe('cli: help', () => {
   it('fits a terminal of 40 columns', async () => {
     for (const topic of Object.keys(helpTopics) as HelpTopic[]) {
       const lines = renderMarkdown(await readHelpTopic(topic), { width: 40, ...plain })
-      const wide = lines.filter((line) => widthOf(line) > 40 && !/^ {4}|https?:/.test(line))
+      const wide = lines.filter((line) => measureWidth(line) > 40 && !/^ {4}|https?:/.test(line))
       assert.deepEqual(wide, [], topic)
     }
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { expiryWords, roughly } from '../../../cli/commands/oauth/list.ts'
 import { statusLines } from '../../../cli/commands/status.ts'
-import { widthOf } from '../../../shared/text.ts'
+import { measureWidth } from '../../../shared/text.ts'
 import type { Status, TokenSummary, WebhookSummary } from '../../../shared/api.ts'
 import { eventWith, statusWith } from '../../support/fake-daemon.ts'
 
@@ -171,7 +171,7 @@ describe('cli: the status on one screen', () => {
       const shown = lines(columns)
       // A command is there to be copied: it goes over rather than to be broken.
       for (const line of shown)
-        assert.ok(widthOf(line) <= columns || /^ *doorward /.test(line), line)
+        assert.ok(measureWidth(line) <= columns || /^ *doorward /.test(line), line)
       const words = (text: string) => text.split(/\s+/).filter(Boolean).join(' ')
       assert.equal(words(shown.join(' ')), words(lines(undefined).join(' ')))
     })
@@ -188,7 +188,7 @@ describe('cli: the status on one screen', () => {
   it('cuts a path that is wider than the screen', () => {
     const wide = statusWith({ events: [eventWith({ webhook: `/${'long'.repeat(20)}` })] })
     for (const line of statusLines(wide, now, { columns: 40, paint: plain }))
-      assert.ok(widthOf(line) <= 40 || /^ *doorward /.test(line), line)
+      assert.ok(measureWidth(line) <= 40 || /^ *doorward /.test(line), line)
   })
 
   it('keeps to one screen when there is much', () => {

@@ -4,7 +4,12 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home/home.ts'
-import { challengeHeader, placeOf, proofHeader, proofOf } from '../../../shared/client/identity.ts'
+import {
+  challengeHeader,
+  toPlace,
+  proofHeader,
+  computeProof,
+} from '../../../shared/client/identity.ts'
 import { version } from '../../../shared/version.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
@@ -44,8 +49,8 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
       const { localAddress, localPort } = request.socket
-      const place = placeOf(localAddress, localPort)
-      response.setHeader(proofHeader, proofOf(apiToken, challenge, place))
+      const place = toPlace(localAddress, localPort)
+      response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       response.end(JSON.stringify({ status: 'ok', name: 'doorward', version }))
       return
     }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { asTyped } from '../../../cli/terminal/terminal.ts'
+import { asInvoked } from '../../../cli/terminal/terminal.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 import { run } from '../support/cli.ts'
 
@@ -7,9 +7,9 @@ describe('hints', () => {
   const exec = { npm_command: 'exec' }
 
   it('name the command as it was typed under npx, and nothing else', () => {
-    assert.equal(asTyped('run doorward daemon start', exec), 'run npx doorward daemon start')
-    assert.equal(asTyped('doorward oauth list', {}), 'doorward oauth list')
-    for (const text of ['doorward: no', 'npm/doorward x']) assert.equal(asTyped(text, exec), text)
+    assert.equal(asInvoked('run doorward daemon start', exec), 'run npx doorward daemon start')
+    assert.equal(asInvoked('doorward oauth list', {}), 'doorward oauth list')
+    for (const text of ['doorward: no', 'npm/doorward x']) assert.equal(asInvoked(text, exec), text)
   })
 
   it('do so when a command fails', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
 import { eventLines, eventRow } from '../../../cli/commands/events/format.ts'
-import { exitCodeOf } from '../../../cli/exit-code.ts'
+import { toExitCode } from '../../../cli/exit-code.ts'
 import { logLine } from '../../../cli/daemon-client/log-tail.ts'
 import { hasBrowser } from '../../../cli/commands/oauth/login-help.ts'
 import { fromNow, moment } from '../../../cli/terminal/format.ts'
@@ -159,13 +159,13 @@ describe('cli: drawing', () => {
   })
 
   it('ends with the exit code of the error', () => {
-    const code = (name: string) => exitCodeOf(new DoorwardError(name as ErrorCode, 'x'))
+    const code = (name: string) => toExitCode(new DoorwardError(name as ErrorCode, 'x'))
     assert.equal(code('usage'), 2)
     assert.equal(code('daemon-unreachable'), 3)
     assert.equal(code('daemon-foreign'), 3)
     assert.equal(code('needs-login'), 4)
     assert.equal(code('interrupted'), 130)
     assert.equal(code('of-a-newer-daemon'), 1)
-    assert.equal(exitCodeOf(new Error('x')), 1)
+    assert.equal(toExitCode(new Error('x')), 1)
   })
 })

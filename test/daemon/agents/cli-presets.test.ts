@@ -1,38 +1,38 @@
 import assert from 'node:assert/strict'
-import { argvOf, grantsTools } from '../../../daemon/agents/cli-presets.ts'
+import { buildArgv, grantsTools } from '../../../daemon/agents/cli-presets.ts'
 import { cliKinds } from '../../../shared/config/agent-clis.ts'
 
 describe('argvOf', () => {
   it('runs each program without a person, without tools, and keeps nothing', () => {
     assert.equal(
-      argvOf({ kind: 'claude' }).join(' '),
+      buildArgv({ kind: 'claude' }).join(' '),
       'claude -p --output-format json --no-session-persistence --permission-mode dontAsk --tools  --setting-sources  --strict-mcp-config --safe-mode',
     )
     assert.match(
-      argvOf({ kind: 'codex' }).join(' '),
+      buildArgv({ kind: 'codex' }).join(' '),
       /^codex exec --json --ephemeral --skip-git-repo-check -s read-only --color never -c features\.shell_tool=false .* -$/,
     )
     assert.equal(
-      argvOf({ kind: 'gemini' }).join(' '),
+      buildArgv({ kind: 'gemini' }).join(' '),
       'gemini -o json --skip-trust --approval-mode plan',
     )
     assert.equal(
-      argvOf({ kind: 'opencode' }).join(' '),
+      buildArgv({ kind: 'opencode' }).join(' '),
       'opencode run --format json --title doorward',
     )
-    assert.equal(argvOf({ kind: 'llm' }).join(' '), 'llm prompt -n --no-stream')
+    assert.equal(buildArgv({ kind: 'llm' }).join(' '), 'llm prompt -n --no-stream')
   })
 
   it('adds args, and takes back what they take a stand on', () => {
-    const claude = argvOf({ kind: 'claude', args: ['--model', 'x', '--tools', 'Read'] })
+    const claude = buildArgv({ kind: 'claude', args: ['--model', 'x', '--tools', 'Read'] })
     assert.deepEqual(claude.slice(-4), ['--model', 'x', '--tools', 'Read'])
     assert.equal(claude.filter((arg) => arg === '--tools').length, 1)
-    const auto = argvOf({ kind: 'claude', args: ['--permission-mode=acceptEdits'] })
+    const auto = buildArgv({ kind: 'claude', args: ['--permission-mode=acceptEdits'] })
     assert.ok(!auto.includes('dontAsk') && auto.includes('--tools'))
-    const codex = argvOf({ kind: 'codex', args: ['-s', 'workspace-write'] })
+    const codex = buildArgv({ kind: 'codex', args: ['-s', 'workspace-write'] })
     assert.deepEqual(codex.slice(-5), ['--color', 'never', '-s', 'workspace-write', '-'])
     assert.ok(!codex.includes('read-only'))
-    assert.ok(!argvOf({ kind: 'gemini', args: ['--yolo'] }).includes('plan'))
+    assert.ok(!buildArgv({ kind: 'gemini', args: ['--yolo'] }).includes('plan'))
   })
 
   it('gives tools only where args ask for them', () => {

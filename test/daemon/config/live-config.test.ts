@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLiveConfig, readConfig } from '../../../daemon/config/live-config.ts'
 import { createEventStore } from '../../../daemon/events/event-store.ts'
-import type { Setup } from '../../../daemon/webhook/engine.ts'
+import type { Engine } from '../../../daemon/webhook/engine.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
@@ -21,7 +21,7 @@ describe('a configuration that was broken', () => {
       {
         home,
         processEnv: {},
-        setUp: (config) => ({ config, warnings: [] }) as unknown as Setup,
+        setUp: (config) => ({ config, warnings: [] }) as unknown as Engine,
         changed: async (config) => void taken.emit('config', config),
         events: createEventStore(10),
         log: { debug: silent, info: silent, warn: silent, error: silent },

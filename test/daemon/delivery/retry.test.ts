@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { DeliveryFailed, type Fate } from '../../../daemon/delivery/delivery-error.ts'
+import { DeliveryError, type Fate } from '../../../daemon/delivery/delivery-error.ts'
 import { retryAfterIn } from '../../../daemon/util/http-retry-after.ts'
 import { retry } from '../../../daemon/delivery/retry.ts'
 import { quickRules } from '../../support/deliver.ts'
 
 const failed = (fate: Fate, retryAfterMs?: number) =>
-  new DeliveryFailed(fate, `it was ${fate}`, { retryAfterMs, hint: 'do this' })
+  new DeliveryError(fate, `it was ${fate}`, { retryAfterMs, hint: 'do this' })
 
 /** Tries that end like this, one after the other; the last way is that of all others. */
 const play = async (
@@ -35,7 +35,7 @@ describe('retry', () => {
   it('tries 5 more times at most, and throws the last failure with its hint', async () => {
     const { tries, again, end } = await play([failed('later')])
     assert.deepEqual([tries.length, again], [6, 5])
-    assert.ok(end instanceof DeliveryFailed)
+    assert.ok(end instanceof DeliveryError)
     assert.deepEqual([end.message, end.hint, end.fate], ['it was later', 'do this', 'later'])
   })
 
@@ -51,17 +51,17 @@ describe('retry', () => {
     assert.deepEqual([known.tries, known.end], [[false, true, true], 'done'])
     const never = await play([failed('unknown'), failed('later')], { knowsRepeats: true })
     assert.match(String(never.end), /it was later; outcome unknown: it may have arrived$/)
-    assert.equal((never.end as DeliveryFailed).fate, 'unknown')
+    assert.equal((never.end as DeliveryError).fate, 'unknown')
   })
 
   it('tells the next tries of a server in trouble that it may have arrived, and says so at the end', async () => {
-    const inTrouble = new DeliveryFailed('later', 'it answered 502', { mayHaveArrived: true })
+    const inTrouble = new DeliveryError('later', 'it answered 502', { mayHaveArrived: true })
     const { tries, end } = await play([failed('later'), inTrouble, failed('later'), 'done'])
     assert.deepEqual([tries, end], [[false, false, true, true], 'done'])
     const never = await play([inTrouble])
     assert.equal(never.tries.length, 6)
     assert.match(String(never.end), /it answered 502; outcome unknown: it may have arrived$/)
-    assert.equal((never.end as DeliveryFailed).mayHaveArrived, true)
+    assert.equal((never.end as DeliveryError).mayHaveArrived, true)
   })
 
   it('begins no try after the time that there is', async () => {
@@ -86,7 +86,7 @@ describe('retry', () => {
     }
     const { tries, end } = await play(['done'], { signal: AbortSignal.abort() })
     assert.equal(tries.length, 0)
-    assert.equal((end as DeliveryFailed).code, 'stopping')
+    assert.equal((end as DeliveryError).code, 'stopping')
   })
 
   it('calls a success one, though the daemon stops at that moment', async () => {

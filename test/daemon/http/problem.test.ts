@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { problemOf } from '../../../daemon/http/problem.ts'
+import { toProblem } from '../../../daemon/http/problem.ts'
 import { problemSchema } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 describe('problemOf', () => {
   it('makes an RFC 9457 document of an error of ours', () => {
-    const problem = problemOf(new DoorwardError('not-found', 'there is none', { hint: 'look' }))
+    const problem = toProblem(new DoorwardError('not-found', 'there is none', { hint: 'look' }))
     assert.deepEqual(problemSchema.parse(problem), {
       type: 'urn:doorward:problem:not-found',
       title: 'Not Found',
@@ -19,12 +19,12 @@ describe('problemOf', () => {
   it('keeps what only the owner may read, and the cause, out of it', () => {
     const cause = new Error('canary')
     const error = new DoorwardError('signature-invalid', 'no', { localDetail: 'canary', cause })
-    assert.doesNotMatch(JSON.stringify(problemOf(error)), /canary/)
+    assert.doesNotMatch(JSON.stringify(toProblem(error)), /canary/)
   })
 
   it('says nothing of a foreign error', () => {
     for (const thrown of [new Error('canary'), 'canary', { message: 'canary' }, null, undefined]) {
-      const problem = problemOf(thrown)
+      const problem = toProblem(thrown)
       assert.deepEqual([problem.status, problem.code], [500, 'internal'])
       assert.doesNotMatch(JSON.stringify(problem), /canary/)
     }

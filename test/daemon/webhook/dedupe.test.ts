@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createDeliveries, deliveryKey } from '../../../daemon/webhook/dedupe.ts'
+import { createSeenDeliveries, deliveryKey } from '../../../daemon/webhook/dedupe.ts'
 
 const day = 24 * 3_600_000
 const body = Buffer.from('{"a":1}')
@@ -36,7 +36,7 @@ describe('deliveryKey', () => {
 
 describe('the remembered deliveries', () => {
   it('are known by webhook and id', () => {
-    const deliveries = createDeliveries()
+    const deliveries = createSeenDeliveries()
     deliveries.remember(keyOf('x'), 'evt_1', 0)
     assert.equal(deliveries.eventOf(keyOf('x'), 1), 'evt_1')
     assert.equal(deliveries.eventOf(keyOf('y'), 1), undefined)
@@ -44,14 +44,14 @@ describe('the remembered deliveries', () => {
   })
 
   it('are forgotten after a day', () => {
-    const deliveries = createDeliveries()
+    const deliveries = createSeenDeliveries()
     deliveries.remember(keyOf('x'), 'evt_1', 1000)
     assert.equal(deliveries.eventOf(keyOf('x'), 1000 + day - 1), 'evt_1')
     assert.equal(deliveries.eventOf(keyOf('x'), 1000 + day), undefined)
   })
 
   it('are the newest so many, and those are all there', () => {
-    const deliveries = createDeliveries(160)
+    const deliveries = createSeenDeliveries(160)
     for (let count = 0; count < 1000; count += 1)
       deliveries.remember(keyOf(`${count}`), `evt_${count}`, 0)
     assert.equal(deliveries.entries().length, 160)
@@ -60,7 +60,7 @@ describe('the remembered deliveries', () => {
   })
 
   it('are the newest so many of a webhook, and a flood at one leaves the others alone', () => {
-    const deliveries = createDeliveries(3)
+    const deliveries = createSeenDeliveries(3)
     deliveries.remember(keyOf('other', '/b'), 'evt_b', 0)
     for (const id of ['1', '2', '3', '4']) deliveries.remember(keyOf(id), `evt_${id}`, 0)
     assert.equal(deliveries.eventOf(keyOf('1'), 1), undefined)
@@ -70,7 +70,7 @@ describe('the remembered deliveries', () => {
   })
 
   it('may come again once they are forgotten, by the event that has them only', () => {
-    const deliveries = createDeliveries()
+    const deliveries = createSeenDeliveries()
     deliveries.remember(keyOf('x'), 'evt_1', 0)
     deliveries.forget(keyOf('x'), 'evt_2')
     assert.equal(deliveries.eventOf(keyOf('x'), 1), 'evt_1')

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
-import { deliveryIdOf } from '../../../daemon/webhook/pipeline.ts'
+import { getDeliveryId } from '../../../daemon/webhook/pipeline.ts'
 import {
   type SchemeName,
   type SignatureScheme,
   hmacScheme,
-  schemeOf,
+  toScheme,
 } from '../../../shared/signature-schemes.ts'
 
 const fields = { header: 'x', algorithm: 'sha256', prefix: '' } as const
 const hmac = hmacScheme(fields)
-const scheme = (name: SchemeName): SignatureScheme => schemeOf(name, fields)
+const scheme = (name: SchemeName): SignatureScheme => toScheme(name, fields)
 const verified = { payload: {}, signedId: undefined, isSigned: true }
 
 describe('deliveryIdOf', () => {
@@ -24,7 +24,7 @@ describe('deliveryIdOf', () => {
     'request-id',
   ])
     it(`reads ${name} with hmac`, () => {
-      assert.deepEqual(deliveryIdOf(hmac, { [name]: ['msg_1-a'] }), {
+      assert.deepEqual(getDeliveryId(hmac, { [name]: ['msg_1-a'] }), {
         id: 'msg_1-a',
         signed: false,
       })
@@ -43,14 +43,14 @@ describe('deliveryIdOf', () => {
   for (const [name, header] of headerOf)
     it(`reads ${header} with ${name}, which does not sign it`, () => {
       const headers = { [header]: ['a'], 'x-other-delivery': ['b'] }
-      assert.deepEqual(deliveryIdOf(scheme(name), headers, verified), { id: 'a', signed: false })
+      assert.deepEqual(getDeliveryId(scheme(name), headers, verified), { id: 'a', signed: false })
     })
 
   it('takes a signed id however long, and no header beside it', () => {
     const signedId = 'm'.repeat(256)
     const headers = { 'svix-id': [signedId], 'webhook-id': ['of whoever sends it again'] }
     assert.deepEqual(
-      deliveryIdOf(scheme('standard-webhooks'), headers, { ...verified, signedId }),
+      getDeliveryId(scheme('standard-webhooks'), headers, { ...verified, signedId }),
       {
         id: signedId,
         signed: true,
@@ -61,7 +61,7 @@ describe('deliveryIdOf', () => {
   it('reads no header that the scheme does not have', () => {
     for (const name of ['stripe', 'slack', 'github', 'sentry'] as const)
       assert.equal(
-        deliveryIdOf(scheme(name), { 'webhook-id': ['a'], id: ['b'] }, verified),
+        getDeliveryId(scheme(name), { 'webhook-id': ['a'], id: ['b'] }, verified),
         undefined,
       )
   })
@@ -72,35 +72,35 @@ describe('deliveryIdOf', () => {
   ] as const)
     it(`reads ${field} of the verified body with ${name}, which signs it`, () => {
       const payload = { [field]: 'evt_1' }
-      assert.equal(deliveryIdOf(scheme(name), {}), undefined)
-      assert.deepEqual(deliveryIdOf(scheme(name), {}, { ...verified, payload }), {
+      assert.equal(getDeliveryId(scheme(name), {}), undefined)
+      assert.deepEqual(getDeliveryId(scheme(name), {}, { ...verified, payload }), {
         id: 'evt_1',
         signed: true,
       })
       assert.deepEqual(
-        deliveryIdOf(scheme(name), {}, { ...verified, payload, isSigned: false })?.signed,
+        getDeliveryId(scheme(name), {}, { ...verified, payload, isSigned: false })?.signed,
         false,
       )
       for (const id of [1, null, '', ['a'], { a: 1 }])
         assert.equal(
-          deliveryIdOf(scheme(name), {}, { ...verified, payload: { [field]: id } }),
+          getDeliveryId(scheme(name), {}, { ...verified, payload: { [field]: id } }),
           undefined,
         )
       for (const odd of [null, 'text', 3, [], JSON.parse('{"__proto__":{"id":"x"}}') as unknown])
-        assert.equal(deliveryIdOf(scheme(name), {}, { ...verified, payload: odd }), undefined)
+        assert.equal(getDeliveryId(scheme(name), {}, { ...verified, payload: odd }), undefined)
     })
 
   it('prefers the id that the signature covers to any other', () => {
     const headers = { 'webhook-id': ['unsigned'], 'svix-id': ['signed'] }
     for (const name of ['standard-webhooks', 'gitlab'] as const)
-      assert.deepEqual(deliveryIdOf(scheme(name), headers, { ...verified, signedId: 'signed' }), {
+      assert.deepEqual(getDeliveryId(scheme(name), headers, { ...verified, signedId: 'signed' }), {
         id: 'signed',
         signed: true,
       })
   })
 
   it('takes up to 128 visible characters as they are', () => {
-    assert.equal(deliveryIdOf(hmac, { 'webhook-id': ['x'.repeat(128)] })?.id, 'x'.repeat(128))
+    assert.equal(getDeliveryId(hmac, { 'webhook-id': ['x'.repeat(128)] })?.id, 'x'.repeat(128))
   })
 
   const hashed: readonly [string, string, string][] = [
@@ -111,9 +111,9 @@ describe('deliveryIdOf', () => {
   ]
   for (const [name, one, other] of hashed)
     it(`has a hash in place of ${name}, another one for each id`, () => {
-      const inHeader = (value: string) => deliveryIdOf(hmac, { 'x-github-delivery': [value] })?.id
+      const inHeader = (value: string) => getDeliveryId(hmac, { 'x-github-delivery': [value] })?.id
       const inBody = (id: string) =>
-        deliveryIdOf(scheme('stripe'), {}, { ...verified, payload: { id } })?.id
+        getDeliveryId(scheme('stripe'), {}, { ...verified, payload: { id } })?.id
       for (const idOf of [inHeader, inBody]) {
         assert.match(idOf(one) ?? '', /^sha256:[0-9a-f]{64}$/)
         assert.equal(idOf(one), idOf(one))
@@ -126,10 +126,10 @@ describe('deliveryIdOf', () => {
     ['one sent twice', ['a', 'a']],
   ] as const)
     it(`gives none for ${name}`, () =>
-      assert.equal(deliveryIdOf(hmac, { 'x-github-delivery': values }), undefined))
+      assert.equal(getDeliveryId(hmac, { 'x-github-delivery': values }), undefined))
 
   it('gives none without a header that it knows', () => {
-    assert.equal(deliveryIdOf(hmac, {}), undefined)
-    assert.equal(deliveryIdOf(hmac, { 'x-delivery': ['a'] }), undefined)
+    assert.equal(getDeliveryId(hmac, {}), undefined)
+    assert.equal(getDeliveryId(hmac, { 'x-delivery': ['a'] }), undefined)
   })
 })

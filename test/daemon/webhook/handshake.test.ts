@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { handshakeOf, wantsEmptyAnswer } from '../../../daemon/webhook/pipeline.ts'
+import { findHandshake, wantsEmptyAnswer } from '../../../daemon/webhook/pipeline.ts'
 import { schemeNames } from '../../../shared/signature-schemes.ts'
 import { schemeNamed } from '../../support/accepts.ts'
 
@@ -8,20 +8,23 @@ describe('handshakeOf', () => {
 
   it('answers the challenge of Slack, and of Slack alone', () => {
     for (const name of schemeNames) {
-      const handshake = handshakeOf(schemeNamed(name), {}, challenge)
+      const handshake = findHandshake(schemeNamed(name), {}, challenge)
       assert.equal(handshake?.text, name === 'slack' ? '3eZbrw1aBm2rZgRNFdxV' : undefined)
     }
   })
 
   it('answers the ping of GitHub, and of GitHub alone', () => {
     for (const name of schemeNames) {
-      const handshake = handshakeOf(schemeNamed(name), { 'x-github-event': ['ping'] }, {})
+      const handshake = findHandshake(schemeNamed(name), { 'x-github-event': ['ping'] }, {})
       const isPing = name === 'github' || name === 'hmac'
       assert.equal(handshake?.status, isPing ? 'ping' : undefined)
       assert.equal(handshake?.text, undefined)
     }
     for (const values of [['push'], ['ping', 'ping'], []])
-      assert.equal(handshakeOf(schemeNamed('github'), { 'x-github-event': values }, {}), undefined)
+      assert.equal(
+        findHandshake(schemeNamed('github'), { 'x-github-event': values }, {}),
+        undefined,
+      )
   })
 
   it('takes nothing else of Slack for a handshake', () => {
@@ -36,17 +39,17 @@ describe('handshakeOf', () => {
       { event: challenge },
       JSON.parse('{"__proto__":{"type":"url_verification","challenge":"x"}}') as unknown,
     ])
-      assert.equal(handshakeOf(schemeNamed('slack'), {}, payload), undefined)
+      assert.equal(findHandshake(schemeNamed('slack'), {}, payload), undefined)
   })
 
   it('answers the certificate check of a slash command with nothing', () => {
-    const handshake = handshakeOf(schemeNamed('slack'), {}, { ssl_check: '1', token: 'x' })
+    const handshake = findHandshake(schemeNamed('slack'), {}, { ssl_check: '1', token: 'x' })
     assert.deepEqual([handshake?.status, handshake?.text], ['challenge', ''])
   })
 
   it('gives back no more than 4,096 characters', () => {
     const long = { ...challenge, challenge: 'x'.repeat(100_000) }
-    assert.equal(handshakeOf(schemeNamed('slack'), {}, long)?.text?.length, 4096)
+    assert.equal(findHandshake(schemeNamed('slack'), {}, long)?.text?.length, 4096)
   })
 })
 

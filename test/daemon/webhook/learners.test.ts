@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { createLearners } from '../../../daemon/webhook/payload-shape.ts'
+import { createDeliveryWaiters } from '../../../daemon/webhook/payload-shape.ts'
 
 describe('those who wait for a delivery', () => {
   it('are not waited for who have gone before they began, nor who go meanwhile', async () => {
-    const learners = createLearners()
+    const learners = createDeliveryWaiters()
     const going = new AbortController()
     const meanwhile = learners.wait('/a', going.signal)
     going.abort()
@@ -12,7 +12,7 @@ describe('those who wait for a delivery', () => {
   })
 
   it('see the next delivery of their webhook, once', async () => {
-    const learners = createLearners()
+    const learners = createDeliveryWaiters()
     const { signal } = new AbortController()
     const [one, other] = [learners.wait('/a', signal), learners.wait('/b', signal)]
     learners.show('/a', { action: 'opened' })

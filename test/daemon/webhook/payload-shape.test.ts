@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { lessonSchema } from '../../../shared/api.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { packageFolder } from '../../../shared/version.ts'
-import { lessonOf } from '../../../daemon/webhook/payload-shape.ts'
+import { describePayload } from '../../../daemon/webhook/payload-shape.ts'
 
 describe('what a payload teaches', () => {
   it('is its paths with their types, and no value', () => {
@@ -14,7 +14,7 @@ describe('what a payload teaches', () => {
       empty: {},
       none: [],
     }
-    const lesson = lessonOf('/a', payload)
+    const lesson = describePayload('/a', payload)
     assert.deepEqual(lesson.paths, [
       { path: 'action', type: 'text' },
       { path: 'list', type: 'list' },
@@ -30,7 +30,7 @@ describe('what a payload teaches', () => {
 
   it('leaves out names that no path can have', () => {
     const payload = JSON.parse('{"a.b":1,"":1,"__proto__":{"x":1},"c":1,"constructor":1}')
-    assert.deepEqual(lessonOf('/a', payload).paths, [
+    assert.deepEqual(describePayload('/a', payload).paths, [
       { path: '__proto__.x', type: 'number' },
       { path: 'c', type: 'number' },
       { path: 'constructor', type: 'number' },
@@ -39,27 +39,28 @@ describe('what a payload teaches', () => {
 
   it('is bounded for a payload of any size and depth', () => {
     const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`n${index}`, 1]))
-    const { paths, cut } = lessonOf('/a', wide)
+    const { paths, cut } = describePayload('/a', wide)
     assert.deepEqual([paths.length, cut], [500, true])
     let deep: unknown = 1
     for (let level = 0; level < 20_000; level += 1) deep = { a: deep }
-    assert.equal(lessonOf('/a', deep).cut, true)
+    assert.equal(describePayload('/a', deep).cut, true)
   })
 
   it('proposes a template that can be used, for any JSON', async () => {
     const sample = new URL('assets/samples/github/pull_request.opened.json', packageFolder)
     const payloads = [JSON.parse(await readFile(sample, 'utf8')), null, 3, 'x', [], {}, [{ a: 1 }]]
     for (const payload of payloads) {
-      const lesson = lessonSchema.parse(lessonOf('/a', payload))
+      const lesson = lessonSchema.parse(describePayload('/a', payload))
       assert.ok(parseTemplate(lesson.promptTemplate).parts.some((part) => typeof part !== 'string'))
     }
-    const { promptTemplate } = lessonOf('/a', payloads[0])
+    const { promptTemplate } = describePayload('/a', payloads[0])
     assert.match(promptTemplate, /^action: \{\{event\.action\}\}$/m)
     assert.match(promptTemplate, /\{\{event\.pull_request\.title\}\}/)
   })
 
   it('finds what tells events apart inside of what carries them, and not in a user', () => {
-    const filterOf = (payload: Parameters<typeof lessonOf>[1]) => lessonOf('/a', payload).filter
+    const filterOf = (payload: Parameters<typeof describePayload>[1]) =>
+      describePayload('/a', payload).filter
     assert.deepEqual(
       filterOf({ event: { user: { type: 'x' }, type: 'x', subtype: 'y' }, type: 'event_callback' }),
       ['type', 'event.type', 'event.subtype'],

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { previewOf } from '../../../daemon/webhook/event-runner.ts'
+import { toPreview } from '../../../daemon/webhook/event-runner.ts'
 
 describe('the preview of an answer', () => {
   it('is its first 600 characters, without what repaints a terminal', () => {
-    assert.equal(previewOf('all \u001b[31mgood\u001b[0m\r\n'), 'all good\n')
-    assert.equal(previewOf('x'.repeat(5000)).length, 600)
-    assert.equal(previewOf(''), '')
+    assert.equal(toPreview('all \u001b[31mgood\u001b[0m\r\n'), 'all good\n')
+    assert.equal(toPreview('x'.repeat(5000)).length, 600)
+    assert.equal(toPreview(''), '')
   })
 
   it('does not keep the whole answer in memory', async () => {
@@ -22,7 +22,7 @@ describe('the preview of an answer', () => {
       return heapUsed + external
     }
     const before = held()
-    const previews = Array.from({ length: 100 }, (_, index) => previewOf(answer(index)))
+    const previews = Array.from({ length: 100 }, (_, index) => toPreview(answer(index)))
     // What is collected first frees its memory outside the heap a little later.
     let more = held() - before
     for (let turns = 0; turns < 100 && more >= 20 * megabyte; turns += 1) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRateLimits } from '../../../daemon/webhook/rate-limit.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { rateOf } from '../../../shared/text.ts'
+import { parseRate } from '../../../shared/text.ts'
 
 const waitMs = (count: () => void): number | undefined => {
   try {
@@ -27,7 +27,7 @@ describe('the rate limit of a webhook', () => {
 
   it('does not fill beyond what it says', () => {
     const limits = createRateLimits()
-    const count = (nowMs: number) => waitMs(() => limits.count('/a', rateOf('1/h'), nowMs))
+    const count = (nowMs: number) => waitMs(() => limits.count('/a', parseRate('1/h'), nowMs))
     assert.equal(count(0), undefined)
     assert.equal(count(10 * 3_600_000), undefined)
     assert.equal(count(10 * 3_600_000), 3_600_000)
@@ -35,7 +35,7 @@ describe('the rate limit of a webhook', () => {
 
   it('counts each webhook for itself', () => {
     const limits = createRateLimits()
-    const rate = rateOf('1/min')
+    const rate = parseRate('1/min')
     limits.count('/a', rate, 0)
     limits.count('/b', rate, 0)
     assert.equal(
@@ -46,20 +46,20 @@ describe('the rate limit of a webhook', () => {
 
   it('goes on when the configuration is read again, and begins anew with another rate', () => {
     const limits = createRateLimits()
-    limits.count('/a', rateOf('1/min'), 0)
+    limits.count('/a', parseRate('1/min'), 0)
     assert.equal(
-      waitMs(() => limits.count('/a', rateOf('1/min'), 0)),
+      waitMs(() => limits.count('/a', parseRate('1/min'), 0)),
       60_000,
     )
     assert.equal(
-      waitMs(() => limits.count('/a', rateOf('2/min'), 0)),
+      waitMs(() => limits.count('/a', parseRate('2/min'), 0)),
       undefined,
     )
   })
 
   it('is not emptied by a time that goes back', () => {
     const limits = createRateLimits()
-    const rate = rateOf('2/s')
+    const rate = parseRate('2/s')
     limits.count('/a', rate, 5000)
     limits.count('/a', rate, 0)
     assert.equal(

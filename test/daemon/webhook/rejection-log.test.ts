@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Log } from '../../../daemon/log/log.ts'
-import { createRefusalLog } from '../../../daemon/webhook/rejection-log.ts'
+import { createRejectionLog } from '../../../daemon/webhook/rejection-log.ts'
 
 const setUp = (everyMs: number) => {
   const lines: Record<string, unknown>[] = []
@@ -9,7 +9,7 @@ const setUp = (everyMs: number) => {
     lines.push({ ...fields, msg })
     wake()
   }
-  const refusals = createRefusalLog({ info } as unknown as Log, everyMs)
+  const refusals = createRejectionLog({ info } as unknown as Log, everyMs)
   const note = (event: string, webhook = '/a', code = 'signature-invalid') =>
     refusals.note({ event, webhook, code })
   const next = () => new Promise<void>((resolve) => (wake = resolve))

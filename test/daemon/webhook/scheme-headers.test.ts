@@ -3,17 +3,17 @@ import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
-  bodyHeadersOf,
-  headerNamesOf,
+  toBodyHeaders,
+  listHeaderNames,
   headersNamed,
 } from '../../../daemon/webhook/compiled-webhook.ts'
-import { schemeNames, schemeOf } from '../../../shared/signature-schemes.ts'
+import { schemeNames, toScheme } from '../../../shared/signature-schemes.ts'
 
 describe('the headers that a scheme looks at', () => {
   for (const name of schemeNames) {
     it(`are those of ${name}: its signatures, its ids, and what a web page sends`, () => {
-      const scheme = schemeOf(name, { header: 'x-own', algorithm: 'sha256', prefix: '' })
-      const names = headerNamesOf(scheme)
+      const scheme = toScheme(name, { header: 'x-own', algorithm: 'sha256', prefix: '' })
+      const names = listHeaderNames(scheme)
       for (const { header, timestampHeader, idHeader } of scheme.forms)
         for (const wanted of [header, timestampHeader, idHeader])
           if (wanted !== undefined) assert.ok(names.includes(wanted), wanted)
@@ -29,7 +29,7 @@ describe('the headers that a scheme looks at', () => {
       const found = headersNamed(received.rawHeaders, names)
       const all = names.map((name) => [found[name], received.headersDistinct[name]])
       const type = ['content-type', 'content-encoding']
-      const written = bodyHeadersOf(headersNamed(received.rawHeaders, type))
+      const written = toBodyHeaders(headersNamed(received.rawHeaders, type))
       assert.deepEqual(
         Object.entries(written),
         type.map((name) => [name, received.headers[name]]),

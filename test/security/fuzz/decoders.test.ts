@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { BusError } from '../../../tray/dbus/connect.ts'
 import { decodeMessage, lengthOfMessage } from '../../../tray/dbus/message.ts'
-import { readValues, typesOf } from '../../../tray/dbus/marshal.ts'
-import { pixmapOf } from '../../../tray/sni/pixmap.ts'
+import { readValues, parseTypes } from '../../../tray/dbus/marshal.ts'
+import { toPixmap } from '../../../tray/sni/pixmap.ts'
 import { bytesLike, holds, textOf } from '../../support/fuzz.ts'
 
 const orBusError = <Result>(task: () => Result): Result | undefined => {
@@ -35,7 +35,7 @@ describe('any bytes on the bus', () => {
       bytesLike('messages'),
       fc.boolean(),
       (signature, bytes, isLittle) => {
-        orBusError(() => typesOf(signature))
+        orBusError(() => parseTypes(signature))
         const read = orBusError(() => readValues(signature, bytes, isLittle))
         if (read) assert.ok(read.length <= bytes.length)
       },
@@ -49,7 +49,7 @@ describe('any bytes as a picture', () => {
     1500,
     fc.property(bytesLike('pictures'), (bytes) => {
       try {
-        const { width, height, argb } = pixmapOf(bytes)
+        const { width, height, argb } = toPixmap(bytes)
         assert.ok(width <= 512 && height <= 512)
         assert.equal(argb.length, width * height * 4)
       } catch (error) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { expandPrompt } from '../../../daemon/webhook/prompt.ts'
-import { neutralise } from '../../../daemon/webhook/sanitize.ts'
+import { sanitize } from '../../../daemon/webhook/sanitize.ts'
 import { plainButColours, plainJson, plainLine, plainLines } from '../../../shared/text.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { corpus, holds, textOf } from '../../support/fuzz.ts'
@@ -84,9 +84,9 @@ describe('any text in a prompt', () => {
     'is harmless once it is neutralised, and stays so when it is again',
     4000,
     fc.property(hostile, fc.boolean(), (text, isJson) => {
-      const once = neutralise(text, isJson)
+      const once = sanitize(text, isJson)
       assertHarmless(once)
-      assertHarmless(neutralise(once, isJson))
+      assertHarmless(sanitize(once, isJson))
     }),
   )
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { isSameText, placeOf, proofOf } from '../../../shared/client/identity.ts'
+import { isSameText, toPlace, computeProof } from '../../../shared/client/identity.ts'
 
 describe('the proof of a daemon', () => {
   it('is an HMAC of the place and the challenge under the token, and holds neither', () => {
@@ -8,22 +8,22 @@ describe('the proof of a daemon', () => {
     const expected = createHmac('sha256', 'token')
       .update(`doorward-health:127.0.0.1 1:${challenge}`)
       .digest('hex')
-    assert.equal(proofOf('token', challenge, placeOf('127.0.0.1', 1)), expected)
+    assert.equal(computeProof('token', challenge, toPlace('127.0.0.1', 1)), expected)
   })
 
   it('differs with the token, the challenge, the address and the port', () => {
     const proofs = [
-      proofOf('a', '1', placeOf('127.0.0.1', 1)),
-      proofOf('b', '1', placeOf('127.0.0.1', 1)),
-      proofOf('a', '2', placeOf('127.0.0.1', 1)),
-      proofOf('a', '1', placeOf('::1', 1)),
-      proofOf('a', '1', placeOf('127.0.0.1', 2)),
+      computeProof('a', '1', toPlace('127.0.0.1', 1)),
+      computeProof('b', '1', toPlace('127.0.0.1', 1)),
+      computeProof('a', '2', toPlace('127.0.0.1', 1)),
+      computeProof('a', '1', toPlace('::1', 1)),
+      computeProof('a', '1', toPlace('127.0.0.1', 2)),
     ]
     assert.equal(new Set(proofs).size, proofs.length)
   })
 
   it('is the same for an address and for the same one mapped into IPv6', () => {
-    assert.equal(placeOf('::ffff:127.0.0.1', 1), placeOf('127.0.0.1', 1))
+    assert.equal(toPlace('::ffff:127.0.0.1', 1), toPlace('127.0.0.1', 1))
   })
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { agentSchema, permissionOf } from '../../../shared/config/agent-schema.ts'
+import { agentSchema, describePermission } from '../../../shared/config/agent-schema.ts'
 
-const permission = (entry: unknown) => permissionOf(agentSchema.parse(entry))
+const permission = (entry: unknown) => describePermission(agentSchema.parse(entry))
 
 describe('permissionOf', () => {
   const risky: readonly [string, readonly string[], string?][] = [

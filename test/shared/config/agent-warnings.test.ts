@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
@@ -16,7 +16,7 @@ const warnings = (agent: string, webhook: string, env: NodeJS.ProcessEnv = signe
     ),
     env,
   )
-  return warningsOf(config, env)
+  return collectWarnings(config, env)
 }
 
 describe('the warnings of a configuration', () => {

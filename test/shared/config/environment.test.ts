@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { warningsOf } from '../../../shared/config/warnings.ts'
-import { readEnvironment, secretsOf } from '../../../shared/config/environment.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
+import { readEnvironment, listSecrets } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
@@ -55,7 +55,7 @@ describe('the environment', () => {
     const env = await readFrom('')
     const names = ['toString', 'constructor', '__proto__', 'hasOwnProperty']
     for (const name of names) assert.equal(env[name], undefined)
-    assert.deepEqual(secretsOf(names, env), [])
+    assert.deepEqual(listSecrets(names, env), [])
   })
 
   it('needs no .env', async () => {
@@ -91,7 +91,7 @@ describe('the environment', () => {
 describe('secrets', () => {
   it('of white space alone are unset', () => {
     const env = { A: '', B: ' \t\n', C: ' x ', D: undefined, E: 'y' }
-    assert.deepEqual(secretsOf(['A', 'B', 'C', 'D', 'E', 'F'], env), [' x ', 'y'])
+    assert.deepEqual(listSecrets(['A', 'B', 'C', 'D', 'E', 'F'], env), [' x ', 'y'])
   })
 
   it('that are missing are warned about by their names, never their values', async () => {
@@ -108,7 +108,7 @@ describe('secrets', () => {
       ].join('')}`,
     })
     const env = { SET: 'the-secret', SPACE: ' ' }
-    assert.deepEqual(warningsOf(await loadConfig(home, env), env), [
+    assert.deepEqual(collectWarnings(await loadConfig(home, env), env), [
       {
         code: 'webhook-unsigned',
         detail: 'webhook /none has no secret_env: whoever knows its address can run the agent',
@@ -137,7 +137,7 @@ describe('limits', () => {
   it('that leave no room for the largest body are warned about', async () => {
     const codes = async (gateway: string) => {
       const config = await loadConfig(await temporaryHome({ gateway }), {})
-      return warningsOf(config, {}).map(({ code }) => code)
+      return collectWarnings(config, {}).map(({ code }) => code)
     }
     assert.deepEqual(await codes('queue: { max_bytes: 10mb }\n'), ['body-limit-too-large'])
     assert.deepEqual(await codes('queue: { max_bytes: 25mb }\n'), [])
@@ -149,7 +149,7 @@ describe('limits', () => {
         'webhooks:\n  - { path: /x, agent: echo, prompt_template: x, secret_env: GITHUB_WEBHOK_SECRET }\n',
     })
     const env = { GITHUB_WEBHOOK_SECRET: 'canary-value' }
-    const [warning] = warningsOf(await loadConfig(home, env), env)
+    const [warning] = collectWarnings(await loadConfig(home, env), env)
     assert.equal(warning?.code, 'secret-unset')
     assert.match(warning.hint, /; did you mean "GITHUB_WEBHOOK_SECRET"\?$/)
     assert.ok(!JSON.stringify(warning).includes('canary'))
@@ -161,7 +161,7 @@ describe('limits', () => {
         `  - { path: /${name}, agent: echo, prompt_template: x, secret_env: ${name} }\n`
       const home = await temporaryHome({ webhooks: `webhooks:\n${secrets.map(entry).join('')}` })
       const env = { GITHUB_WEBHOOK_SECRET: 'x', HOOK_SECRET_1: 'x' }
-      return warningsOf(await loadConfig(home, env), env).map(({ hint }) => hint)
+      return collectWarnings(await loadConfig(home, env), env).map(({ hint }) => hint)
     }
     const set = (name: string) => `set ${name} in .env: doorward config edit env`
     assert.deepEqual(await hintsWith('STRIPE_WEBHOOK_SECRET'), [set('STRIPE_WEBHOOK_SECRET')])

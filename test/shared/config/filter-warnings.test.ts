@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
@@ -12,7 +12,9 @@ const warnings = (fields: string): string[] => {
     readYaml('webhooks.yaml', `webhooks:\n  - ${entry}\n`),
     env,
   )
-  return warningsOf(config, env).map(({ code, detail, hint }) => `${code}: ${detail} (${hint})`)
+  return collectWarnings(config, env).map(
+    ({ code, detail, hint }) => `${code}: ${detail} (${hint})`,
+  )
 }
 
 describe('warnings of filters', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
@@ -10,7 +10,7 @@ const warnings = (providers: string): string[] => {
     readYaml('webhooks.yaml', ''),
     {},
   )
-  return warningsOf(config, {}).map(({ code, detail, hint }) => `${code}: ${detail} (${hint})`)
+  return collectWarnings(config, {}).map(({ code, detail, hint }) => `${code}: ${detail} (${hint})`)
 }
 
 const authorize = 'authorization_endpoint: "https://a.example/authorize"'

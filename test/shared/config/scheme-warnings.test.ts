@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
 const warnings = (fields: string, env: NodeJS.ProcessEnv = { A: 'secret' }): string[] =>
-  warningsOf(
+  collectWarnings(
     checkConfig(
       readYaml('gateway.yaml', ''),
       readYaml('agents.yaml', 'agents:\n  echo: { kind: echo }\n'),

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
-import { warningsOf } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { ConfigError, checkConfig, problemLine } from '../../../shared/config/load.ts'
-import { discordUrlOf, signingKeyOf, smtpServerOf } from '../../../shared/config/target-secrets.ts'
+import {
+  parseDiscordUrl,
+  parseSigningKey,
+  parseSmtpServer,
+} from '../../../shared/config/target-secrets.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
 const load = (deliverTo: string, targets: string, env: Record<string, string> = {}) =>
@@ -147,7 +151,7 @@ describe('targets in gateway.yaml', () => {
   const http = '  http: { a: { url: "http://192.168.1.2/x", secret_env: HOOK } }\n'
   const all = `  slack: { token_env: SLACK }\n  discord: { ops: { url_env: OPS }, b: { url_env: B } }\n  email: { smtp_url_env: SMTP, from: a@b.example }\n${http}`
   const warned = (deliverTo: string, env: Record<string, string>) =>
-    warningsOf(load(deliverTo, all), { S: 'x', ...env }).map(
+    collectWarnings(load(deliverTo, all), { S: 'x', ...env }).map(
       ({ code, detail }) => `${code} ${detail.split(';', 1)[0]}`,
     )
 
@@ -186,21 +190,21 @@ describe('targets in gateway.yaml', () => {
 
 describe('what the variables of targets hold', () => {
   it('is the URL of a mail server', () => {
-    assert.deepEqual(smtpServerOf(' smtps://me%40x:p%3Aw@Mail.example.com\n'), {
+    assert.deepEqual(parseSmtpServer(' smtps://me%40x:p%3Aw@Mail.example.com\n'), {
       host: 'Mail.example.com',
       port: 465,
       isTls: true,
       isLoopback: false,
       login: { user: 'me@x', password: 'p:w' },
     })
-    assert.deepEqual(smtpServerOf('smtp://127.0.0.1:2525/'), {
+    assert.deepEqual(parseSmtpServer('smtp://127.0.0.1:2525/'), {
       host: '127.0.0.1',
       port: 2525,
       isTls: false,
       isLoopback: true,
     })
-    assert.equal(smtpServerOf('smtp://[::1]:80')?.host, '::1')
-    assert.equal(smtpServerOf('smtp://mail.example.com:80')?.port, 80)
+    assert.equal(parseSmtpServer('smtp://[::1]:80')?.host, '::1')
+    assert.equal(parseSmtpServer('smtp://mail.example.com:80')?.port, 80)
     for (const text of [
       '',
       'smtp://',
@@ -210,12 +214,12 @@ describe('what the variables of targets hold', () => {
       'smtp://a#b',
       'smtp://a b',
     ])
-      assert.equal(smtpServerOf(text), undefined, text)
+      assert.equal(parseSmtpServer(text), undefined, text)
   })
 
   it('is the URL of a webhook of Discord', () => {
-    assert.ok(discordUrlOf(' https://discord.com/api/webhooks/1/x\n'))
-    assert.ok(discordUrlOf('http://127.0.0.1:5/api/webhooks/1/x'))
+    assert.ok(parseDiscordUrl(' https://discord.com/api/webhooks/1/x\n'))
+    assert.ok(parseDiscordUrl('http://127.0.0.1:5/api/webhooks/1/x'))
     for (const text of [
       '',
       'x',
@@ -223,15 +227,15 @@ describe('what the variables of targets hold', () => {
       'https://u:p@discord.com/',
       'file:///x',
     ])
-      assert.equal(discordUrlOf(text), undefined, text)
+      assert.equal(parseDiscordUrl(text), undefined, text)
   })
 
   it('is a secret of Standard Webhooks', () => {
     const key = Buffer.alloc(24, 7)
     for (const text of [`whsec_${key.toString('base64')}`, ` ${key.toString('base64')}\n`])
-      assert.deepEqual(signingKeyOf(text), key)
+      assert.deepEqual(parseSigningKey(text), key)
     for (const text of ['', 'whsec_', 'whsec_abc!', 'a b', 'whsec_AAAA', 'x'.repeat(400)])
-      assert.equal(signingKeyOf(text), undefined, text)
+      assert.equal(parseSigningKey(text), undefined, text)
   })
 
   it('is warned about for each target that names the variable, in a header too', () => {
@@ -244,7 +248,7 @@ describe('what the variables of targets hold', () => {
     const deliverTo = '["discord:ops", "http:a", "http:b"]'
     const config = load(deliverTo, targets)
     const warned = (env: Record<string, string>) =>
-      warningsOf(config, { S: 'x', ...env }).map(({ detail }) => detail.split(';', 1)[0])
+      collectWarnings(config, { S: 'x', ...env }).map(({ detail }) => detail.split(';', 1)[0])
     assert.deepEqual(warned({}), [
       'target discord:ops: SHARED is unset or empty',
       'target http:a: SHARED is unset or empty',

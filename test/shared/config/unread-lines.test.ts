@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { unreadIn, unreadLines } from '../../../shared/config/environment.ts'
+import { unreadIn, ignoredEnvLines } from '../../../shared/config/environment.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 import { run } from '../../cli/support/cli.ts'
 
@@ -34,11 +34,11 @@ describe('lines of .env that set nothing', () => {
       [Buffer.from('A=1\nSECRET=gr\u00fcn\n', 'latin1'), 2],
       [Buffer.from('\ufeffSECRET=x\n', 'utf16le'), 1],
     ] as const) {
-      const problem = unreadLines(bytes.toString('utf8'))
+      const problem = ignoredEnvLines(bytes.toString('utf8'))
       assert.match(problem?.detail ?? '', new RegExp(`^line ${line} is not UTF-8`))
       assert.match(problem?.hint ?? '', /config edit env/)
     }
-    assert.equal(unreadLines('\ufeffSECRET=gr\u00fcn\n'), undefined)
+    assert.equal(ignoredEnvLines('\ufeffSECRET=gr\u00fcn\n'), undefined)
   })
 
   it('are told by config check and doctor, and nothing of what is in them', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { copiersOf } from '../../../tray/actions/diagnostics.ts'
+import { listCopiers } from '../../../tray/actions/diagnostics.ts'
 
 describe('the programs for the clipboard', () => {
   const cases: [NodeJS.Platform, NodeJS.ProcessEnv, string[]][] = [
@@ -13,7 +13,7 @@ describe('the programs for the clipboard', () => {
   for (const [platform, env, programs] of cases)
     it(`are ${programs.join(', ') || 'none'} on ${platform} with ${Object.keys(env).join(', ') || 'nothing'}`, () => {
       assert.deepEqual(
-        copiersOf(platform, env).map(([program]) => program),
+        listCopiers(platform, env).map(([program]) => program),
         programs,
       )
     })

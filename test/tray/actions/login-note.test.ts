@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import type { Login, Logout } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Action } from '../../../tray/action.ts'
-import { failureNoteOf, type Note } from '../../../tray/notifications/note.ts'
-import { loginNoteOf, logoutNoteOf } from '../../../tray/actions/login.ts'
+import { toFailureNote, type Note } from '../../../tray/notifications/note.ts'
+import { toLoginNote, toLogoutNote } from '../../../tray/actions/login.ts'
 
 const login = (more: Partial<Login>): Note =>
-  loginNoteOf({ loginId: 'x', provider: 'github', status: 'authorized', ...more })
+  toLoginNote({ loginId: 'x', provider: 'github', status: 'authorized', ...more })
 const logout = (more: Partial<Logout>): Note =>
-  logoutNoteOf({ provider: 'slack', removed: true, revokedAtProvider: true, ...more })
-const failure = (action: Action, error: unknown): Note => failureNoteOf(action, error)
+  toLogoutNote({ provider: 'slack', removed: true, revokedAtProvider: true, ...more })
+const failure = (action: Action, error: unknown): Note => toFailureNote(action, error)
 
 describe('what is told of a click', () => {
   const cases: [string, Note, string, string, boolean, key?: string][] = [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { iconOf } from '../../../tray/icon/icon.ts'
+import { getIconName } from '../../../tray/icon/icon.ts'
 import type { View } from '../../../tray/view.ts'
 import { eventWith } from '../../support/fake-daemon.ts'
 import { connected, connecting, problem, provider, unreachable } from '../../support/views.ts'
@@ -35,6 +35,6 @@ describe('iconOf', () => {
   ]
   for (const [what, view, icon] of cases)
     it(`is ${icon} for ${what}`, () => {
-      assert.equal(iconOf(view), icon)
+      assert.equal(getIconName(view), icon)
     })
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { trayErrorOf } from '../../../tray/icon/tray-error.ts'
+import { toTrayError } from '../../../tray/icon/tray-error.ts'
 
 describe('trayErrorOf', () => {
   it('names the packages that bring a missing library', () => {
-    const error = trayErrorOf(
+    const error = toTrayError(
       '/x/tray_linux_release: error while loading shared libraries: libappindicator3.so.1: cannot open shared object file: No such file or directory\n',
       'exit code 127',
     )
@@ -14,12 +14,12 @@ describe('trayErrorOf', () => {
   })
 
   it('says that there is no desktop', () => {
-    const error = trayErrorOf('(x:1): Gtk-WARNING **: cannot open display: :9\n', 'exit code 1')
+    const error = toTrayError('(x:1): Gtk-WARNING **: cannot open display: :9\n', 'exit code 1')
     assert.equal(error.code, 'tray-no-display')
   })
 
   it('says how any other end came about, without the text of the program', () => {
-    const error = trayErrorOf('panic: something odd', 'SIGSEGV')
+    const error = toTrayError('panic: something odd', 'SIGSEGV')
     assert.equal(error.code, 'tray-failed')
     assert.match(error.message, /SIGSEGV/)
     assert.doesNotMatch(error.message, /odd/)
@@ -28,23 +28,23 @@ describe('trayErrorOf', () => {
   it('says that a processor is the wrong one, and on a Mac what mends it', () => {
     const arm = { platform: 'darwin', arch: 'arm64' } as const
     for (const ending of ['EBADARCH', 'Unknown system error -86', 'ENOEXEC']) {
-      const error = trayErrorOf('', ending, arm)
+      const error = toTrayError('', ending, arm)
       assert.equal(error.code, 'tray-wrong-processor')
       assert.match(error.message, /arm64/)
       assert.match(error.hint ?? '', /softwareupdate --install-rosetta/)
     }
-    const onLinux = trayErrorOf('', 'ENOEXEC', { platform: 'linux', arch: 'riscv64' })
+    const onLinux = toTrayError('', 'ENOEXEC', { platform: 'linux', arch: 'riscv64' })
     assert.doesNotMatch(onLinux.hint ?? '', /rosetta/)
   })
 
   it('names the mount that keeps programs from running', () => {
-    const error = trayErrorOf('', 'EACCES')
+    const error = toTrayError('', 'EACCES')
     assert.equal(error.code, 'tray-not-runnable')
     assert.match(error.hint ?? '', /noexec/)
   })
 
   it('says that our own program finds no session bus', () => {
-    const error = trayErrorOf('no session bus: bus-absent\n', 'exit code 1')
+    const error = toTrayError('no session bus: bus-absent\n', 'exit code 1')
     assert.equal(error.code, 'tray-no-display')
     assert.match(error.message, /session bus/)
   })

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { displayOf, hasXTray } from '../../../tray/icon/panel-host.ts'
+import { parseDisplay, hasXTray } from '../../../tray/icon/panel-host.ts'
 import { describeOnLinux, startDesktop } from '../../support/desktop.ts'
 import { startDisplay } from '../../support/display.ts'
 import { end } from '../../support/session-bus.ts'
@@ -13,10 +13,10 @@ import { playXTray } from '../../support/x-tray.ts'
 describe('the name of a display', () => {
   it('tells where its server listens', () => {
     const local = [{ path: '/tmp/.X11-unix/X1' }, { path: '\0/tmp/.X11-unix/X1' }]
-    assert.deepEqual(displayOf(':1'), { number: '1', screen: 0, addresses: local })
-    assert.deepEqual(displayOf('unix:1.2'), { number: '1', screen: 2, addresses: local })
-    assert.deepEqual(displayOf('localhost:10.0')?.addresses, [{ host: 'localhost', port: 6010 }])
-    for (const none of ['', 'wayland-0', ':', ':x']) assert.equal(displayOf(none), undefined)
+    assert.deepEqual(parseDisplay(':1'), { number: '1', screen: 0, addresses: local })
+    assert.deepEqual(parseDisplay('unix:1.2'), { number: '1', screen: 2, addresses: local })
+    assert.deepEqual(parseDisplay('localhost:10.0')?.addresses, [{ host: 'localhost', port: 6010 }])
+    for (const none of ['', 'wayland-0', ':', ':x']) assert.equal(parseDisplay(none), undefined)
   })
 })
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import type { EventRecord } from '../../../shared/api.ts'
-import { optionsOf } from '../../../tray/notifications/node-notifier.ts'
+import { toOptions } from '../../../tray/notifications/node-notifier.ts'
 import { bodyArgument, bodyMarkup, titleText } from '../../../tray/text.ts'
 import {
   type Note,
-  bodyOf,
-  keyOf,
-  noteOf,
-  resultNoteOf,
-  titleOf,
+  toBody,
+  toKey,
+  toNote,
+  toResultNote,
+  toTitle,
 } from '../../../tray/notifications/note.ts'
 import { eventWith } from '../../support/fake-daemon.ts'
 
@@ -79,15 +79,15 @@ describe('noteOf', () => {
   const textOf = (note: Note | undefined) => (note ? { title: note.title, body: note.body } : null)
   for (const [what, event, off, on] of cases)
     it(what, () => {
-      assert.deepEqual(textOf(noteOf(eventWith(event), false)), off)
-      assert.deepEqual(textOf(noteOf(eventWith(event), true)), on)
+      assert.deepEqual(textOf(toNote(eventWith(event), false)), off)
+      assert.deepEqual(textOf(toNote(eventWith(event), true)), on)
     })
 
   const labels = (event: Partial<EventRecord>) =>
-    noteOf(eventWith(event), true)?.buttons?.map(({ label }) => label)
+    toNote(eventWith(event), true)?.buttons?.map(({ label }) => label)
 
   it('has a button that opens the event', () => {
-    assert.deepEqual(noteOf(eventWith({ id: 'evt_9' }), true)?.buttons, [
+    assert.deepEqual(toNote(eventWith({ id: 'evt_9' }), true)?.buttons, [
       { label: 'Open', action: { do: 'show-event', id: 'evt_9' } },
     ])
   })
@@ -100,27 +100,27 @@ describe('noteOf', () => {
   })
 
   it('takes the place of the note about an earlier try', () => {
-    const before = noteOf(eventWith({ state: 'failed', attempts: 1 }), true)
-    assert.equal(before?.key, noteOf(eventWith({ state: 'done', attempts: 2 }), true)?.key)
-    assert.notEqual(before?.key, noteOf(eventWith({ id: 'evt_2' }), true)?.key)
+    const before = toNote(eventWith({ state: 'failed', attempts: 1 }), true)
+    assert.equal(before?.key, toNote(eventWith({ state: 'done', attempts: 2 }), true)?.key)
+    assert.notEqual(before?.key, toNote(eventWith({ id: 'evt_2' }), true)?.key)
   })
 
   it('tells a retry from the same record sent twice', () => {
     const failed = eventWith({ state: 'failed' })
-    assert.equal(keyOf(failed), keyOf({ ...failed }))
-    assert.notEqual(keyOf(failed), keyOf({ ...failed, attempts: 2 }))
+    assert.equal(toKey(failed), toKey({ ...failed }))
+    assert.notEqual(toKey(failed), toKey({ ...failed, attempts: 2 }))
   })
 })
 
 describe('resultNoteOf', () => {
   it('prefers the whole result to its beginning', () => {
-    const note = resultNoteOf({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
+    const note = toResultNote({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
     assert.equal(note.title, 'Doorward · /github: done')
     assert.equal(note.body, 'beginning')
   })
 
   it('never tries again by a click on the note itself', () => {
-    const note = resultNoteOf(eventWith({ state: 'failed', stage: 'agent' }))
+    const note = toResultNote(eventWith({ state: 'failed', stage: 'agent' }))
     assert.deepEqual(
       note.buttons?.map(({ label }) => label),
       ['Open', 'Retry'],
@@ -130,11 +130,11 @@ describe('resultNoteOf', () => {
 
 describe('bodyOf', () => {
   it('keeps the first six lines that say something', () => {
-    assert.equal(bodyOf('\n1\n\n2\n3\n4\n5\n6\n7'), '1\n2\n3\n4\n5\n6 …')
+    assert.equal(toBody('\n1\n\n2\n3\n4\n5\n6\n7'), '1\n2\n3\n4\n5\n6 …')
   })
 
   it('cuts a long line and makes dots of list marks', () => {
-    assert.equal(bodyOf(`- ${'x'.repeat(5000)}`), `• ${'x'.repeat(398)} …`)
+    assert.equal(toBody(`- ${'x'.repeat(5000)}`), `• ${'x'.repeat(398)} …`)
   })
 })
 
@@ -151,7 +151,7 @@ describe('the text of a note', () => {
   it('holds nothing that turns or hides what is beside it', () => {
     assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abcd')
     assert.equal(bodyMarkup('one\u2066\ntwo'), 'one\ntwo')
-    assert.equal(titleOf('one\ntwo'), 'Doorward · one two')
+    assert.equal(toTitle('one\ntwo'), 'Doorward · one two')
   })
 
   it('leaves emoji and other scripts alone', () => {
@@ -163,7 +163,7 @@ describe('optionsOf', () => {
   const note = { title: '--help <i>', body: String.raw`-u critical & <b> \074`, icon: '/icon.png' }
 
   it('lets nothing become an option or markup on Linux', () => {
-    assert.deepEqual(optionsOf({ ...note, shownMs: 15_000 }, 'linux'), {
+    assert.deepEqual(toOptions({ ...note, shownMs: 15_000 }, 'linux'), {
       title: ' --help ‹i›',
       message: String.raw` -u critical &amp; &lt;b&gt; \\074`,
       icon: '/icon.png',
@@ -174,7 +174,7 @@ describe('optionsOf', () => {
 
   it('leaves markup alone where it is only text', () => {
     assert.deepEqual(
-      optionsOf({ title: 'a < b', body: 'a & b', icon: 'i', shownMs: 1 }, 'darwin'),
+      toOptions({ title: 'a < b', body: 'a & b', icon: 'i', shownMs: 1 }, 'darwin'),
       {
         title: 'a < b',
         message: 'a & b',
@@ -182,7 +182,7 @@ describe('optionsOf', () => {
         timeout: false,
       },
     )
-    assert.ok(!('timeout' in optionsOf({ ...note, shownMs: 1 }, 'win32')))
+    assert.ok(!('timeout' in toOptions({ ...note, shownMs: 1 }, 'win32')))
   })
 
   it('has the program of macOS end at once, not wait for a click as the library would have it', () => {
@@ -192,7 +192,7 @@ describe('optionsOf', () => {
     }
     assert.equal(mapToMac({ title: 'a', message: 'b' })['timeout'], 10)
     assert.equal(
-      mapToMac({ ...optionsOf({ ...note, shownMs: 1 }, 'darwin') })['timeout'],
+      mapToMac({ ...toOptions({ ...note, shownMs: 1 }, 'darwin') })['timeout'],
       undefined,
     )
   })

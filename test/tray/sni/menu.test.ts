@@ -3,7 +3,7 @@ import type { Message } from '../../../tray/dbus/message.ts'
 import { answerCall } from '../../../tray/dbus/served-object.ts'
 import { variant, writeValues } from '../../../tray/dbus/marshal.ts'
 import { menuInterface, menuObject } from '../../../tray/sni/menu.ts'
-import { orderOf } from '../../../tray/sni/protocol.ts'
+import { parseOrder } from '../../../tray/sni/protocol.ts'
 
 const line = JSON.stringify({
   icon: 'aWNvbg==',
@@ -26,7 +26,7 @@ const line = JSON.stringify({
 })
 
 const begin = () => {
-  const order = orderOf(line)
+  const order = parseOrder(line)
   assert.equal(order?.do, 'show-menu')
   const clicked: number[] = []
   const menu = menuObject(order.items, (id) => clicked.push(id))
@@ -119,7 +119,7 @@ describe('the menu on the bus', () => {
   it('tells what has changed, and takes clicks by it', () => {
     const { call, change, changes, clicked } = begin()
     const order = (item: object) => {
-      const update = orderOf(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
+      const update = parseOrder(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
       assert.equal(update?.do, 'show-item')
       return update.item
     }
@@ -148,15 +148,15 @@ describe('the menu on the bus', () => {
 
 describe('a line of systray2', () => {
   it('is a menu, a face, a row or the end', () => {
-    assert.deepEqual(orderOf(line)?.do, 'show-menu')
+    assert.deepEqual(parseOrder(line)?.do, 'show-menu')
     assert.deepEqual(
-      orderOf('{"type":"update-menu","menu":{"icon":"aQ==","tooltip":"t","items":[]}}'),
+      parseOrder('{"type":"update-menu","menu":{"icon":"aQ==","tooltip":"t","items":[]}}'),
       {
         do: 'show-face',
         face: { icon: Buffer.from('i'), tooltip: 't' },
       },
     )
-    assert.deepEqual(orderOf('{"type":"exit"}'), { do: 'exit' })
+    assert.deepEqual(parseOrder('{"type":"exit"}'), { do: 'exit' })
   })
 
   it('is passed over when it is nothing that we know', () => {
@@ -170,6 +170,6 @@ describe('a line of systray2', () => {
       '{"type":"update-item"}',
       '{}',
     ])
-      assert.equal(orderOf(text), undefined, text)
+      assert.equal(parseOrder(text), undefined, text)
   })
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, readdirSync } from 'node:fs'
 import { deflateSync } from 'node:zlib'
 import { packageFolder } from '../../../shared/version.ts'
-import { halved, pixmapOf } from '../../../tray/sni/pixmap.ts'
+import { halved, toPixmap } from '../../../tray/sni/pixmap.ts'
 
 const chunk = (type: string, data: Buffer): Buffer => {
   const length = Buffer.alloc(4)
@@ -33,7 +33,7 @@ const pngOf = (
 describe('a picture for the panel', () => {
   it('has alpha first, then red, green and blue', () => {
     const png = pngOf({ width: 1, height: 1, colour: 6 }, [[0, 1, 2, 3, 4]])
-    assert.deepEqual(pixmapOf(png), { width: 1, height: 1, argb: Buffer.from([4, 1, 2, 3]) })
+    assert.deepEqual(toPixmap(png), { width: 1, height: 1, argb: Buffer.from([4, 1, 2, 3]) })
   })
 
   it('is read through each filter of PNG', () => {
@@ -53,7 +53,7 @@ describe('a picture for the panel', () => {
         [filter, ...line],
       ])
       const expected = [255, 10, 20, 30, 128, 40, 50, 60, 0, 200, 100, 50, 13, 7, 9, 11]
-      assert.deepEqual([...pixmapOf(png).argb], expected, `filter ${filter}`)
+      assert.deepEqual([...toPixmap(png).argb], expected, `filter ${filter}`)
     }
   })
 
@@ -63,16 +63,16 @@ describe('a picture for the panel', () => {
       chunk('PLTE', Buffer.from([0, 0, 0, 7, 8, 9])),
       chunk('tRNS', Buffer.from([0, 5])),
     ]
-    assert.deepEqual([...pixmapOf(pngOf({ ...one, colour: 0 }, [[0, 9]])).argb], [255, 9, 9, 9])
+    assert.deepEqual([...toPixmap(pngOf({ ...one, colour: 0 }, [[0, 9]])).argb], [255, 9, 9, 9])
     assert.deepEqual(
-      [...pixmapOf(pngOf({ ...one, colour: 2 }, [[0, 1, 2, 3]])).argb],
+      [...toPixmap(pngOf({ ...one, colour: 2 }, [[0, 1, 2, 3]])).argb],
       [255, 1, 2, 3],
     )
     assert.deepEqual(
-      [...pixmapOf(pngOf({ ...one, colour: 3 }, [[0, 1]], palette)).argb],
+      [...toPixmap(pngOf({ ...one, colour: 3 }, [[0, 1]], palette)).argb],
       [5, 7, 8, 9],
     )
-    assert.deepEqual([...pixmapOf(pngOf({ ...one, colour: 4 }, [[0, 9, 3]])).argb], [3, 9, 9, 9])
+    assert.deepEqual([...toPixmap(pngOf({ ...one, colour: 4 }, [[0, 9, 3]])).argb], [3, 9, 9, 9])
   })
 
   it('is refused when it is none, cut off, too large or of another kind', () => {
@@ -88,7 +88,7 @@ describe('a picture for the panel', () => {
       pngOf({ width: 60_000, height: 60_000, colour: 6 }, [[0]]),
       pngOf({ width: 1, height: 1, colour: 6 }, [Array.from({ length: 100_000 }, () => 0)]),
     ]
-    for (const png of refused) assert.throws(() => pixmapOf(png))
+    for (const png of refused) assert.throws(() => toPixmap(png))
   })
 
   it('is halved by the mean of what can be seen', () => {
@@ -110,7 +110,7 @@ describe('a picture for the panel', () => {
     const names = readdirSync(folder).filter((name) => name.endsWith('.png'))
     assert.ok(names.length >= 8)
     for (const name of names) {
-      const { width, height, argb } = pixmapOf(readFileSync(new URL(name, folder)))
+      const { width, height, argb } = toPixmap(readFileSync(new URL(name, folder)))
       assert.equal(argb.length, width * height * 4)
       assert.ok(
         argb.some((byte) => byte !== 0),

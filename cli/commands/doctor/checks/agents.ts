@@ -5,7 +5,7 @@ import { isAbsolute, join, resolve } from 'node:path'
 import type { StatusProblem } from '../../../../shared/api.ts'
 import { agentClis, isCliKind } from '../../../../shared/config/agent-clis.ts'
 import { findProgram } from '../../../../shared/config/detect-agents.ts'
-import { secretsOf } from '../../../../shared/config/environment.ts'
+import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
@@ -14,7 +14,7 @@ import { expandTilde } from '../../../../shared/home/home.ts'
 import { bareHost } from '../../../../shared/net.ts'
 import { plainLines } from '../../../../shared/text.ts'
 import { shellWord } from '../../../terminal/format.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 import { canConnect } from './ports.ts'
 
 type AgentFacts = {
@@ -57,35 +57,44 @@ const lookAtAgent = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts> => {
-  const unset = agentVariables(agent).filter((variable) => secretsOf([variable], env).length === 0)
+  const unset = agentVariables(agent).filter(
+    (variable) => listSecrets([variable], env).length === 0,
+  )
   const facts = { name, kind: agent.kind, unset, providers: [] }
   if (agent.kind === 'echo') return facts
-  if (agent.kind === 'openai') return { ...facts, address: await addressOf(agent.base_url) }
-  if (agent.kind === 'http') return { ...facts, address: await addressOf(agent.url) }
+  if (agent.kind === 'openai') return { ...facts, address: await probeAddress(agent.base_url) }
+  if (agent.kind === 'http') return { ...facts, address: await probeAddress(agent.url) }
   const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
   const program =
     agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
-  const path = await pathOf(program, cwd, agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'], env)
+  const path = await findProgramPath(
+    program,
+    cwd,
+    agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'],
+    env,
+  )
   const isKnown = isCliKind(agent.kind)
   return {
     ...facts,
     program,
-    providers: providersOf(agent.env ?? {}),
+    providers: listProviders(agent.env ?? {}),
     ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
     ...(path !== undefined && { path }),
     // A program that is not known may do anything, whatever it is asked.
     ...(path !== undefined &&
-      isKnown && { run: await runVersion(path, environmentOf(agent.env ?? {}, env), versionMs) }),
+      isKnown && {
+        run: await runVersion(path, buildEnvironment(agent.env ?? {}, env), versionMs),
+      }),
     ...(cwd !== undefined && { cwd: { path: cwd, is: await whatIs(cwd) } }),
   }
 }
 
-const providersOf = (env: Readonly<Record<string, string>>): string[] => {
+const listProviders = (env: Readonly<Record<string, string>>): string[] => {
   const named = Object.values(env).filter((value) => value.startsWith('oauth:'))
   return [...new Set(named.map((value) => value.slice('oauth:'.length)))]
 }
 
-const pathOf = async (
+const findProgramPath = async (
   program: string,
   cwd: string | undefined,
   searchPath: string | undefined,
@@ -101,7 +110,7 @@ const passed =
   /^(PATH|Path|PATHEXT|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|SystemRoot|SystemDrive|USERPROFILE|APPDATA|LOCALAPPDATA|ComSpec|COMSPEC)$/
 
 /** Nothing that is a secret, and nothing that makes a program look for a newer one of itself. */
-const environmentOf = (
+const buildEnvironment = (
   added: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
 ): Record<string, string> =>
@@ -122,14 +131,14 @@ const whatIs = async (path: string): Promise<NonNullable<AgentFacts['cwd']>['is'
   )
 
 /** What is on this machine can be asked without a network. */
-const addressOf = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
+const probeAddress = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
   const { host, hostname, port, protocol } = new URL(url)
   if (!isLoopbackUrl(url)) return { host, listens: undefined }
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
   return { host, listens: await canConnect(bareHost(hostname), number, 1000) }
 }
 
-const { ok, warning, error, skipped } = checksOf('agents')
+const { ok, warning, error, skipped } = checksFor('agents')
 
 /** Whether the agents of enabled webhooks can be asked, and which may act on their own. */
 export const judgeAgents = (

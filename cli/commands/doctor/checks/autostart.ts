@@ -5,7 +5,7 @@ import {
   loginItemProblems,
   trayAtLogin,
 } from '../../../../shared/service/service.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
 /** What starts at login, and what is wrong with it. */
 export const lookAtAutostart = async (home: Home): Promise<AutostartFacts> => {
@@ -17,7 +17,7 @@ export const lookAtAutostart = async (home: Home): Promise<AutostartFacts> => {
   return { daemon, tray, problems }
 }
 
-const { ok, warning, error, skipped } = checksOf('autostart')
+const { ok, warning, error, skipped } = checksFor('autostart')
 
 type AutostartFacts = {
   readonly daemon: boolean

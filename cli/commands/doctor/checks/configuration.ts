@@ -1,18 +1,18 @@
 import { basename } from 'node:path'
 import { parse } from 'dotenv'
 import type { StatusProblem } from '../../../../shared/api.ts'
-import { readEnvironment, unreadLines } from '../../../../shared/config/environment.ts'
+import { readEnvironment, ignoredEnvLines } from '../../../../shared/config/environment.ts'
 import {
   type Config,
   ConfigError,
   loadConfig,
   problemLine,
 } from '../../../../shared/config/load.ts'
-import { warningsOf } from '../../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import type { Problem } from '../../../../shared/config/yaml.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../../shared/home/home.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
 export type ConfigurationFacts = {
   readonly config: Config | undefined
@@ -22,7 +22,7 @@ export type ConfigurationFacts = {
   /** What `.env` says; the process environment wins over it. Undefined when it cannot be used. */
   readonly ofFile: Readonly<Record<string, string>> | undefined
   /** What `.env` has that is passed over. */
-  readonly unread?: ReturnType<typeof unreadLines>
+  readonly unread?: ReturnType<typeof ignoredEnvLines>
   /** Why `.env` cannot be used. */
   readonly envProblem?: { readonly detail: string; readonly hint: string | undefined }
 }
@@ -48,7 +48,7 @@ const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadE
   try {
     const env = await readEnvironment(home, processEnv)
     const text = (await readSecretFile(home.env)) ?? ''
-    return { env, ofFile: parse(text), unread: unreadLines(text) }
+    return { env, ofFile: parse(text), unread: ignoredEnvLines(text) }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return {
@@ -59,7 +59,7 @@ const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadE
   }
 }
 
-const { ok, warning, error, skipped } = checksOf('configuration')
+const { ok, warning, error, skipped } = checksFor('configuration')
 
 /** What the running daemon alone can know of its configuration. */
 const ofDaemon = ['restart-needed', 'config-not-watched']
@@ -96,7 +96,7 @@ export const judgeConfiguration = (
       'files',
       `${count(webhooks.length, 'webhook')} (${enabled} enabled), ${count(agents.size, 'agent')}`,
     ),
-    ...warningsOf(config, env).flatMap(({ code, detail, hint }) => {
+    ...collectWarnings(config, env).flatMap(({ code, detail, hint }) => {
       const name = judgedHere[code]
       return name === undefined ? [] : [warning(name, detail, hint)]
     }),

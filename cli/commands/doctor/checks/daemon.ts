@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import type { DaemonFile, Status } from '../../../../shared/api.ts'
 import type { Client } from '../../../../shared/client/client.ts'
 import { readDaemonFile } from '../../../../shared/client/discovery.ts'
-import { stderrOf } from '../../../../shared/client/spawn.ts'
-import { DoorwardError, nameOf, systemCode } from '../../../../shared/errors.ts'
+import { getStderrPath } from '../../../../shared/client/spawn.ts'
+import { DoorwardError, errorName, systemCode } from '../../../../shared/errors.ts'
 import type { Home } from '../../../../shared/home/home.ts'
-import { holderOf, isAlive } from '../../../../shared/home/lock.ts'
+import { readHolder, isAlive } from '../../../../shared/home/lock.ts'
 import { duration } from '../../../../shared/text.ts'
 import type { Asker } from '../../../context.ts'
 import { findDaemon } from '../../../daemon-client/connect.ts'
 import { endingWords } from '../../../terminal/format.ts'
-import { type Check, checksOf, within } from '../check.ts'
+import { type Check, checksFor, within } from '../check.ts'
 
 type DaemonFacts = {
   /** `run/daemon.json`, which a daemon that was killed leaves behind. */
@@ -32,7 +32,7 @@ const answerMs = 2000
 /** Asks the daemon of a home how it is; starts none. The caller closes the client. */
 export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
   const file = await readDaemonFile(asker.home).catch(() => undefined)
-  const untold = file ? undefined : await holderOf(asker.home, 'daemon')
+  const untold = file ? undefined : await readHolder(asker.home, 'daemon')
   const facts = {
     file,
     isAlive: file ? isAlive(file.pid) : untold !== undefined,
@@ -50,7 +50,7 @@ export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
     })
     return { ...facts, file: client.daemon, client, status, answeredMs: performance.now() - start }
   } catch (error) {
-    return { ...facts, failure: failureOf(error) }
+    return { ...facts, failure: toFailure(error) }
   }
 }
 
@@ -60,8 +60,8 @@ const late = {
   hint: 'doorward daemon restart',
 }
 
-const failureOf = (error: unknown): NonNullable<DaemonFacts['failure']> => {
-  if (!(error instanceof DoorwardError)) return { code: 'internal', detail: nameOf(error) }
+const toFailure = (error: unknown): NonNullable<DaemonFacts['failure']> => {
+  if (!(error instanceof DoorwardError)) return { code: 'internal', detail: errorName(error) }
   const { code, message, hint } = error
   if (code === 'interrupted') return late
   return { code, detail: message, ...(hint === undefined ? {} : { hint }) }
@@ -94,18 +94,18 @@ export const lookAtLog = async (home: Home, now: number): Promise<LogFacts> => {
       ),
     ),
   )
-  const messages = messagesSince(await tailOf(home.log), now - dayMs)
+  const messages = messagesSince(await readTail(home.log), now - dayMs)
   const of = (...wanted: string[]) => messages.filter((text) => wanted.includes(text)).length
   return {
     bytes: sizes.reduce((sum, size) => sum + size, 0),
     starts: of('listening'),
     // One that hands over to its successor is finished, not stopped.
     ends: of('stopped', 'finished'),
-    lastWords: (await readFile(stderrOf(home), 'utf8').catch(() => '')).slice(0, 64 * 1024),
+    lastWords: (await readFile(getStderrPath(home), 'utf8').catch(() => '')).slice(0, 64 * 1024),
   }
 }
 
-const tailOf = async (path: string): Promise<string> => {
+const readTail = async (path: string): Promise<string> => {
   const file = await open(path).catch(() => undefined)
   if (!file) return ''
   try {
@@ -129,7 +129,7 @@ const messagesSince = (text: string, since: number): string[] =>
     }
   })
 
-const { ok, warning, error, skipped } = checksOf('daemon')
+const { ok, warning, error, skipped } = checksFor('daemon')
 
 /** Ten megabytes and four old files of them are kept. */
 const largeLog = 80 * 1024 * 1024
@@ -198,10 +198,10 @@ const traces = (
     bytes > largeLog
       ? warning(
           'log',
-          `logs/ holds ${sizeOf(bytes)}`,
+          `logs/ holds ${formatSize(bytes)}`,
           'remove old files in logs/ of the home folder',
         )
-      : ok('log', bytes === 0 ? 'nothing is logged yet' : `${sizeOf(bytes)} in logs/`),
+      : ok('log', bytes === 0 ? 'nothing is logged yet' : `${formatSize(bytes)} in logs/`),
     crashes > 0
       ? warning(
           'crashes',
@@ -221,7 +221,7 @@ const traces = (
   ]
 }
 
-const sizeOf = (bytes: number): string =>
+const formatSize = (bytes: number): string =>
   bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} kB` : `${Math.round(bytes / 1024 / 1024)} MB`
 
 /** Our own first line; of a crash no more than its class, as a foreign message may hold anything. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemCode } from '../../../../shared/errors.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { shellWord } from '../../../terminal/format.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
 /** What a file or folder of a home is for, which says who may reach it. */
 type HomeRole = 'folder' | 'secret-folder' | 'secret-file' | 'config-file'
@@ -50,17 +50,17 @@ export const lookAtHome = async (home: Home): Promise<HomeFacts> => {
     return { ...facts, exists: true, unreadable: code ?? 'unknown reason' }
   }
   const entries = await Promise.all([
-    entryOf(home.root, 'folder'),
-    entryOf(home.config, 'folder'),
-    entryOf(home.logs, 'folder'),
-    ...[home.run, home.tokens, home.clients].map(async (path) => entryOf(path, 'secret-folder')),
-    entryOf(home.env, 'secret-file'),
-    entryOf(home.apiToken, 'secret-file'),
+    readEntry(home.root, 'folder'),
+    readEntry(home.config, 'folder'),
+    readEntry(home.logs, 'folder'),
+    ...[home.run, home.tokens, home.clients].map(async (path) => readEntry(path, 'secret-folder')),
+    readEntry(home.env, 'secret-file'),
+    readEntry(home.apiToken, 'secret-file'),
     ...['webhooks', 'agents', 'gateway'].map(async (name) =>
-      entryOf(join(home.config, `${name}.yaml`), 'config-file'),
+      readEntry(join(home.config, `${name}.yaml`), 'config-file'),
     ),
-    ...(await filesIn(home.tokens)).map(async (path) => entryOf(path, 'secret-file')),
-    ...(await filesIn(home.clients)).map(async (path) => entryOf(path, 'secret-file')),
+    ...(await filesIn(home.tokens)).map(async (path) => readEntry(path, 'secret-file')),
+    ...(await filesIn(home.clients)).map(async (path) => readEntry(path, 'secret-file')),
   ])
   return {
     ...facts,
@@ -82,7 +82,7 @@ const filesIn = async (folder: string): Promise<string[]> => {
   return names.filter((name) => name.includes('.json')).map((name) => join(folder, name))
 }
 
-const entryOf = async (path: string, role: HomeRole): Promise<HomeEntry | undefined> => {
+const readEntry = async (path: string, role: HomeRole): Promise<HomeEntry | undefined> => {
   try {
     const isFolder = role === 'folder' || role === 'secret-folder'
     const found = await (isFolder ? stat : lstat)(path)
@@ -100,7 +100,7 @@ const entryOf = async (path: string, role: HomeRole): Promise<HomeEntry | undefi
   }
 }
 
-const { ok, warning, error, skipped } = checksOf('home')
+const { ok, warning, error, skipped } = checksFor('home')
 
 const little = 100 * 1024 * 1024
 const nothing = 1024 * 1024
@@ -121,7 +121,7 @@ export const judgeHome = (facts: HomeFacts): Check[] => {
 }
 
 const places = (facts: HomeFacts): Check[] => {
-  const wrong = facts.entries.flatMap((entry) => faultOf(entry, facts) ?? [])
+  const wrong = facts.entries.flatMap((entry) => findFault(entry, facts) ?? [])
   if (!facts.isWritable)
     wrong.unshift(error('folder', `${facts.root} cannot be written to`, 'make it writable for you'))
   if (!facts.hasModes)
@@ -134,7 +134,7 @@ const places = (facts: HomeFacts): Check[] => {
   ]
 }
 
-const faultOf = (entry: HomeEntry, { root, hasModes, uid }: HomeFacts): Check | undefined => {
+const findFault = (entry: HomeEntry, { root, hasModes, uid }: HomeFacts): Check | undefined => {
   const name = entry.path === root ? 'folder' : entry.path.slice(root.length + 1)
   const { path, role, is, mode } = entry
   const isFolderRole = role === 'folder' || role === 'secret-folder'

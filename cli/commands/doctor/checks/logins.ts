@@ -1,16 +1,16 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status, TokenSummary } from '../../../../shared/api.ts'
-import { secretsOf } from '../../../../shared/config/environment.ts'
+import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import type { Target } from '../../../../shared/config/targets.ts'
 import { DoorwardError, systemCode } from '../../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../../shared/home/home.ts'
 import { expiryWords, loginCommand, shortScopes } from '../../oauth/list.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 import type { ConfigurationFacts } from './configuration.ts'
 
-const { ok, warning, error, skipped } = checksOf('logins')
+const { ok, warning, error, skipped } = checksFor('logins')
 
 /** The provider's logins: fresh, complete, and there where something needs them. */
 export const judgeLogins = (
@@ -41,7 +41,7 @@ export const judgeLogins = (
     )
   const clients = Object.entries(config?.gateway.providers ?? {}).flatMap(
     ([name, { client_secret_env: variable }]) =>
-      variable !== undefined && secretsOf([variable], env).length === 0
+      variable !== undefined && listSecrets([variable], env).length === 0
         ? [
             warning(
               name,
@@ -89,11 +89,11 @@ const ofLogin = (
     isStale
       ? warning(provider, `${words}; the daemon could not renew it yet`, 'doorward daemon logs')
       : ok(provider, words),
-    ...scopesOf(provider, login, need, isTold),
+    ...checkScopes(provider, login, need, isTold),
   ]
 }
 
-const scopesOf = (
+const checkScopes = (
   provider: string,
   { scopes, missingScopes }: Login,
   need: NeededLogin | undefined,
@@ -215,7 +215,7 @@ export const neededLogins = ({ webhooks, gateway }: Config): NeededLogin[] => {
   for (const { enabled, agent, agentName, targets } of webhooks) {
     if (!enabled) continue
     for (const { kind } of targets) {
-      const { provider, anyOf } = loginOf(kind, gateway.targets) ?? {}
+      const { provider, anyOf } = findLogin(kind, gateway.targets) ?? {}
       if (provider !== undefined) need(provider, `target ${kind}`, anyOf ?? [])
     }
     for (const value of Object.values('env' in agent ? (agent.env ?? {}) : {}))
@@ -227,7 +227,7 @@ export const neededLogins = ({ webhooks, gateway }: Config): NeededLogin[] => {
 const gmail = 'https://www.googleapis.com/auth/gmail'
 
 /** The login by which a kind of target is delivered to, where no variable holds its token. */
-export const loginOf = (
+export const findLogin = (
   kind: Target['kind'],
   targets: Config['gateway']['targets'],
 ): Pick<NeededLogin, 'provider' | 'anyOf'> | undefined => {

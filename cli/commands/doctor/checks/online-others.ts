@@ -1,13 +1,13 @@
 import type { ProviderEntry } from '../../../../shared/config/schema.ts'
-import { secretsOf } from '../../../../shared/config/environment.ts'
+import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { urlUnder } from '../../../../shared/net.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 import { ask, reachServer } from '../ask.ts'
 import type { Reached } from './online-targets.ts'
 
-const agents = checksOf('agents')
-const logins = checksOf('logins')
+const agents = checksFor('agents')
+const logins = checksFor('logins')
 
 /** Where the tokens of the built-in providers are renewed. */
 const builtIn: Readonly<Record<string, string>> = {
@@ -51,7 +51,7 @@ export const reachAgents = async (
     [...used].map(async ([name, agent]): Promise<Check[]> => {
       if (agent.kind === 'openai') {
         const url = urlUnder(agent.base_url, '/models')
-        const [key] = agent.api_key_env === undefined ? [] : secretsOf([agent.api_key_env], env)
+        const [key] = agent.api_key_env === undefined ? [] : listSecrets([agent.api_key_env], env)
         const isKey = key !== undefined && /^[\x21-\x7e]+$/.test(key.trim())
         const headers: Record<string, string> = isKey
           ? { authorization: `Bearer ${key.trim()}` }

@@ -1,20 +1,27 @@
 import type { AccessToken } from '../../../../shared/api.ts'
 import type { Client } from '../../../../shared/client/client.ts'
-import { secretsOf } from '../../../../shared/config/environment.ts'
+import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import {
-  discordUrlOf,
+  parseDiscordUrl,
   smtpOptions,
   type SmtpServer,
-  smtpServerOf,
+  parseSmtpServer,
 } from '../../../../shared/config/target-secrets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { isFixed } from '../../../../shared/templates.ts'
-import { ask, type Asked, jsonOf, reachServer, reasonOf, reasonOfCode } from '../ask.ts'
-import { type Check, checksOf } from '../check.ts'
-import { loginOf } from './logins.ts'
+import {
+  ask,
+  type Asked,
+  parseJsonAnswer,
+  reachServer,
+  describeReason,
+  reasonOfCode,
+} from '../ask.ts'
+import { type Check, checksFor } from '../check.ts'
+import { findLogin } from './logins.ts'
 
-const { ok, warning, error, skipped } = checksOf('targets')
+const { ok, warning, error, skipped } = checksFor('targets')
 
 /*
  * Asks each target whether it is there and takes our token, by what leaves nothing behind: no message, no
@@ -56,17 +63,17 @@ export const reachTargets = async (parts: Parts): Promise<Reached[]> => {
 type Token = { readonly token: string } | { readonly check: Check } | undefined
 
 /** The token of a target: of its variable, or of the login. Undefined where its secret is unset. */
-const tokenOf = async (
+const fetchToken = async (
   kind: 'slack' | 'github' | 'telegram' | 'email',
   variable: string | undefined,
   { config, env, client }: Parts,
 ): Promise<Token> => {
   if (variable !== undefined) {
-    const token = secretsOf([variable], env)[0]?.trim()
+    const token = listSecrets([variable], env)[0]?.trim()
     // What is no part of a header is no token.
     return token !== undefined && /^[\x21-\x7e]+$/.test(token) ? { token } : undefined
   }
-  const provider = loginOf(kind, config.gateway.targets)?.provider
+  const provider = findLogin(kind, config.gateway.targets)?.provider
   if (provider === undefined) return undefined
   if (!client)
     return {
@@ -102,7 +109,7 @@ const judged = (
   }
 }
 
-const mendOf = (variable: string | undefined, provider: string): string =>
+const getFix = (variable: string | undefined, provider: string): string =>
   variable === undefined
     ? `doorward oauth login ${provider}`
     : `put a valid token into ${variable} in .env: doorward config edit env`
@@ -110,15 +117,15 @@ const mendOf = (variable: string | undefined, provider: string): string =>
 /** https://docs.slack.dev/reference/methods/auth.test */
 const reachSlack = async (parts: Parts): Promise<Reached[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.slack
-  const found = await tokenOf('slack', variable, parts)
+  const found = await fetchToken('slack', variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
   const asked = await ask(new URL(`${base ?? 'https://slack.com/api'}/auth.test`), {
     method: 'POST',
     headers: bearer(found.token),
   })
-  const { ok: isOk, error: refusal } = jsonOf(asked)
-  const mend = mendOf(variable, 'slack')
+  const { ok: isOk, error: refusal } = parseJsonAnswer(asked)
+  const mend = getFix(variable, 'slack')
   const scopes = asked.is === 'answered' ? asked.headers['x-oauth-scopes'] : undefined
   if (isOk === true && typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
     return [{ check: error('slack', 'its token lacks the scope chat:write', mend) }]
@@ -128,20 +135,20 @@ const reachSlack = async (parts: Parts): Promise<Reached[]> => {
 /** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
 const reachGithub = async (parts: Parts): Promise<Reached[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.github
-  const found = await tokenOf('github', variable, parts)
+  const found = await fetchToken('github', variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
   const asked = await ask(new URL(`${base ?? 'https://api.github.com'}/user`), {
     headers: bearer(found.token),
   })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [judged('github', asked, status === 200, status === 401, mendOf(variable, 'github'))]
+  return [judged('github', asked, status === 200, status === 401, getFix(variable, 'github'))]
 }
 
 /** https://core.telegram.org/bots/api#getme */
 const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.telegram
-  const found = await tokenOf('telegram', variable, parts)
+  const found = await fetchToken('telegram', variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
   const address = `${base ?? 'https://api.telegram.org'}/bot${found.token}/getMe`
@@ -150,14 +157,20 @@ const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
   const status = asked.is === 'answered' ? asked.status : 0
   const refused = status === 401 || status === 404
   return [
-    judged('telegram', asked, jsonOf(asked)['ok'] === true, refused, mendOf(variable, 'telegram')),
+    judged(
+      'telegram',
+      asked,
+      parseJsonAnswer(asked)['ok'] === true,
+      refused,
+      getFix(variable, 'telegram'),
+    ),
   ]
 }
 
 /** https://discord.com/developers/docs/resources/webhook#get-webhook-with-token */
 const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reached[]> => {
   const variable = config.gateway.targets.discord[name]?.url_env ?? ''
-  const url = discordUrlOf(secretsOf([variable], env)[0] ?? '')
+  const url = parseDiscordUrl(listSecrets([variable], env)[0] ?? '')
   if (!url) return []
   const asked = await ask(url)
   const status = asked.is === 'answered' ? asked.status : 0
@@ -169,7 +182,7 @@ const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reach
 const reachEmail = async (parts: Parts): Promise<Reached[]> => {
   const { smtp_url_env: variable, api_url: base } = parts.config.gateway.targets.email
   if (variable !== undefined) {
-    const server = smtpServerOf(secretsOf([variable], parts.env)[0] ?? '')
+    const server = parseSmtpServer(listSecrets([variable], parts.env)[0] ?? '')
     if (!server) return []
     const why = await askSmtp(server)
     return [
@@ -181,14 +194,14 @@ const reachEmail = async (parts: Parts): Promise<Reached[]> => {
       },
     ]
   }
-  const found = await tokenOf('email', undefined, parts)
+  const found = await fetchToken('email', undefined, parts)
   if (!found) return []
   if ('check' in found) return [found]
   // https://developers.google.com/workspace/gmail/api/reference/rest/v1/users/getProfile
   const url = new URL(`${base ?? 'https://gmail.googleapis.com'}/gmail/v1/users/me/profile`)
   const asked = await ask(url, { headers: bearer(found.token) })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [judged('email', asked, status === 200, status === 401, mendOf(undefined, 'google'))]
+  return [judged('email', asked, status === 200, status === 401, getFix(undefined, 'google'))]
 }
 
 /** Any request would be a message to whoever listens there. */
@@ -229,7 +242,7 @@ export const askSmtp = async (server: SmtpServer): Promise<string | undefined> =
     if (typeof responseCode === 'number') return `it answers ${responseCode}`
     if (code === 'ETIMEDOUT' || code === 'ECONNECTION') return 'it cannot be reached'
     // What the system said; nodemailer has a word of its own for all of that.
-    return typeof originalCode === 'string' ? reasonOfCode(originalCode) : reasonOf(error)
+    return typeof originalCode === 'string' ? reasonOfCode(originalCode) : describeReason(error)
   } finally {
     transport.close()
   }

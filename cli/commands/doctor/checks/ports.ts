@@ -3,7 +3,7 @@ import { type Occupant, whoAnswers } from '../../../../shared/client/client.ts'
 import { type PortHolder, portHolder } from '../../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../../shared/config/schema.ts'
 import { systemCode } from '../../../../shared/errors.ts'
-import { type Check, checksOf, within } from '../check.ts'
+import { type Check, checksFor, within } from '../check.ts'
 
 type PortFacts = {
   readonly what: 'main' | 'public' | 'callback'
@@ -55,7 +55,7 @@ const lookAtPort = async (host: string, port: number): Promise<Found> => {
   if (code !== 'EADDRINUSE') return { is: 'unknown' }
   const [holder, occupant] = await Promise.all([
     within(1000, portHolder(port)),
-    within(1500, whoAnswers(`http://${localOf(host)}:${port}`, undefined)),
+    within(1500, whoAnswers(`http://${toLocalHost(host)}:${port}`, undefined)),
   ])
   return {
     is: 'held',
@@ -72,12 +72,12 @@ const codeOfListening = async (host: string, port: number): Promise<string | und
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
   })
 
-const localOf = (host: string): string => {
+const toLocalHost = (host: string): string => {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host.includes(':') ? '[::1]' : host
 }
 
-const { ok, warning, error, skipped } = checksOf('ports')
+const { ok, warning, error, skipped } = checksFor('ports')
 
 /** The daemon that runs; without `url` nothing tells where it listens. */
 type Running = { readonly pid: number; readonly url?: string; readonly publicUrl?: string }

@@ -1,13 +1,13 @@
-import { secretsOf } from '../../../../shared/config/environment.ts'
+import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { schemeWarnings } from '../../../../shared/config/warnings.ts'
 import { secretFault } from '../../../../shared/signature-schemes.ts'
 import { unsetHint, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 import { type ConfigurationFacts, shapeFault } from './configuration.ts'
 
-const { ok, warning, error, skipped } = checksOf('secrets')
+const { ok, warning, error, skipped } = checksFor('secrets')
 
 /** Whether the webhooks have the secrets that they verify by, and whether those can be such. */
 export const judgeSecrets = (facts: ConfigurationFacts): Check[] => {
@@ -38,7 +38,7 @@ const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv, used: readonly stri
         'add secret_env to its entry: doorward config edit webhooks',
       ),
     ]
-  const isServed = secretsOf(secretNames, env).length > 0
+  const isServed = listSecrets(secretNames, env).length > 0
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
     ...differs.map(({ detail, hint }) => error(path, detail, hint)),
@@ -52,7 +52,7 @@ const ofSecret = (
   env: NodeJS.ProcessEnv,
   { isServed, used }: { readonly isServed: boolean; readonly used: readonly string[] },
 ): Check => {
-  const [secret] = secretsOf([name], env)
+  const [secret] = listSecrets([name], env)
   if (secret === undefined) {
     const hint = unsetHint([name], env, used)
     return isServed

@@ -4,12 +4,12 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { DaemonFile } from '../../../../shared/api.ts'
 import type { Home } from '../../../../shared/home/home.ts'
-import { startOf } from '../../../../shared/home/lock.ts'
+import { readStartTime } from '../../../../shared/home/lock.ts'
 import { duration } from '../../../../shared/text.ts'
 import { packageFolder, version } from '../../../../shared/version.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
-const { ok, warning, error, skipped } = checksOf('system')
+const { ok, warning, error, skipped } = checksFor('system')
 
 type SystemFacts = {
   readonly version: string
@@ -138,7 +138,7 @@ const newestFile = async (home: Home): Promise<ClockFacts['newest']> => {
  */
 const movedSince = ({ pid, startedAt }: DaemonFile, now: number): number | undefined => {
   try {
-    const ticks = Number(startOf(pid))
+    const ticks = Number(readStartTime(pid))
     const [uptime = ''] = readFileSync('/proc/uptime', 'utf8').split(' ')
     const runsMs = Number(uptime) * 1000 - ticks * 10
     const moved = now - runsMs - Date.parse(startedAt)

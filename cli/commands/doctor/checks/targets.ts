@@ -2,12 +2,12 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Config } from '../../../../shared/config/load.ts'
-import { filePathsOf, targetWarnings } from '../../../../shared/config/target-warnings.ts'
+import { listFilePaths, targetWarnings } from '../../../../shared/config/target-warnings.ts'
 import type { Warning } from '../../../../shared/config/warning.ts'
 import type { Home } from '../../../../shared/home/home.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
-const { ok, warning, error, skipped } = checksOf('targets')
+const { ok, warning, error, skipped } = checksFor('targets')
 
 /** Whether the targets of enabled webhooks have what they need; `reached` are those that were asked. */
 export const judgeTargets = (
@@ -58,7 +58,7 @@ type FileTarget = {
 /** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
 export const lookAtFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
   Promise.all(
-    filePathsOf(config, home.root).map(async ({ text, folder, file = folder }) => ({
+    listFilePaths(config, home.root).map(async ({ text, folder, file = folder }) => ({
       text,
       closed: await closedPart(file),
     })),

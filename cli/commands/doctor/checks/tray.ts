@@ -10,7 +10,7 @@ import type { Config } from '../../../../shared/config/load.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { isAlive } from '../../../../shared/home/lock.ts'
 import { systrayPrograms } from '../../../../shared/runtime.ts'
-import { type Check, checksOf } from '../check.ts'
+import { type Check, checksFor } from '../check.ts'
 
 type DesktopFacts = {
   readonly platform: NodeJS.Platform
@@ -30,7 +30,7 @@ type DesktopFacts = {
 
 /** What the tray needs of this machine and this session. */
 export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
-  const address = busAddressOf(env)
+  const address = findBusAddress(env)
   const [program, pid, hasPanel, hasNotifications] = await Promise.all([
     lookAtProgram(),
     pidOfTray(home),
@@ -70,7 +70,7 @@ const pidOfTray = async (home: Home): Promise<number | undefined> => {
 }
 
 /** Only a bus that is there already: asking for one by name alone may start one. */
-const busAddressOf = (env: NodeJS.ProcessEnv): string | undefined => {
+const findBusAddress = (env: NodeJS.ProcessEnv): string | undefined => {
   if (process.platform !== 'linux') return undefined
   if (env['DBUS_SESSION_BUS_ADDRESS']) return env['DBUS_SESSION_BUS_ADDRESS']
   const socket = env['XDG_RUNTIME_DIR'] && join(env['XDG_RUNTIME_DIR'], 'bus')
@@ -163,7 +163,7 @@ const hasLibrary = async (): Promise<boolean> => {
   return folders.some((folder) => existsSync(join(folder, 'libappindicator3.so.1')))
 }
 
-const { ok, warning, error, skipped } = checksOf('tray')
+const { ok, warning, error, skipped } = checksFor('tray')
 
 /** As much of a configuration as says who waits for the tray. */
 type Delivering = {
@@ -179,9 +179,9 @@ type Delivering = {
 export const judgeTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
   const { pid } = facts
   return [
-    programOf(facts),
+    checkTrayProgram(facts),
     pid === undefined ? absent(config) : ok('running', `pid ${pid}`),
-    ...(facts.platform === 'linux' ? sessionOf(facts) : []),
+    ...(facts.platform === 'linux' ? checkSession(facts) : []),
   ]
 }
 
@@ -199,7 +199,7 @@ const absent = (config: Delivering | undefined): Check => {
   )
 }
 
-const programOf = ({ program, platform, arch }: DesktopFacts): Check => {
+const checkTrayProgram = ({ program, platform, arch }: DesktopFacts): Check => {
   switch (program) {
     case 'good':
       return ok('program', 'it is the one this version was made with')
@@ -216,7 +216,7 @@ const programOf = ({ program, platform, arch }: DesktopFacts): Check => {
   }
 }
 
-const sessionOf = (facts: DesktopFacts): Check[] => {
+const checkSession = (facts: DesktopFacts): Check[] => {
   const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
   // A server has a session bus too, once somebody logs in over ssh; it wants no panel.
   if (!hasDisplay && !hasHost)
@@ -232,15 +232,15 @@ const sessionOf = (facts: DesktopFacts): Check[] => {
             'libappindicator3.so.1 is missing, which the packaged program needs',
             'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
           ),
-    hostOf(facts),
-    notificationsOf(hasBus, hasNotifications),
+    checkHost(facts),
+    checkNotifications(hasBus, hasNotifications),
   ]
 }
 
 const noBus = 'there is no session bus to ask'
 const noAsker = 'no program here can ask the session bus (gdbus, dbus-send or busctl)'
 
-const hostOf = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
+const checkHost = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
   if (!hasBus || hasHost === undefined) return skipped('host', hasBus ? noAsker : noBus)
   return hasHost
     ? ok('host', 'a panel shows tray icons')
@@ -251,7 +251,7 @@ const hostOf = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
       )
 }
 
-const notificationsOf = (hasBus: boolean, has: boolean | undefined): Check => {
+const checkNotifications = (hasBus: boolean, has: boolean | undefined): Check => {
   if (!hasBus || has === undefined) return skipped('notifications', hasBus ? noAsker : noBus)
   return has
     ? ok('notifications', 'a service shows them')

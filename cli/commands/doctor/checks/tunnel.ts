@@ -1,8 +1,8 @@
 import type { Config } from '../../../../shared/config/load.ts'
-import { ask, type Asked, jsonOf } from '../ask.ts'
-import { type Check, checksOf } from '../check.ts'
+import { ask, type Asked, parseJsonAnswer } from '../ask.ts'
+import { type Check, checksFor } from '../check.ts'
 
-const { ok, warning, error, skipped } = checksOf('tunnel')
+const { ok, warning, error, skipped } = checksFor('tunnel')
 
 /** What the internet reaches of the daemon; `answers` are there when it was asked (--online). */
 export const judgeTunnel = (
@@ -90,14 +90,14 @@ export const askTunnel = async (
   const base = publicUrl.replace(/\/+$/, '')
   const paths = [...closedPaths, ...(webhookPath === undefined ? [] : [webhookPath])]
   return Promise.all(
-    paths.map(async (path) => answerOf(path, await ask(new URL(`${base}${path}`)))),
+    paths.map(async (path) => toAnswer(path, await ask(new URL(`${base}${path}`)))),
   )
 }
 
-const answerOf = (path: string, asked: Asked): TunnelAnswer => {
+const toAnswer = (path: string, asked: Asked): TunnelAnswer => {
   if (asked.is === 'failed') return { path, status: 0, is: 'nothing', why: asked.why }
   const { status } = asked
-  const json = jsonOf(asked)
+  const json = parseJsonAnswer(asked)
   const { code } = json
   const isProblem = /problem\+json/.test(asked.headers['content-type'] ?? '')
   if (isProblem && typeof code === 'string' && /^[a-z-]{1,40}$/.test(code))

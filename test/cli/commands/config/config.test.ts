@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { wordsOf } from '../../../../cli/commands/config/edit.ts'
+import { splitWords } from '../../../../cli/commands/config/edit.ts'
 import { startDaemon } from '../../../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { startContractServer } from '../../support/contract-server.ts'
@@ -213,10 +213,15 @@ chmodSync(path, 0o644)`,
   })
 
   it('splits the name of an editor as a shell does', () => {
-    assert.deepEqual(wordsOf('code --wait'), ['code', '--wait'])
-    assert.deepEqual(wordsOf('"/a b/ed" -c \'x "y"\' z"1 2"'), ['/a b/ed', '-c', 'x "y"', 'z1 2'])
-    assert.deepEqual(wordsOf('  '), [])
-    assert.deepEqual(wordsOf('C:\\\\ed.exe'), ['C:\\\\ed.exe'])
+    assert.deepEqual(splitWords('code --wait'), ['code', '--wait'])
+    assert.deepEqual(splitWords('"/a b/ed" -c \'x "y"\' z"1 2"'), [
+      '/a b/ed',
+      '-c',
+      'x "y"',
+      'z1 2',
+    ])
+    assert.deepEqual(splitWords('  '), [])
+    assert.deepEqual(splitWords('C:\\\\ed.exe'), ['C:\\\\ed.exe'])
   })
 
   it('offers on a terminal to open a broken file again', async function () {

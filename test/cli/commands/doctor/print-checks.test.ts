@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import type { Check } from '../../../../cli/commands/doctor/check.ts'
 import {
   checkLines,
-  documentOf,
-  privateTextsOf,
+  toDocument,
+  listPrivateTexts,
   summaryLine,
 } from '../../../../cli/commands/doctor/doctor.ts'
-import { widthOf } from '../../../../shared/text.ts'
+import { measureWidth } from '../../../../shared/text.ts'
 import { wrapWords } from '../../../../cli/terminal/wrap.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
@@ -58,7 +58,7 @@ describe('doctor: the page', () => {
   for (const columns of [40, 60, 80, 120])
     it(`keeps within ${columns} columns, with colour too`, () => {
       for (const line of lines(columns))
-        assert.ok(widthOf(line) <= columns || /^ *(. )?\S+$/.test(line), line)
+        assert.ok(measureWidth(line) <= columns || /^ *(. )?\S+$/.test(line), line)
       const bare = lines(columns, coloured).map((line) => line.replaceAll(/\u001b\[\d+m/g, ''))
       assert.deepEqual(bare, lines(columns))
     })
@@ -76,7 +76,7 @@ describe('doctor: the page', () => {
 
 describe('doctor: the document', () => {
   it('holds no mail address and none of the private texts', () => {
-    const document = documentOf(
+    const document = toDocument(
       [
         {
           group: 'home',
@@ -117,7 +117,7 @@ describe('doctor: the private texts', () => {
       ),
       {},
     )
-    assert.deepEqual(privateTextsOf(config, '/home/jane'), [
+    assert.deepEqual(listPrivateTexts(config, '/home/jane'), [
       ['/home/jane', '~'],
       ['https://t.example', '<public url>'],
       ['slack:#board', 'slack:<target>'],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TargetResult } from '../../../../shared/api.ts'
-import { sayTries } from '../../../../cli/commands/events/wait.ts'
+import { printRetries } from '../../../../cli/commands/events/wait.ts'
 
 const event = (...targets: TargetResult[]): EventRecord => ({
   id: 'evt_1',
@@ -17,7 +17,7 @@ const event = (...targets: TargetResult[]): EventRecord => ({
 describe('cli: waiting for an event', () => {
   it('says each try of a target that has failed, once', () => {
     const said: string[] = []
-    const changed = sayTries({ say: (text) => said.push(text) })
+    const changed = printRetries({ say: (text) => said.push(text) })
     const target = 'http:archive'
     const failing = (attempts: number) =>
       event(

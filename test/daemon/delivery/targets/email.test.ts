@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { SMTPServerOptions } from 'smtp-server'
 import { askSmtp } from '../../../../cli/commands/doctor/checks/online-targets.ts'
-import { DeliveryFailed } from '../../../../daemon/delivery/delivery-error.ts'
+import { DeliveryError } from '../../../../daemon/delivery/delivery-error.ts'
 import { sendBySmtp } from '../../../../daemon/delivery/targets/smtp.ts'
 import { answered, deliverWith, ready } from '../../../support/deliver.ts'
 import { startMailServer } from '../../../support/mail-server.ts'
@@ -221,7 +221,7 @@ describe('delivery by mail over SMTP', () => {
       const place = { host: '127.0.0.1', port: server.port, isTls, isLoopback: false }
       const login = { user: 'me', password: 'a pass@word' }
       await assert.rejects(sendBySmtp(mail, { ...place, login }, attempt), (error: unknown) => {
-        assert.ok(error instanceof DeliveryFailed)
+        assert.ok(error instanceof DeliveryError)
         assert.equal(error.fate, 'refused')
         assert.match(error.message, said)
         return true

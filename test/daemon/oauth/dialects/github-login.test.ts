@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import { dialectOf } from '../../../../daemon/oauth/dialects/dialects.ts'
+import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
 import { loginSchema, type Logout, type TokenSummary } from '../../../../shared/api.ts'
 import { browse, visit } from '../../../support/browser.ts'
 import {
@@ -137,7 +137,7 @@ describe('login to a GitHub', () => {
     await logIn()
     const current = await alive()
     const { origin, client } = provider
-    const revocation = await dialectOf({ dialect: 'github' }).revoke({
+    const revocation = await getDialect({ dialect: 'github' }).revoke({
       tokens: { accessToken: old.access, refreshToken: old.refresh },
       client: { clientId: client.id, clientSecret: client.secret },
       endpoints: {

@@ -4,7 +4,7 @@ import { afterEach, describe, it } from 'mocha'
 import type { Account } from '../../../../shared/api.ts'
 import type { DialectName } from '../../../../shared/config/schema.ts'
 import type { Revocation } from '../../../../daemon/oauth/dialects/dialect.ts'
-import { dialectOf } from '../../../../daemon/oauth/dialects/dialects.ts'
+import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
 import { type Script, sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
 
 const paths = {
@@ -25,13 +25,13 @@ describe('provider that lies to its dialect', () => {
     provider = await startScriptedProvider(script)
   }
   const identify = async (dialect: Own): Promise<Account | undefined> =>
-    dialectOf({ dialect }).identify?.('the-access-token', provider.origin, signal)
+    getDialect({ dialect }).identify?.('the-access-token', provider.origin, signal)
   const revoke = async (
     dialect: DialectName,
     clientSecret?: string,
     apiUrl: string | undefined = provider.origin,
   ): Promise<Revocation> =>
-    dialectOf({ dialect }).revoke({
+    getDialect({ dialect }).revoke({
       tokens: { accessToken: 'the-access-token', refreshToken: 'the-refresh-token' },
       client: { clientId: 'me', ...(clientSecret !== undefined && { clientSecret }) },
       endpoints: {

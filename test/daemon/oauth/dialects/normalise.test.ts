@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { dialectOf } from '../../../../daemon/oauth/dialects/dialects.ts'
+import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
 import type { DialectName } from '../../../../shared/config/schema.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
 const normalised = (dialect: DialectName, body: Body, status = 200) =>
-  dialectOf({ dialect }).normalise({ status, body })
+  getDialect({ dialect }).normalise({ status, body })
 
 describe('answers of a token endpoint', () => {
   const errors: [DialectName, string, string][] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { loadCallbackPage } from '../../../../daemon/oauth/login/callback-page.ts'
-import { accountOf } from '../../../../daemon/oauth/login/save-grant.ts'
+import { readAccount } from '../../../../daemon/oauth/login/save-grant.ts'
 
 describe('callback page', () => {
   it('escapes whatever a provider says', () => {
@@ -20,12 +20,12 @@ describe('callback page', () => {
   })
 
   it('shows a name without the characters that hide or turn text', () => {
-    assert.deepEqual(accountOf({ sub: 'a', email: 'x\u202Emoc.evil\u200B\n@y' }), {
+    assert.deepEqual(readAccount({ sub: 'a', email: 'x\u202Emoc.evil\u200B\n@y' }), {
       id: 'a',
       name: 'xmoc.evil@y',
     })
-    assert.deepEqual(accountOf({ id: 7, login: 'octocat' }), { id: '7', name: 'octocat' })
-    assert.deepEqual(accountOf({ sub: 'a', email: { $ne: 1 } }), { id: 'a', name: 'a' })
-    assert.equal(accountOf({ email: 'no@id' }), undefined)
+    assert.deepEqual(readAccount({ id: 7, login: 'octocat' }), { id: '7', name: 'octocat' })
+    assert.deepEqual(readAccount({ sub: 'a', email: { $ne: 1 } }), { id: 'a', name: 'a' })
+    assert.equal(readAccount({ email: 'no@id' }), undefined)
   })
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { codeChallengeOf } from '../../../../daemon/oauth/login/authorization-code.ts'
+import { toCodeChallenge } from '../../../../daemon/oauth/login/authorization-code.ts'
 import { randomText } from '../../../../daemon/oauth/login/pending-logins.ts'
 
 describe('pkce', () => {
   it('makes the challenge of RFC 7636 appendix B', () => {
     assert.equal(
-      codeChallengeOf('dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'),
+      toCodeChallenge('dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'),
       'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
     )
   })

@@ -3,15 +3,15 @@ import { describe, it } from 'mocha'
 import {
   type PollSign,
   nextPace,
-  paceOf,
-  waitMsOf,
+  toPace,
+  getWaitMs,
 } from '../../../../daemon/oauth/login/device-authorization.ts'
 
 /** The waits before each poll, in seconds, when the polls before were answered so. */
 const waits = (seconds: number | undefined, signs: readonly PollSign[]): number[] => {
-  const paces = [paceOf(seconds)]
-  for (const sign of signs) paces.push(nextPace(paces.at(-1) ?? paceOf(), sign))
-  return paces.map((pace) => waitMsOf(pace) / 1000)
+  const paces = [toPace(seconds)]
+  for (const sign of signs) paces.push(nextPace(paces.at(-1) ?? toPace(), sign))
+  return paces.map((pace) => getWaitMs(pace) / 1000)
 }
 
 describe('pace of polling', () => {

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { typedClient, withTypedClient } from '../../../../daemon/oauth/login/pending-logins.ts'
+import { clientFlags, withTypedClient } from '../../../../daemon/oauth/login/pending-logins.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 describe('typed client', () => {
   it('is what of the client nothing else knows', () => {
     const known = { clientId: 'a', clientSecret: 's' }
-    assert.equal(typedClient({ clientId: 'a' }, undefined), ' --client-id a')
-    assert.equal(typedClient(known, undefined), ' --client-id a --client-secret-stdin')
-    assert.equal(typedClient(known, known), '')
-    assert.equal(typedClient({ clientId: 'a' }, known), '')
-    assert.equal(typedClient({ clientId: 'a', clientSecret: 't' }, known), ' --client-secret-stdin')
-    assert.equal(typedClient({ clientId: 'b' }, known), ' --client-id b')
+    assert.equal(clientFlags({ clientId: 'a' }, undefined), ' --client-id a')
+    assert.equal(clientFlags(known, undefined), ' --client-id a --client-secret-stdin')
+    assert.equal(clientFlags(known, known), '')
+    assert.equal(clientFlags({ clientId: 'a' }, known), '')
+    assert.equal(clientFlags({ clientId: 'a', clientSecret: 't' }, known), ' --client-secret-stdin')
+    assert.equal(clientFlags({ clientId: 'b' }, known), ' --client-id b')
   })
 
   it('shows no id that a shell would take for more', () =>
-    assert.equal(typedClient({ clientId: '$(id)' }, undefined), ' --client-id ID'))
+    assert.equal(clientFlags({ clientId: '$(id)' }, undefined), ' --client-id ID'))
 
   const hintOf = (hint: string | undefined, options: string) =>
     withTypedClient(new DoorwardError('provider-refused', 'no', { hint }), 'x', options).hint

@@ -7,7 +7,7 @@ import {
   registerHint,
   type TokenRefusal,
   tokenRefusalError,
-  tokenRefusalOf,
+  toTokenRefusal,
 } from '../../../../daemon/oauth/providers/errors.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
 import { gatewayOf } from '../../../support/oauth-app.ts'
@@ -129,7 +129,7 @@ describe('refusal of a token endpoint', () => {
     ]
     for (const [body, about] of bodies) {
       const error = refusedWith(body)
-      assert.equal(tokenRefusalOf(error)?.about, about)
+      assert.equal(toTokenRefusal(error)?.about, about)
       const refused = { provider: providerOf('google'), client: { clientId: 'me' } }
       const { message, hint, cause } = providerError(error, 'refused', refused)
       assert.equal(/secretsecret|\u001b/.test(`${message} ${hint}`), false)
@@ -146,7 +146,7 @@ describe('refusal of a token endpoint', () => {
         ['provider-refused', 'Google refused the login'],
       )
     }
-    assert.equal(tokenRefusalOf(new Error('x')), undefined)
+    assert.equal(toTokenRefusal(new Error('x')), undefined)
   })
 
   it('is one for later where the provider says so', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'mocha'
 import type { OAuthEvent } from '../../../../daemon/oauth/dependencies.ts'
-import { createHandOuts } from '../../../../daemon/oauth/tokens/access-log.ts'
+import { createAccessLog } from '../../../../daemon/oauth/tokens/access-log.ts'
 
 describe('hand-outs of tokens', () => {
   let events: OAuthEvent[]
@@ -13,7 +13,7 @@ describe('hand-outs of tokens', () => {
     events = []
     now = Date.parse('2026-11-21T12:00:00.000Z')
     due = []
-    ;({ note } = createHandOuts((event) => events.push(event), {
+    ;({ note } = createAccessLog((event) => events.push(event), {
       now: () => now,
       later: (ms, then) => due.push({ at: now + ms, ring: then }),
     }))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { type End, endCause } from '../../../../daemon/oauth/tokens/refresh.ts'
+import { type End, invalidGrantReason } from '../../../../daemon/oauth/tokens/refresh.ts'
 
 const now = Date.parse('2026-11-21T12:00:00.000Z')
 const day = 24 * 60 * 60 * 1000
@@ -11,7 +11,7 @@ const causeOf = (
   record: { loggedInAt?: string; obtainedAt?: string; refreshExpiresAt?: string } = {},
   end: Partial<End> = {},
 ): string =>
-  endCause(
+  invalidGrantReason(
     { title: 'Mine', dialect },
     { obtainedAt: daysAgo(1), loggedInAt: daysAgo(30), ...record },
     { now, providerTime: now, sentBefore: undefined, ...end },

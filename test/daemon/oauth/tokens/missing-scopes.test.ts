@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { dialectOf } from '../../../../daemon/oauth/dialects/dialects.ts'
+import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
 import { missingScopes } from '../../../../daemon/oauth/tokens/token-record.ts'
 import type { DialectName } from '../../../../shared/config/schema.ts'
 
@@ -53,7 +53,7 @@ describe('missing scopes', () => {
   ]
   for (const [what, dialect, requested, granted, missing] of table)
     it(`are ${what}`, () => {
-      const { impliedScopes } = dialectOf({ dialect })
+      const { impliedScopes } = getDialect({ dialect })
       const list = (text: string) => text.split(' ').filter(Boolean)
       const all = { scopes: list(granted), hasRefreshToken: false }
       assert.deepEqual(missingScopes(list(requested), all, impliedScopes), list(missing))

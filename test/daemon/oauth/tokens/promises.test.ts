@@ -3,7 +3,7 @@ import { describe, it } from 'mocha'
 import {
   createPromises,
   isRenewedFirst,
-  promiseOf,
+  toPromise,
 } from '../../../../daemon/oauth/tokens/promises.ts'
 
 const minute = 60_000
@@ -15,23 +15,23 @@ const record = { obtainedAt: at(0), expiresAt: at(8 * hour), refreshToken: 'r' }
 
 describe('the promise that a token is handed out with', () => {
   it('lasts as long as asked, by default a minute', () => {
-    assert.equal(promiseOf(record, 10 * minute, start), start + 10 * minute)
-    assert.equal(promiseOf(record, undefined, start), start + minute)
-    assert.equal(promiseOf(record, 0, start), start)
+    assert.equal(toPromise(record, 10 * minute, start), start + 10 * minute)
+    assert.equal(toPromise(record, undefined, start), start + minute)
+    assert.equal(toPromise(record, 0, start), start)
   })
 
   it('never lasts longer than the token', () => {
     const now = start + 8 * hour - 10_000
-    assert.equal(promiseOf(record, 10 * minute, now), start + 8 * hour)
-    assert.equal(promiseOf(record, undefined, now), start + 8 * hour)
-    assert.equal(promiseOf(record, minute, start + 9 * hour), start + 9 * hour)
+    assert.equal(toPromise(record, 10 * minute, now), start + 8 * hour)
+    assert.equal(toPromise(record, undefined, now), start + 8 * hour)
+    assert.equal(toPromise(record, minute, start + 9 * hour), start + 9 * hour)
   })
 
   it('is the usual one where no token lives as long as asked', () =>
-    assert.equal(promiseOf(record, 9 * hour, start), start + minute))
+    assert.equal(toPromise(record, 9 * hour, start), start + minute))
 
   it('is a third of the life of a short token', () =>
-    assert.equal(promiseOf({ ...record, expiresAt: at(6000) }, undefined, start), start + 2000))
+    assert.equal(toPromise({ ...record, expiresAt: at(6000) }, undefined, start), start + 2000))
 })
 
 describe('a token whose renewal ends it is renewed before it is handed out', () => {

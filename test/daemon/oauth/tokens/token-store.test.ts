@@ -10,7 +10,7 @@ import {
   tokenProviders,
   writeToken,
 } from '../../../../daemon/oauth/tokens/token-store.ts'
-import { summaryOf, type TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
+import { toSummary, type TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { gatewayOf, startOAuthApp } from '../../../support/oauth-app.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
@@ -191,15 +191,15 @@ describe('token file', () => {
 
   it('calls a token expired while it can be refreshed, else needing a login', () => {
     const now = Date.parse('2031-01-01T00:00:00.000Z')
-    assert.equal(summaryOf(record, now).status, 'expired')
+    assert.equal(toSummary(record, now).status, 'expired')
     const { refreshToken: _, ...unrefreshable } = record
-    assert.equal(summaryOf(unrefreshable, now).status, 'needs-login')
-    assert.equal(summaryOf({ ...unrefreshable, expiresAt: null }, now).status, 'ok')
+    assert.equal(toSummary(unrefreshable, now).status, 'needs-login')
+    assert.equal(toSummary({ ...unrefreshable, expiresAt: null }, now).status, 'ok')
   })
 
   it('says until when a login can renew its token, where the provider has said so', () => {
     const refreshExpiresAt = '2031-06-01T00:00:00.000Z'
-    assert.equal(summaryOf({ ...record, refreshExpiresAt }, 0).loginExpiresAt, refreshExpiresAt)
-    assert.equal('loginExpiresAt' in summaryOf(record, 0), false)
+    assert.equal(toSummary({ ...record, refreshExpiresAt }, 0).loginExpiresAt, refreshExpiresAt)
+    assert.equal('loginExpiresAt' in toSummary(record, 0), false)
   })
 })
