@@ -21,12 +21,11 @@ import {
 import { watchHost } from './icon/panel-host.ts'
 import type { Face } from './icon/systray.ts'
 import { menu, statusLine } from './menu.ts'
-import { type Backend, firstSuited } from './notifications/backend.ts'
+import { type Backend, withFallback } from './notifications/backend.ts'
 import { notifyDbus } from './notifications/dbus.ts'
 import { noteOnce } from './notifications/dedupe.ts'
 import { nodeNotifier } from './notifications/node-notifier.ts'
 import { desktopNotifier } from './notifications/notifier.ts'
-import { notifySend } from './notifications/notify-send.ts'
 import { crashNote, startFailureNote } from './notifications/state-notes.ts'
 import { fewestAccountRows } from './view.ts'
 
@@ -161,4 +160,4 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
 const desktopBackend = (platform: NodeJS.Platform = process.platform): Backend =>
   platform === 'darwin' || platform === 'win32'
     ? nodeNotifier(platform)
-    : firstSuited([notifyDbus(), notifySend(), nodeNotifier(platform)])
+    : withFallback(notifyDbus(), nodeNotifier(platform))

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
 import dbus, { type MessageBus } from 'dbus-next'
 import { nodeNotifier } from '../../tray/notifications/node-notifier.ts'
 import type { Backend, Notice } from '../../tray/notifications/backend.ts'
 import { notifyDbus } from '../../tray/notifications/dbus.ts'
-import { notifySend } from '../../tray/notifications/notify-send.ts'
 import { describeOnLinux } from '../support/desktop.ts'
 import { type NotificationService, playNotifications } from '../support/notification-service.ts'
 import { end, startBus } from '../support/session-bus.ts'
@@ -181,89 +178,6 @@ describeOnLinux('notes over the session bus', () => {
   })
 })
 
-describeOnLinux('notes by notify-send', () => {
-  const on = onBus((env) => notifySend(env))
-
-  it('show what they say, with their buttons', async () => {
-    await on.show()
-    const [shown] = on.service.shown
-    assert.equal(shown?.app, 'Doorward')
-    assert.equal(shown?.title, 'Doorward · /github')
-    assert.equal(shown?.body, 'well')
-    assert.equal(shown?.icon, '/icon.png')
-    assert.equal(shown?.timeout, 15_000)
-    assert.deepEqual(shown?.buttons, drawn)
-  })
-
-  it('show any text as text, and take none for an option', async () => {
-    await on.show(nasty)
-    assert.equal(on.service.shown[0]?.title, '--help ‹i›')
-    assert.equal(on.service.shown[0]?.body, nastyBody)
-    assert.equal(on.service.shown[0]?.hints['urgency'], 1)
-  })
-
-  it('are shown without buttons where there are none', async () => {
-    on.service.can('body')
-    await on.show()
-    assert.deepEqual(on.service.shown[0]?.buttons, [])
-  })
-
-  it('hear which button was pressed', async () => {
-    await on.show()
-    const [shown] = on.service.shown
-    assert.ok(shown)
-    const pressed = on.nextPress()
-    on.service.press(shown, '1')
-    assert.equal(await pressed, 1)
-  })
-
-  it('take the place of the note with the same key', async () => {
-    await on.show({ ...notice, key: 'k' })
-    await on.show({ ...notice, key: 'k', body: 'changed' })
-    assert.equal(on.service.shown[1]?.replaces, 1)
-  })
-
-  it('are given up while the service hangs, and its process with them', async () => {
-    on.service.hang()
-    await assert.rejects(on.show(notice, AbortSignal.timeout(300)), { kind: 'silent' })
-    on.service.recover()
-    await on.show()
-  })
-
-  it('say what is missing', async () => {
-    await on.service.leave()
-    await assert.rejects(on.show(), { kind: 'no-service' })
-    const nowhere = notifySend({ ...on.env, PATH: '/nowhere' })
-    const shown = nowhere.show(notice, () => undefined, AbortSignal.timeout(10_000))
-    await assert.rejects(shown, { kind: 'no-program' })
-  })
-
-  it('leave it to another way when notify-send is too old for buttons', async () => {
-    const folder = await temporaryFolder()
-    const program = join(folder, 'notify-send')
-    await writeFile(program, '#!/bin/sh\necho notify-send 0.7.12\n', { mode: 0o755 })
-    const old = notifySend({ ...on.env, PATH: `${folder}${delimiter}${on.env['PATH']}` })
-    const shown = old.show(notice, () => undefined, AbortSignal.timeout(10_000))
-    await assert.rejects(shown, { kind: 'unsuited' })
-  })
-
-  it('go away at the end', async () => {
-    await on.show()
-    await on.show()
-    await on.backend.stop()
-    // The second may have been too young to hear of it.
-    assert.ok(on.service.closed.includes(1))
-  })
-
-  it('end at once while the service hangs', async () => {
-    await on.show()
-    on.service.hang()
-    const late = on.show().catch((error: unknown) => error)
-    await on.backend.stop()
-    assert.ok((await late) instanceof Error)
-  })
-})
-
 describeOnLinux('notes by node-notifier', () => {
   const before = { ...process.env }
   const on = onBus((env) => {
@@ -272,9 +186,7 @@ describeOnLinux('notes by node-notifier', () => {
     return nodeNotifier()
   })
   afterEach(() => {
-    if (before['DBUS_SESSION_BUS_ADDRESS'] === undefined)
-      delete process.env['DBUS_SESSION_BUS_ADDRESS']
-    else process.env['DBUS_SESSION_BUS_ADDRESS'] = before['DBUS_SESSION_BUS_ADDRESS']
+    process.env = { ...before }
   })
 
   it('show any text as text, and take none for an option', async () => {
@@ -290,6 +202,11 @@ describeOnLinux('notes by node-notifier', () => {
   it('say that there is no service', async () => {
     await on.service.leave()
     await assert.rejects(on.show(), { kind: 'no-service' })
+  })
+
+  it('say that the program is missing', async () => {
+    process.env['PATH'] = '/nowhere'
+    await assert.rejects(on.show(), { kind: 'no-program' })
   })
 
   it('are given up while the service hangs, and their program is ended', async () => {

@@ -45,20 +45,16 @@ export class NotifyFailure extends Error {
   }
 }
 
-/** Goes the first way that is suited to this machine; asked anew for each notice. */
-export const firstSuited = (backends: readonly Backend[]): Backend => ({
+/** Shows by `preferred`, and by `fallback` while this machine has no use for `preferred`. */
+export const withFallback = (preferred: Backend, fallback: Backend): Backend => ({
+  ...preferred,
   show: async (notice, onPressed, signal) => {
-    for (const backend of backends) {
-      try {
-        return await backend.show(notice, onPressed, signal)
-      } catch (error) {
-        if (!(error instanceof NotifyFailure) || error.kind !== 'unsuited') throw error
-      }
+    try {
+      await preferred.show(notice, onPressed, signal)
+    } catch (error) {
+      if (!(error instanceof NotifyFailure) || error.kind !== 'unsuited') throw error
+      await fallback.show(notice, onPressed, signal)
     }
-    throw new NotifyFailure('no-program')
   },
-  takeAway: async (key) =>
-    void (await Promise.all(backends.map(async (backend) => backend.takeAway?.(key)))),
-  onReturn: (listener) => backends.forEach((backend) => backend.onReturn?.(listener)),
-  stop: async () => void (await Promise.all(backends.map(async (backend) => backend.stop()))),
+  stop: async () => void (await Promise.all([preferred.stop(), fallback.stop()])),
 })

@@ -6,9 +6,10 @@ import { bodyArgument, notAnOption, plainText, titleText } from '../text.ts'
 import { type Backend, type Notice, NotifyFailure } from './backend.ts'
 
 /*
- * The one file that knows node-notifier, which shows notes on macOS and Windows, and on a Linux whose
- * notify-send is too old for buttons. There a text that begins with `-` is taken for an option, and
- * while the notification service hangs it never calls back; its programs are found and ended here.
+ * The only file that knows node-notifier, which shows notifications on macOS and Windows, and by
+ * notify-send on a Linux without a session bus. notify-send takes text that begins with `-` for an
+ * option, and the library never calls back while the notification service hangs: this file finds and
+ * ends the programs that the library starts.
  */
 
 type Options = Readonly<Record<string, string | number | boolean>>
@@ -18,7 +19,7 @@ type Library = {
 
 const programs = /notify-send|terminal-notifier|snoretoast|notifu/i
 
-/** Shows notes by node-notifier, without buttons. */
+/** Shows notifications by node-notifier, without buttons. */
 export const nodeNotifier = (platform: NodeJS.Platform = process.platform): Backend => {
   let library: Library | undefined
   const children = new Set<ChildProcess>()
@@ -31,7 +32,7 @@ export const nodeNotifier = (platform: NodeJS.Platform = process.platform): Back
     for (const child of children)
       if (programs.test(child.spawnargs.join(' '))) child.kill('SIGKILL')
   }
-  // The library does not give away what it starts.
+  // The library does not expose the processes that it starts.
   subscribe('child_process', onChild)
 
   return {
@@ -52,7 +53,7 @@ export const nodeNotifier = (platform: NodeJS.Platform = process.platform): Back
   }
 }
 
-/** What node-notifier is given for a notice: nothing in it can become an option or markup. */
+/** The options of node-notifier for a notification; no text can become an option or markup. */
 export const toOptions = (
   { title, body, icon, shownMs }: Pick<Notice, 'title' | 'body' | 'icon' | 'shownMs'>,
   platform: NodeJS.Platform,
@@ -62,28 +63,28 @@ export const toOptions = (
       title: notAnOption(plainText(title)),
       message: notAnOption(plainText(body) || ' '),
       icon,
-      // The library has terminal-notifier wait ten seconds for a click otherwise, which looks like a service
-      // that hangs, and so the note would be shown again (node-notifier, lib/utils.js).
+      // Otherwise the library has terminal-notifier wait ten seconds for a click. That looks like a hanging
+      // service, and the notification would be shown again (node-notifier, lib/utils.js).
       ...(platform === 'darwin' && { timeout: false }),
     }
   return {
     title: notAnOption(titleText(title)),
     message: notAnOption(bodyArgument(body)),
     icon,
-    // Only notify-send has these; the others would take them for something else. In seconds.
+    // Only notify-send knows these two; `timeout` is in seconds.
     'app-name': 'Doorward',
     timeout: shownMs / 1000,
   }
 }
 
-/** Loaded at the first note; on Linux only the part that runs notify-send. */
+/** Loads the library; on Linux only the part that runs notify-send. */
 const load = (platform: NodeJS.Platform): Library => {
   const require = createRequire(import.meta.url)
   if (platform === 'darwin' || platform === 'win32') return require('node-notifier') as Library
   const NotifySend = require('node-notifier/notifiers/notifysend') as new (options: {
     suppressOsdCheck: boolean
   }) => Library
-  // The check would remember for ever that notify-send is missing.
+  // The check would cache for ever that notify-send is missing.
   return new NotifySend({ suppressOsdCheck: true })
 }
 

@@ -6,7 +6,7 @@ import {
   type Backend,
   type Notice,
   NotifyFailure,
-  firstSuited,
+  withFallback,
 } from '../../../tray/notifications/backend.ts'
 import { type Notifier, desktopNotifier } from '../../../tray/notifications/notifier.ts'
 
@@ -197,12 +197,12 @@ describe('the notifier', () => {
   })
 })
 
-describe('firstSuited', () => {
-  it('goes on only past a way that is unsuited', async () => {
+describe('withFallback', () => {
+  it('uses the second backend only where the first does not suit the machine', async () => {
     const [first, second] = [scriptedBackend(), scriptedBackend()]
-    const both = firstSuited([first.backend, second.backend])
+    const either = withFallback(first.backend, second.backend)
     const show = async () =>
-      both.show(
+      either.show(
         { title: '', body: '', icon: '', buttons: [], shownMs: 1 },
         () => undefined,
         new AbortController().signal,
