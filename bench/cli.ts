@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { homeAt } from '../shared/home/home.ts'
+import { resolveHome } from '../shared/home/home.ts'
 import { spawnDaemon } from '../shared/client/spawn.ts'
 import { cliProgram, packageFolder } from '../shared/version.ts'
 import { writeHomeWithTokens } from './home-with-token.ts'
@@ -34,7 +34,7 @@ type Command = {
 const inPackage = (path: string): string => fileURLToPath(new URL(path, packageFolder))
 
 const main = async (): Promise<void> => {
-  const home = homeAt(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
+  const home = resolveHome(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
   await writeHomeWithTokens(home, 'http://127.0.0.1:9', { cached: 24 * 3_600_000 })
   const daemon = spawnDaemon(home)
   await once(daemon, 'message')

@@ -29,7 +29,7 @@ import { startAdnanh, startPeer } from './servers/peers.ts'
 
 const main = async (): Promise<void> => {
   const options = readOptions(process.argv.slice(2))
-  const missing = await missingPrograms()
+  const missing = await warnMissingPrograms()
   if (missing !== undefined) return console.log(`bench: not measured: ${missing}`)
   moveToLoadCore()
   const folder = await mkdtemp(join(tmpdir(), 'doorward-bench-'))
@@ -59,7 +59,7 @@ const main = async (): Promise<void> => {
   await report(samples, growth, options)
 }
 
-const missingPrograms = async (): Promise<string | undefined> => {
+const warnMissingPrograms = async (): Promise<string | undefined> => {
   if (process.platform !== 'linux') return 'it reads /proc and pins processes to cores: Linux only'
   for (const name of ['wrk', 'taskset'])
     if (!(await hasProgram(name))) return `${name} is not installed`

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../shared/errors.ts'
-import { type Home, homeAt } from '../shared/home/home.ts'
+import { type Home, resolveHome } from '../shared/home/home.ts'
 import { getUserAgent } from '../shared/version.ts'
 import { type Terminal, openTerminal } from './terminal/terminal.ts'
 
@@ -35,7 +35,7 @@ export const createContext = (options: GlobalOptions, command: string): Context 
   // An empty name would mean the current folder: most likely a variable that is not set.
   if (options.home === '') throw new DoorwardError('usage', '--home names no folder')
   return {
-    home: homeAt(options.home),
+    home: resolveHome(options.home),
     start: options.start,
     userAgent: getUserAgent('cli', command),
     terminal: openTerminal({

@@ -1,6 +1,6 @@
 import type { Command, CommanderError } from 'commander'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
-import { plainJson, plainLines } from '../shared/text.ts'
+import { toPlainJson, toPlainText } from '../shared/text.ts'
 import { toExitCode, exitInterrupted } from './exit-code.ts'
 import { exitOnEpipe } from './terminal/output.ts'
 import { asInvoked, writeError } from './terminal/terminal.ts'
@@ -21,13 +21,13 @@ export const endWithError = async (
 export const reportError = (error: unknown, json: boolean): void => {
   const document = errorDocument(error)
   if (json) {
-    process.stderr.write(`${plainJson(JSON.stringify(document, null, 2))}\n`)
+    process.stderr.write(`${toPlainJson(JSON.stringify(document, null, 2))}\n`)
     return
   }
-  writeError(`doorward: ${plainLines(document.detail)}`)
-  if (document.hint) writeError(`hint: ${plainLines(asInvoked(document.hint))}`)
+  writeError(`doorward: ${toPlainText(document.detail)}`)
+  if (document.hint) writeError(`hint: ${toPlainText(asInvoked(document.hint))}`)
   if (process.env['DOORWARD_DEBUG'] && error instanceof Error && error.stack)
-    writeError(plainLines(error.stack))
+    writeError(toPlainText(error.stack))
 }
 
 /** What the argument parser found wrong, as an error of ours; help and version are no errors. */

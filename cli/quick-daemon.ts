@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type Socket, connect, isIP } from 'node:net'
-import { answerValue, type Client } from '../shared/client/client.ts'
+import { parseResponse, type Client } from '../shared/client/client.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { readSecretFile } from '../shared/home/home.ts'
-import { challengeHeader, isProof, toPlace, proofHeader } from '../shared/client/identity.ts'
+import { challengeHeader, isProof, toEndpoint, proofHeader } from '../shared/client/identity.ts'
 import { isAlive } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
 import type { Asker } from './context.ts'
@@ -49,7 +49,7 @@ export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickD
     const challenge = randomBytes(32).toString('hex')
     const { status, head } = await ask('/health', `${challengeHeader}: ${challenge}`, soon)
     const [, proof = ''] = new RegExp(`^${proofHeader}: ([0-9a-f]+)$`, 'im').exec(head) ?? []
-    const there = toPlace(socket.remoteAddress, socket.remotePort)
+    const there = toEndpoint(socket.remoteAddress, socket.remotePort)
     if (status !== 200 || !isProof(proof, apiToken, challenge, there)) throw new NotQuick()
   } catch (error) {
     socket.destroy()
@@ -59,7 +59,7 @@ export const connectQuickly = async ({ home, userAgent }: Asker): Promise<QuickD
     get: async <Value>(path: string, { timeoutMs = 30_000 }: { timeoutMs?: number } = {}) => {
       const limit = { ms: timeoutMs, late: () => silent(daemon.url) }
       const { status, text } = await ask(path, `Authorization: Bearer ${apiToken}`, limit)
-      return answerValue(status, text) as Value
+      return parseResponse(status, text) as Value
     },
     // The end of the process ends it; to take it apart would take its time.
     close: () => void socket.unref(),

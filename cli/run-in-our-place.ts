@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { systemReason } from '../shared/home/home.ts'
-import { plainLine } from '../shared/text.ts'
+import { toPlainLine } from '../shared/text.ts'
 import { isForeground } from './foreground.ts'
 
 /*
@@ -111,7 +111,7 @@ const dieBy = (signal: NodeJS.Signals): void => {
 }
 
 const startError = (program: string, error: unknown): DoorwardError => {
-  const shown = plainLine(program).slice(0, 200)
+  const shown = toPlainLine(program).slice(0, 200)
   const isPath = program.includes('/')
   // Of a script whose interpreter is missing the kernel says the same.
   if (systemCode(error) === 'ENOENT' || program === '')

@@ -1,7 +1,7 @@
 import { access, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorName, systemCode } from '../shared/errors.ts'
-import { writeWhole } from '../shared/home/files.ts'
+import { writeFileAtomic } from '../shared/home/files.ts'
 import type { Home } from '../shared/home/home.ts'
 import { version } from '../shared/version.ts'
 import type { Listeners } from './http/server.ts'
@@ -93,14 +93,14 @@ const createDaemonJson = ({ daemonJson: path }: Home, startedAt: Date): DaemonJs
         startedAt: startedAt.toISOString(),
       }
       const text = `${JSON.stringify(file)}\n`
-      if (text !== written) await writeWhole(path, text)
+      if (text !== written) await writeFileAtomic(path, text)
       written = text
     },
     writeAgain: async () => {
       const isMissing = await isGone(path)
       // Looked at last: it may just have been removed here.
       if (!isMissing || written === undefined) return false
-      await writeWhole(path, written)
+      await writeFileAtomic(path, written)
       return true
     },
     remove: async () => {

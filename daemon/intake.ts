@@ -1,6 +1,6 @@
 import type { EventRecord } from '../shared/api.ts'
 import type { Gateway } from '../shared/config/schema.ts'
-import { stageAt } from '../shared/event-stages.ts'
+import { currentStage } from '../shared/event-stages.ts'
 import { isFinal } from './events/event-record.ts'
 import { createQueue, type Elsewhere, type Queue } from './queue.ts'
 import type { Memory } from './state.ts'
@@ -100,7 +100,7 @@ export const createUnfinished = (concurrencyOf: (agentName: string) => number): 
         events.update(id, {
           state: 'dropped',
           // An answer that was being delivered is there: a retry runs no agent for it.
-          stage: stageAt[state] ?? 'queue',
+          stage: currentStage[state] ?? 'queue',
           code: 'event-dropped',
           detail:
             'the daemon that ran it was killed: retry it, or deliver it again from the sender',

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { ftruncateSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { homeAt } from '../shared/home/home.ts'
+import { resolveHome } from '../shared/home/home.ts'
 
 /*
  * The daemon as launchd starts it. launchd starts a job again for ever, every ten seconds; so it is here
@@ -16,7 +16,7 @@ const unusable = 78
 
 const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
 /** When it was started, one time per line; a daemon that ends well removes it. */
-const path = join(homeAt(values.home).run, 'launchd-starts')
+const path = join(resolveHome(values.home).run, 'launchd-starts')
 
 const startsBefore = (now: number): number[] => {
   try {

@@ -4,10 +4,10 @@ import { parseArgs } from 'node:util'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { StartMessage } from '../shared/client/spawn.ts'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
-import { homeAt } from '../shared/home/home.ts'
-import { whenFinished } from '../shared/privacy.ts'
+import { resolveHome } from '../shared/home/home.ts'
+import { describeUnfinished } from '../shared/privacy.ts'
 import { ignoreSigusr1 } from '../shared/runtime.ts'
-import { plainJson } from '../shared/text.ts'
+import { toPlainJson } from '../shared/text.ts'
 import { version } from '../shared/version.ts'
 import { disablePretenuring } from './make-all-young.ts'
 import { channelToOld } from './restart/protocol.ts'
@@ -40,7 +40,7 @@ const run = async (): Promise<void> => {
     output.on('error', () => undefined)
     setNonBlocking(output)
   }
-  const home = homeAt(values.home)
+  const home = resolveHome(values.home)
   // The daemon that this one is to take over from has opened a channel for that.
   const channel = values['take-over'] ? channelToOld() : undefined
   const starting = channel
@@ -93,13 +93,13 @@ const endStarted = async (
   if (signal === 'SIGINT' && unfinished > 0)
     process.stderr.write(
       // A terminal has just shown ^C.
-      `${process.stderr.isTTY ? '\n' : ''}stopping ${whenFinished(unfinished)}; Ctrl-C again stops at once\n`,
+      `${process.stderr.isTTY ? '\n' : ''}stopping ${describeUnfinished(unfinished)}; Ctrl-C again stops at once\n`,
     )
   await daemon.stop().catch(report)
 }
 
 const writeJson = (output: NodeJS.WritableStream, value: unknown): void =>
-  void output.write(`${plainJson(JSON.stringify(value, null, 2))}\n`)
+  void output.write(`${toPlainJson(JSON.stringify(value, null, 2))}\n`)
 
 const report = (error: unknown): void => {
   const known = error instanceof DoorwardError ? error : undefined

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
-import { makeHome } from '../shared/config/init-home.ts'
-import { writeWhole } from '../shared/home/files.ts'
+import { initHome } from '../shared/config/init-home.ts'
+import { writeFileAtomic } from '../shared/home/files.ts'
 import { type Home, prepareHome, readSecretFile } from '../shared/home/home.ts'
 import { acquireLock, type HomeLock, newLockToken } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
@@ -35,7 +35,7 @@ export const startDaemon = async (
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
     await removeHalfWritten(home)
-    await makeHome(home)
+    await initHome(home)
     const started = await readConfig(home, processEnv)
     const apiToken = await readOrMakeApiToken(home)
     const daemon = createDaemon({ home, processEnv, started, apiToken, isForeground })
@@ -77,7 +77,7 @@ const begin = async (
   predecessor: Predecessor,
 ): Promise<RunningDaemon> => {
   await prepareHome(home)
-  await makeHome(home)
+  await initHome(home)
   const started = await readConfig(home, processEnv)
   const apiToken = await readOrMakeApiToken(home)
   const daemon = createDaemon({ home, processEnv, started, apiToken, predecessor })
@@ -109,6 +109,6 @@ const readOrMakeApiToken = async (home: Home): Promise<string> => {
   const known = (await readSecretFile(home.apiToken))?.trim()
   if (known !== undefined && /^[\x21-\x7e]{32,}$/.test(known)) return known
   const token = randomBytes(32).toString('base64url')
-  await writeWhole(home.apiToken, `${token}\n`)
+  await writeFileAtomic(home.apiToken, `${token}\n`)
   return token
 }

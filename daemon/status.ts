@@ -1,5 +1,5 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
-import { missingPrograms } from '../shared/config/detect-agents.ts'
+import { warnMissingPrograms } from '../shared/config/detect-agents.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'
@@ -33,7 +33,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     oauth.tokens().catch(() => []),
     oauth.providers().catch(() => []),
     oauth.problems().catch(problemOfFolder),
-    missingPrograms(config, env),
+    warnMissingPrograms(config, env),
   ])
   const publicUrl = parts.publicUrl()
   const lastRun = events.lastRun()

@@ -20,7 +20,7 @@ const bold = (text) => (process.stdout.isTTY ? styleText('bold', text) : text)
 
 /** A row of the report: a word on the left, lines of text beside it, cut where it gets long. */
 const row = (word, text) => {
-  const lines = plainLines(text).trimEnd().split('\n')
+  const lines = toPlainText(text).trimEnd().split('\n')
   const shown = lines
     .slice(0, shownLines)
     .map((line) => (line.length > 88 ? `${line.slice(0, 87)}…` : line))
@@ -116,11 +116,11 @@ const say3 = (rows) => {
 }
 
 await setUp()
-const { homeAt } = await load('shared', 'home.js')
+const { resolveHome } = await load('shared', 'home.js')
 const { connect } = await load('shared', 'client.js')
-const { plainLines } = await load('shared', 'plain-text.js')
+const { toPlainText } = await load('shared', 'plain-text.js')
 const { version } = await load('shared', 'version.js')
-const home = homeAt()
+const home = resolveHome()
 
 const running = await connect(home).catch(() => undefined)
 const started = running ? undefined : await startDaemon()

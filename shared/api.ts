@@ -192,7 +192,7 @@ export const learnSchema = z.strictObject({
 })
 
 /** The paths of a payload without its values, and what could be made of them. */
-export const lessonSchema = z.strictObject({
+export const payloadDescriptionSchema = z.strictObject({
   webhook: z.string(),
   paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
   /** There are more paths than are listed. */
@@ -201,7 +201,7 @@ export const lessonSchema = z.strictObject({
   filter: z.array(z.string()),
   promptTemplate: z.string(),
 })
-export type Lesson = z.infer<typeof lessonSchema>
+export type PayloadDescription = z.infer<typeof payloadDescriptionSchema>
 
 /** Answer of `POST /daemon/reload`. */
 export const reloadedSchema = z.strictObject({

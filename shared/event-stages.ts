@@ -37,7 +37,7 @@ const toCheckStage = ({ state, stage, code }: EventDetail): StageRow => {
 const order: readonly TimedStage[] = ['queue', 'agent', 'deliver']
 
 /** Which stage an event is at that goes on by itself. */
-export const stageAt: Partial<Record<EventState, TimedStage>> = {
+export const currentStage: Partial<Record<EventState, TimedStage>> = {
   accepted: 'queue',
   queued: 'queue',
   running: 'agent',
@@ -51,7 +51,7 @@ const timedRow = (
   ms: number | undefined,
 ): StageRow => {
   const time = ms === undefined ? {} : { ms }
-  const at = stageAt[state]
+  const at = currentStage[state]
   if (at !== undefined) {
     if (at === own) return { name, state: 'now', note: own === 'queue' ? 'waiting' : 'running' }
     const isOver = order.indexOf(own) < order.indexOf(at)
@@ -66,11 +66,11 @@ const timedRow = (
 }
 
 /** How far a target came: it waits only as long as its event goes on. */
-export const targetWord = (
+export const describeTargetState = (
   event: Pick<EventDetail, 'state'>,
   { state }: TargetResult,
 ): TargetResult['state'] | 'not reached' =>
-  state === 'waiting' && stageAt[event.state] === undefined ? 'not reached' : state
+  state === 'waiting' && currentStage[event.state] === undefined ? 'not reached' : state
 
 /** Where the bar of a row begins and how long it is, in hundredths of the whole. */
 export type Bar = { readonly row: StageRow; readonly from: number; readonly length: number }

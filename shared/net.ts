@@ -2,7 +2,7 @@
 export const bareHost = (hostname: string): string => hostname.replaceAll(/^\[|\]$/g, '')
 
 /** The URL of a path under a base, whose query stays behind it: Azure has its `api-version` there. */
-export const urlUnder = (base: string, path: string): URL => {
+export const joinUrl = (base: string, path: string): URL => {
   const url = new URL(base)
   url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`
   return url
@@ -22,9 +22,9 @@ export const isSafeToOpen = (address: string): boolean => {
  * True for what Node says of a certificate that cannot be trusted (nodejs.org/api/tls.html, "X509 certificate
  * error codes", and `ERR_TLS_…`): no network is at fault, and it will not be better in a minute.
  */
-export const isCertificateFault = (code: string): boolean =>
+export const isCertificateError = (code: string): boolean =>
   /CERT|SIGNED|SIGNATURE|ERR_TLS|UNABLE_TO|HOSTNAME_MISMATCH/.test(code)
 
 /** True for what Node, or OpenSSL by it, says of a server that answers a TLS handshake with something else. */
-export const isWithoutTls = (code: string): boolean =>
+export const isNotTls = (code: string): boolean =>
   code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER'

@@ -18,5 +18,5 @@ const toPattern = (word: string): RegExp =>
   new RegExp(`${word.startsWith('/') ? '(?<!(?:^|\\s)@[\\w-]+)' : ''}${escaped(word)}`, 'g')
 
 /** What a daemon that is about to end waits for, in words. */
-export const whenFinished = (unfinished: number): string =>
+export const describeUnfinished = (unfinished: number): string =>
   `when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished`

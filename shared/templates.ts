@@ -58,4 +58,4 @@ export const parseDotPath = (text: string): DotPath => {
 }
 
 /** True for `event.a.b`: so a path stands in a prompt, where `event` is the payload. */
-export const beginsAsInPrompt = (path: DotPath): boolean => path.length > 1 && path[0] === 'event'
+export const startsWithEvent = (path: DotPath): boolean => path.length > 1 && path[0] === 'event'

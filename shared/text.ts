@@ -15,7 +15,7 @@ const unusual =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
 /** The text with its line breaks and tabs, without escape, control and direction characters. */
-export const plainLines = (text: string): string =>
+export const toPlainText = (text: string): string =>
   unusual.test(text)
     ? text
         .replaceAll('\r\n', '\n')
@@ -25,20 +25,21 @@ export const plainLines = (text: string): string =>
     : text
 
 /** The same but for colours, which doorward's own words have on a terminal. */
-export const plainButColours = (text: string): string =>
+export const toPlainTextWithColours = (text: string): string =>
   text
     .split(/(\u001b\[[0-9;]{0,20}m)/)
-    .map((part, place) => (place % 2 === 0 ? plainLines(part) : part))
+    .map((part, place) => (place % 2 === 0 ? toPlainText(part) : part))
     .join('')
 
 /** The text on one line, white space folded. */
-export const plainLine = (text: string): string => plainLines(text).replaceAll(/\s+/g, ' ').trim()
+export const toPlainLine = (text: string): string =>
+  toPlainText(text).replaceAll(/\s+/g, ' ').trim()
 
 /**
  * JSON text that a terminal can show, and that means the same: JSON escapes the first 32 control
  * characters only, and some terminals take U+009B for the start of an escape sequence.
  */
-export const plainJson = (json: string): string =>
+export const toPlainJson = (json: string): string =>
   json.replaceAll(
     /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -61,7 +62,7 @@ export const measureWidth = (text: string): number => {
 export const twoDigits = (part: number): string => String(part).padStart(2, '0')
 
 /** A moment in local time with its offset: `2025-11-20 12:04:05 +01:00`. */
-export const localTime = (iso: string): string => {
+export const formatLocalTime = (iso: string): string => {
   const time = new Date(iso)
   const offset = -time.getTimezoneOffset()
   const local = new Date(time.getTime() + offset * 60_000).toISOString()
@@ -71,7 +72,7 @@ export const localTime = (iso: string): string => {
 }
 
 /** A duration for people, in at most two units: `340ms`, `2.5s`, `3m 20s`, `4h 2m`, `3d 5h`. */
-export const duration = (ms: number): string => {
+export const formatDuration = (ms: number): string => {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))}ms`
   const seconds = ms / 1000
   if (seconds < 10) return `${Math.floor(seconds * 10) / 10}s`
@@ -119,17 +120,17 @@ export const parseRate = (text: string): Rate => {
  * `did you mean "agent"?`, when a known name is near enough to be what was meant: `most` changes away,
  * else a third of what was given.
  */
-export const nearest = (
+export const didYouMean = (
   given: string,
   known: readonly string[],
   most?: number,
 ): string | undefined => {
-  const name = nearestName(given, known, most)
+  const name = findNearest(given, known, most)
   return name === undefined ? undefined : `did you mean "${name}"?`
 }
 
-/** The known name that is near enough, as `nearest` says it. */
-export const nearestName = (
+/** The known name that is near enough, as `didYouMean` says it. */
+export const findNearest = (
   given: string,
   known: readonly string[],
   most = Math.max(2, Math.floor(given.length / 3)),

@@ -1,5 +1,5 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
-import { findFileProblem } from '../shared/client/discovery.ts'
+import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import {
   brokenFile,
@@ -77,7 +77,7 @@ export const needsLogin = (
   { tokens, problems }: Status,
   { provider, status }: ProviderSummary,
 ): boolean =>
-  findFileProblem(problems, provider) === undefined &&
+  findTokenFileProblem(problems, provider) === undefined &&
   (status === 'needs-login' ||
     (status === 'expired' &&
       !tokens.some((token) => token.provider === provider && token.refreshable)))

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
 import { type Client, connect } from '../shared/client/client.ts'
-import { notOurDaemon, readDaemonFile } from '../shared/client/discovery.ts'
+import { foreignDaemonError, readDaemonFile } from '../shared/client/discovery.ts'
 import { readText } from '../shared/client/transport.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
@@ -59,7 +59,7 @@ const watchOpening = (home: Home, hearer: Hearer, giveUp: () => void) => {
   const late = setTimeout(() => {
     const tell = async (): Promise<void> => {
       const daemon = await readDaemonFile(home)
-      const error = daemon && (await notOurDaemon(daemon, 'silent'))
+      const error = daemon && (await foreignDaemonError(daemon, 'silent'))
       if (error && !isOpen) hearer.onSilent(error)
     }
     tell().catch(() => undefined)

@@ -2,7 +2,7 @@ import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
-import { isPortHeld, readDaemonFile } from '../shared/client/discovery.ts'
+import { isPortInUse, readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { followOnce, type Place } from './daemon-connection.ts'
@@ -136,7 +136,7 @@ const pause = async (
       return true
     }
     if ((await readStamp(home)) !== stamp) return true
-    if (heldPort !== undefined && (await isPortHeld(heldPort)) === false) return true
+    if (heldPort !== undefined && (await isPortInUse(heldPort)) === false) return true
   }
   return false
 }

@@ -2,10 +2,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
-import { homeAt, prepareHome } from '../shared/home/home.ts'
+import { resolveHome, prepareHome } from '../shared/home/home.ts'
 import { lockHome } from '../shared/home/lock.ts'
 import { ignoreSigusr1 } from '../shared/runtime.ts'
-import { plainJson } from '../shared/text.ts'
+import { toPlainJson } from '../shared/text.ts'
 import { runTray } from './tray.ts'
 
 /** How long a panel may take to come at the start of a session (contract section 10). */
@@ -14,7 +14,7 @@ const hostWaitMs = 15_000
 /** Starts the tray of one home: `node dist/tray/main.js [--home DIR] [--wait] [--json]`. */
 const main = async (): Promise<number> => {
   const options = optionsGiven()
-  const home = homeAt(options.home)
+  const home = resolveHome(options.home)
   await prepareHome(home)
   // A private folder to stand in: no file of the folder it was started in can be run by mistake.
   const folder = join(home.run, 'tray')
@@ -40,7 +40,7 @@ const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => 
 
 /** As the command line says an error, with the fields of the API for `--json`. */
 const describe = (error: unknown, json: boolean): string => {
-  if (json) return plainJson(JSON.stringify(errorDocument(error), null, 2))
+  if (json) return toPlainJson(JSON.stringify(errorDocument(error), null, 2))
   if (!(error instanceof DoorwardError))
     return `doorward: something went wrong in the tray (${error instanceof Error ? (error.stack ?? error.name) : typeof error})`
   return [`doorward: ${error.message}`, ...(error.hint ? [`hint: ${error.hint}`] : [])].join('\n')

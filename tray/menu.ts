@@ -1,5 +1,5 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
-import { findFileProblem } from '../shared/client/discovery.ts'
+import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, keyOfAction } from './action.ts'
 import { toLabel, maxLabelLength } from './text.ts'
 import { getFix, nameOfEvent, providerTitle, describeReason, formatTime } from './wording.ts'
@@ -127,7 +127,7 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
   if (own.underWay.has(keyOfAction(login))) return { text: ending(`… ${who}`, ': one moment') }
   if (summary.status === 'not-logged-in')
     return { text: ending(`○ ${name}`, ': Log in…'), action: login }
-  const unread = findFileProblem(status.problems, provider)
+  const unread = findTokenFileProblem(status.problems, provider)
   if (unread) return { text: ending(`! ${who}`, ': token file not read…'), action: getFix(unread) }
   if (needsLogin(status, summary))
     return { text: ending(`! ${who}`, ': Log in again…'), action: login }

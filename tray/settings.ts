@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { type Home, systemReason } from '../shared/home/home.ts'
-import { writeWhole } from '../shared/home/files.ts'
+import { writeFileAtomic } from '../shared/home/files.ts'
 
 /** What a person has chosen in the menu; everything else belongs to the daemon. */
 export type Settings = {
@@ -42,7 +42,7 @@ const settingsIn = (value: unknown): Settings => {
 export const writeSettings = async (home: Home, settings: Settings): Promise<void> => {
   const path = settingsFile(home)
   try {
-    await writeWhole(path, `${JSON.stringify(settings, null, 2)}\n`)
+    await writeFileAtomic(path, `${JSON.stringify(settings, null, 2)}\n`)
   } catch (error) {
     throw new DoorwardError('home-unusable', `cannot write ${path}: ${systemReason(error)}`, {
       cause: error,

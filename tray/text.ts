@@ -1,6 +1,6 @@
 import type { Status } from '../shared/api.ts'
 import { type PrivateText, replacePrivate } from '../shared/privacy.ts'
-import { plainLines } from '../shared/text.ts'
+import { toPlainText } from '../shared/text.ts'
 
 /** The most characters a row shows (contract section 10). */
 export const maxLabelLength = 80
@@ -23,7 +23,7 @@ export const toLabel = (text: string, maxLength = maxLabelLength): string => {
  * characters (newline and tab stay), lone surrogates, and piles of combining marks.
  */
 export const plainText = (text: string): string =>
-  plainLines(text)
+  toPlainText(text)
     .replaceAll(/\p{Cf}|\p{Cs}|[\u2028\u2029\u115F\u1160\u3164]/gu, '')
     .replaceAll(/(\p{M}{2})\p{M}+/gu, '$1')
 

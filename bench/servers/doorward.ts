@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Home, homeAt, prepareHome, readSecretFile } from '../../shared/home/home.ts'
+import { type Home, resolveHome, prepareHome, readSecretFile } from '../../shared/home/home.ts'
 import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import type { Delivery } from '../load/delivery.ts'
 import { type Server, freePort, startServer } from './server.ts'
@@ -45,7 +45,7 @@ const usual = `webhooks:
 /** Starts a daemon in a home of its own, which its end takes away. */
 export const startDoorward = async (options: DoorwardOptions): Promise<Doorward> => {
   const { first, webhooks = '', agents = '', gateway = '', tokens = [], profile } = options
-  const home = homeAt(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
+  const home = resolveHome(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
   await prepareHome(home)
   await mkdir(home.config, { recursive: true, mode: 0o700 })
   const port = await freePort()

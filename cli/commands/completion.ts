@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Argument, Command, Option } from 'commander'
 import type { Client } from '../../shared/client/client.ts'
-import { homeAt } from '../../shared/home/home.ts'
-import { plainLine } from '../../shared/text.ts'
+import { resolveHome } from '../../shared/home/home.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import { packageFolder, getUserAgent } from '../../shared/version.ts'
 import type { Context } from '../context.ts'
 import {
@@ -83,7 +83,7 @@ const getName = (wanted: Argument | Option): string => {
 }
 
 const getSources = ({ home: typed, path }: Place): Sources => {
-  const home = () => homeAt(typed)
+  const home = () => resolveHome(typed)
   let client: Promise<Client> | undefined
   const find = async () => {
     const { findDaemon } = await import('../daemon-client/connect.ts')
@@ -97,9 +97,9 @@ const getSources = ({ home: typed, path }: Place): Sources => {
 
 /** A line is one candidate, and a colon in front is for the shell. */
 const isPlain = (value: string): boolean =>
-  value !== '' && !value.startsWith(':') && value === plainLine(value)
+  value !== '' && !value.startsWith(':') && value === toPlainLine(value)
 
 const shortNote = (note = ''): string => {
-  const line = plainLine(note)
+  const line = toPlainLine(note)
   return line.length > noteCharacters ? `${line.slice(0, noteCharacters - 3)}...` : line
 }

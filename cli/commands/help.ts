@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { DoorwardError } from '../../shared/errors.ts'
-import { nearest } from '../../shared/text.ts'
+import { didYouMean } from '../../shared/text.ts'
 import { packageFolder } from '../../shared/version.ts'
 import type { Context } from '../context.ts'
 import { renderMarkdown } from '../terminal/markdown.ts'
@@ -92,7 +92,7 @@ const unknown = async (words: readonly string[], program: Command): Promise<Door
     : [...known, ...Object.keys(helpTopics), ...(await troubleEntries()).keys()]
   const what = inGroup ? `command "${last}" of ${group.name()}` : `command or topic "${last}"`
   return new DoorwardError('usage', `there is no ${what}`, {
-    hint: nearest(last, names) ?? 'doorward help lists commands and topics',
+    hint: didYouMean(last, names) ?? 'doorward help lists commands and topics',
   })
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { access } from 'node:fs/promises'
-import { addWebhookSecret, makeHome, sampleSecretName } from '../../shared/config/init-home.ts'
+import { addWebhookSecret, initHome, sampleSecretName } from '../../shared/config/init-home.ts'
 import type { Context } from '../context.ts'
 import { findRunningDaemon } from '../daemon-client/connect.ts'
 import { asInvoked } from '../terminal/terminal.ts'
@@ -8,7 +8,7 @@ import { asInvoked } from '../terminal/terminal.ts'
 /** Writes what is missing in the home, and nothing else; a second run changes nothing. */
 export const init = async ({ home, terminal }: Context): Promise<void> => {
   const hadSecrets = existsSync(home.env)
-  const { created } = await makeHome(home)
+  const { created } = await initHome(home)
   if (await addWebhookSecret(home)) created.push(home.env)
   if (terminal.json) {
     terminal.printJson({ home: home.root, created })

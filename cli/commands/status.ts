@@ -1,6 +1,6 @@
 import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
-import { findFileProblem } from '../../shared/client/discovery.ts'
-import { duration, plainLine, plainLines, measureWidth } from '../../shared/text.ts'
+import { findTokenFileProblem } from '../../shared/client/discovery.ts'
+import { formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
 import type { Context } from '../context.ts'
 import { findDaemon } from '../daemon-client/connect.ts'
 import { endingWords, moment } from '../terminal/format.ts'
@@ -50,17 +50,17 @@ const section = (title: string, lines: readonly string[], { paint }: Page): stri
 
 const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): string[] => {
   const { version, url, publicUrl, queue, startedAt } = status
-  const since = `up for ${duration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
+  const since = `up for ${formatDuration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
   const waiting = `${queue.running} running, ${queue.waiting} waiting`
   const ending = endingWords(status)
   return [
     ...row(
-      `${paint('bold', 'doorward')} ${plainLine(version)}`,
-      `at ${plainLine(url)}, ${since}`,
+      `${paint('bold', 'doorward')} ${toPlainLine(version)}`,
+      `at ${toPlainLine(url)}, ${since}`,
       columns,
       2,
     ),
-    ...(publicUrl === undefined ? [] : row('public', `at ${plainLine(publicUrl)}`, columns, 2)),
+    ...(publicUrl === undefined ? [] : row('public', `at ${toPlainLine(publicUrl)}`, columns, 2)),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
   ]
@@ -74,7 +74,7 @@ const row = (
   indent: number,
   width = 0,
 ): string[] => {
-  const own = measureWidth(plainLines(first))
+  const own = measureWidth(toPlainText(first))
   const gap = ' '.repeat(width === 0 ? 1 : Math.max(0, width - own) + 2)
   const taken = own + gap.length
   if (columns === undefined || taken + measureWidth(rest) <= columns)
@@ -102,8 +102,8 @@ const loginLines = (
   now: Date,
   { columns, paint }: Page,
 ): string[] => {
-  const names = tokens.map(({ provider }) => plainLine(provider))
-  const accounts = tokens.map(({ account }) => cut(plainLine(account?.name ?? ''), 28))
+  const names = tokens.map(({ provider }) => toPlainLine(provider))
+  const accounts = tokens.map(({ account }) => cut(toPlainLine(account?.name ?? ''), 28))
   const nameWidth = Math.max(0, ...names.map(measureWidth))
   const accountWidth = Math.max(0, ...accounts.map(measureWidth))
   const lines = tokens.flatMap((token, index) => {
@@ -116,7 +116,7 @@ const loginLines = (
   })
   const missing = providers
     .filter(({ provider }) => !tokens.some((token) => token.provider === provider))
-    .map(({ provider }) => plainLine(provider))
+    .map(({ provider }) => toPlainLine(provider))
   return missing.length === 0
     ? lines
     : [...lines, ...indented(`not logged in: ${missing.join(', ')}`, columns, 2)]
@@ -124,10 +124,10 @@ const loginLines = (
 
 /** What makes a login of use again, as a command to be copied where one does it. */
 const mend = ({ provider }: TokenSummary, all: Status['problems']): string => {
-  const problem = findFileProblem(all, provider)
+  const problem = findTokenFileProblem(all, provider)
   return problem
-    ? `its token file is not read: ${plainLine(asInvoked(problem.hint || problem.detail))}`
-    : `log in again: ${asInvoked(`doorward oauth login ${plainLine(provider)}`)}`
+    ? `its token file is not read: ${toPlainLine(asInvoked(problem.hint || problem.detail))}`
+    : `log in again: ${asInvoked(`doorward oauth login ${toPlainLine(provider)}`)}`
 }
 
 const indented = (text: string, columns: number | undefined, indent: number): string[] => {
@@ -143,10 +143,10 @@ const webhookRows = (
   if (webhooks.length === 0)
     return indented(`none: ${asInvoked('doorward config edit webhooks')}`, columns, 2)
   const shown = webhooks.slice(0, mostWebhooks)
-  const width = Math.max(0, ...shown.map(({ path }) => measureWidth(plainLine(path))))
+  const width = Math.max(0, ...shown.map(({ path }) => measureWidth(toPlainLine(path))))
   const lines = shown.flatMap((webhook) => {
     const [mark, style] = webhookMark(webhook)
-    const first = `  ${paint(style, mark)} ${plainLine(webhook.path)}`
+    const first = `  ${paint(style, mark)} ${toPlainLine(webhook.path)}`
     return row(first, webhookWords(webhook, now), columns, 4, 4 + width)
   })
   const more = webhooks.length - shown.length
@@ -169,7 +169,7 @@ const webhookWords = (webhook: WebhookSummary, now: Date): string => {
     .map((state) => `${counts[state]} ${state}`)
   const last = lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt, now)}`
   return [
-    `wakes ${plainLine(agent)}`,
+    `wakes ${toPlainLine(agent)}`,
     secret === 'unset' ? 'secret unset' : secret === 'none' ? 'unsigned' : [],
     `${last}${counted.length === 0 ? '' : ` (${counted.join(', ')})`}`,
   ]
@@ -190,11 +190,11 @@ const failures = (
       ReturnType<typeof stateCell>,
       string
     >
-    const why = plainLine(event.detail ?? event.code ?? '')
-    const words = `${moment(event.receivedAt, now)} ${plainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
+    const why = toPlainLine(event.detail ?? event.code ?? '')
+    const words = `${moment(event.receivedAt, now)} ${toPlainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
     return [
       ...row(`  ${painted(text)}`, words, columns, 4),
-      ...indented(asInvoked(`doorward events show ${plainLine(event.id)}`), columns, 4),
+      ...indented(asInvoked(`doorward events show ${toPlainLine(event.id)}`), columns, 4),
     ]
   })
   const shown = section('Last failures', lines, page)
@@ -206,7 +206,7 @@ const failures = (
 
 /** `done at /webhook/github, 3 min ago` */
 const newestWords = ({ state, webhook, receivedAt }: EventRecord, now: Date): string =>
-  `${state} at ${cut(plainLine(webhook ?? ''), mostOfPath)}, ${ago(receivedAt, now)}`
+  `${state} at ${cut(toPlainLine(webhook ?? ''), mostOfPath)}, ${ago(receivedAt, now)}`
 
 const ago = (time: string, now: Date): string =>
   `${roughly(Math.max(0, now.getTime() - Date.parse(time)))} ago`
@@ -215,10 +215,10 @@ const problems = ({ problems: all }: Status, page: Page): string[] => {
   const { columns, paint } = page
   const shown = all.slice(0, mostProblems)
   const lines = shown.flatMap(({ detail, hint }, index) => {
-    const first = row(`  ${paint('yellow', '!')}`, plainLine(detail), columns, 4)
+    const first = row(`  ${paint('yellow', '!')}`, toPlainLine(detail), columns, 4)
     // Several in one file are mended at once.
     const isSame = hint === shown[index + 1]?.hint
-    return isSame ? first : [...first, ...indented(plainLine(asInvoked(hint)), columns, 4)]
+    return isSame ? first : [...first, ...indented(toPlainLine(asInvoked(hint)), columns, 4)]
   })
   const more = all.length - shown.length
   return section(

@@ -2,12 +2,12 @@ import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { readEnvironment } from '../../shared/config/environment.ts'
-import { makeHome } from '../../shared/config/init-home.ts'
+import { initHome } from '../../shared/config/init-home.ts'
 import { checkConfig, type Config, ConfigError } from '../../shared/config/load.ts'
 import type { ConfigName } from '../../shared/config/schema.ts'
 import { readYaml, readYamlBytes, type YamlFile } from '../../shared/config/yaml.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { writeWhole } from '../../shared/home/files.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
 import { type Home, prepareHome, systemReason } from '../../shared/home/home.ts'
 import { lockHome } from '../../shared/home/lock.ts'
 
@@ -28,7 +28,7 @@ export type OpenConfig = {
  * is added to what is broken.
  */
 export const openConfig = async (home: Home): Promise<OpenConfig> => {
-  await makeHome(home)
+  await initHome(home)
   const env = await readEnvironment(home)
   const read = async (name: ConfigName) => {
     const path = join(home.config, `${name}.yaml`)
@@ -62,7 +62,7 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
       try {
         // The owner may have made the name a link, into a folder under version control for example.
         const target = await realpath(path)
-        await writeWhole(target, text, (await stat(target)).mode & 0o777)
+        await writeFileAtomic(target, text, (await stat(target)).mode & 0o777)
       } catch (error) {
         throw unusable(`cannot write ${path}`, error)
       }

@@ -1,10 +1,10 @@
 import type { AccessToken, DaemonFile } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
-import { readDaemonFile, untilGone } from '../../shared/client/discovery.ts'
+import { readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { readHolder, isAlive } from '../../shared/home/lock.ts'
-import { plainLine } from '../../shared/text.ts'
+import { readLockOwner, isAlive } from '../../shared/home/lock.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import { version } from '../../shared/version.ts'
 import type { Asker } from '../context.ts'
 import { pause } from '../terminal/spinner.ts'
@@ -73,7 +73,7 @@ const untilTold = async (
 ): Promise<boolean> => {
   const until = performance.now() + patienceMs
   for (;;) {
-    const pid = await readHolder(home, 'daemon')
+    const pid = await readLockOwner(home, 'daemon')
     // Looked at after the lock: it may just have said so.
     if (await isTold()) return true
     if (pid === undefined) return false
@@ -96,7 +96,7 @@ const patienceMs = 5000
 export const hasEnded = async (error: unknown, pid: number): Promise<boolean> => {
   if (!(error instanceof DoorwardError && error.code === 'daemon-unreachable')) return false
   const until = Date.now() + patienceMs
-  return untilGone(pid, { isOver: () => Date.now() >= until })
+  return waitForProcessExit(pid, { isOver: () => Date.now() >= until })
 }
 
 let wasPrinted = false
@@ -106,7 +106,7 @@ const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): voi
   if (wasPrinted || daemon.version === version) return
   wasPrinted = true
   terminal.say(
-    `the running daemon is version ${plainLine(daemon.version)}, this command ${version}: doorward daemon restart`,
+    `the running daemon is version ${toPlainLine(daemon.version)}, this command ${version}: doorward daemon restart`,
   )
 }
 

@@ -1,8 +1,8 @@
 import type { DaemonFile, Status } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
-import { untilGone } from '../../shared/client/discovery.ts'
+import { waitForProcessExit } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { readHolder, isAlive } from '../../shared/home/lock.ts'
+import { readLockOwner, isAlive } from '../../shared/home/lock.ts'
 import { ignoreSigusr1 } from '../../shared/runtime.ts'
 import type { Context } from '../context.ts'
 import { findDaemon, findRunningDaemon, hasEnded, startPatienceMs } from './connect.ts'
@@ -89,10 +89,10 @@ export const waitForExit = async (
 ): Promise<void> => {
   ignoreSigusr1()
   const isReplaced = async () => {
-    const holder = await readHolder(home, 'daemon')
+    const holder = await readLockOwner(home, 'daemon')
     return holder !== undefined && holder !== pid
   }
   if (!isAlive(pid) || (await isReplaced())) return
   terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
-  await untilGone(pid, { isOver: isReplaced })
+  await waitForProcessExit(pid, { isOver: isReplaced })
 }

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import { plainLine } from '../../shared/text.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import type { Style } from '../terminal/terminal.ts'
 
 /** The last lines of a file, read backwards so that a large one costs nothing; `end` is where they end. */
@@ -35,16 +35,19 @@ const levels: Readonly<Record<number, readonly [string, Style]>> = {
 /** One line of the log for a person: time, level, message, then the other fields as `name=value`. */
 export const logLine = (line: string, paint: (style: Style, text: string) => string): string => {
   const entry = parseEntry(line)
-  if (!entry) return plainLine(line)
+  if (!entry) return toPlainLine(line)
   const { time, level, msg, ...fields } = entry
   const [name, style] = levels[Number(level)] ?? [String(level ?? ''), 'reset']
   const rest = Object.entries(fields).map(([key, value]) =>
-    paint('gray', plainLine(`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)),
+    paint(
+      'gray',
+      toPlainLine(`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`),
+    ),
   )
   return [
-    paint('gray', plainLine(String(time ?? ''))),
-    paint(style, plainLine(name).padEnd(5)),
-    plainLine(typeof msg === 'string' ? msg : ''),
+    paint('gray', toPlainLine(String(time ?? ''))),
+    paint(style, toPlainLine(name).padEnd(5)),
+    toPlainLine(typeof msg === 'string' ? msg : ''),
     ...rest,
   ]
     .filter((part) => part !== '')

@@ -3,9 +3,9 @@ import { open, readFile } from 'node:fs/promises'
 import { type Client, connect } from '../../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import { type Home, prepareHome } from '../../shared/home/home.ts'
-import { readHolder } from '../../shared/home/lock.ts'
+import { readLockOwner } from '../../shared/home/lock.ts'
 import { type Service, findService } from '../../shared/service/service.ts'
-import { plainLines } from '../../shared/text.ts'
+import { toPlainText } from '../../shared/text.ts'
 import { type StartMessage, spawnDaemon, getStderrPath } from '../../shared/client/spawn.ts'
 import type { Asker } from '../context.ts'
 import { exitFailed, exitUnreachable, exitUnusable } from '../exit-code.ts'
@@ -59,7 +59,7 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
 
 /** Why it did not start, in its own words, or else with what it has logged meanwhile. */
 const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<StartError> => {
-  const said = plainLines(await readFile(getStderrPath(home), 'utf8').catch(() => '')).trim()
+  const said = toPlainText(await readFile(getStderrPath(home), 'utf8').catch(() => '')).trim()
   const error = startError(ended, said)
   if (said !== '') return error
   return new StartError(ended, await withLog(error.message, home, since), error.hint ?? '')
@@ -123,7 +123,7 @@ const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
   for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
     const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
-    if ((await readHolder(asker.home, 'daemon')) === undefined) return undefined
+    if ((await readLockOwner(asker.home, 'daemon')) === undefined) return undefined
     await pause(100)
   }
   return undefined

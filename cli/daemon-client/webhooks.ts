@@ -3,7 +3,7 @@ import type { Client } from '../../shared/client/client.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { nearest, nearestName, plainLine } from '../../shared/text.ts'
+import { didYouMean, findNearest, toPlainLine } from '../../shared/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** The definition at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */
@@ -37,7 +37,7 @@ export const knownWebhook = async (
     webhooks.map((webhook) => webhook.path),
   )
   terminal.say(
-    `no webhook is defined at "${plainLine(path)}"${hint === undefined ? '' : `; ${plainLine(hint)}`}`,
+    `no webhook is defined at "${toPlainLine(path)}"${hint === undefined ? '' : `; ${toPlainLine(hint)}`}`,
   )
   return path
 }
@@ -47,9 +47,9 @@ const parseUrlPath = (url: string): string | undefined =>
 
 /** `did you mean "/webhook/github"?` for `github` or `/gihub` too. */
 export const nearestWebhook = (given: string, paths: readonly string[]): string | undefined => {
-  const name = nearestName(bare(given), paths.map(bare))
+  const name = findNearest(bare(given), paths.map(bare))
   const path = paths.find((known) => bare(known) === name)
-  return path === undefined ? nearest(given, paths) : `did you mean "${path}"?`
+  return path === undefined ? didYouMean(given, paths) : `did you mean "${path}"?`
 }
 
 /** What tells one path from the others. */

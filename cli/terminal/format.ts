@@ -1,6 +1,6 @@
 import type { Status } from '../../shared/api.ts'
-import { whenFinished } from '../../shared/privacy.ts'
-import { duration, twoDigits } from '../../shared/text.ts'
+import { describeUnfinished } from '../../shared/privacy.ts'
+import { formatDuration, twoDigits } from '../../shared/text.ts'
 
 /** A moment in local time: `12:04:05` on the same day as `now`, else `11-20 12:04`. */
 export const moment = (iso: string, now: Date): string => {
@@ -16,7 +16,7 @@ export const moment = (iso: string, now: Date): string => {
 export const fromNow = (iso: string, now: Date): string => {
   const ms = Date.parse(iso) - now.getTime()
   if (Number.isNaN(ms)) return '?'
-  return ms >= 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`
+  return ms >= 0 ? `in ${formatDuration(ms)}` : `${formatDuration(-ms)} ago`
 }
 
 /** Time that has passed, in milliseconds, as a stopwatch shows it: `0:12`, `1:02:03`. */
@@ -43,5 +43,5 @@ export const endingWords = ({
 }: Pick<Status, 'stopping' | 'queue'>): string | undefined => {
   if (!stopping) return undefined
   const unfinished = queue.running + queue.waiting
-  return unfinished === 0 ? 'now' : whenFinished(unfinished)
+  return unfinished === 0 ? 'now' : describeUnfinished(unfinished)
 }

@@ -1,4 +1,4 @@
-import { plainLine, measureWidth } from '../../shared/text.ts'
+import { toPlainLine, measureWidth } from '../../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 import { wrapLine } from './wrap.ts'
 
@@ -66,7 +66,7 @@ export const narrowed = (
   return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays), room }
 }
 
-const toText = (cell: Cell): string => plainLine(typeof cell === 'string' ? cell : cell.text)
+const toText = (cell: Cell): string => toPlainLine(typeof cell === 'string' ? cell : cell.text)
 
 /** Cuts a text to so many columns; the last of them is then `…`. */
 export const cut = (text: string, columns: number): string => {
@@ -90,7 +90,7 @@ const nameColumns = 9
 export const printFields = (fields: readonly Field[], { print, columns }: Terminal): void => {
   const width = (columns ?? 0) - nameColumns - 2
   for (const [name, value] of fields) {
-    const text = plainLine(typeof value === 'string' ? value : value.text)
+    const text = toPlainLine(typeof value === 'string' ? value : value.text)
     const lines = width > 0 ? wrapLine(text, width).split('\n') : [text]
     const rows = lines.map((line, index): Cell[] => [
       index === 0 ? name : '',

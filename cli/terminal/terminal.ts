@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 import { styleText } from 'node:util'
-import { plainButColours, plainJson, plainLines } from '../../shared/text.ts'
+import { toPlainTextWithColours, toPlainJson, toPlainText } from '../../shared/text.ts'
 import { printAtOnce } from '../print-at-once.ts'
 import { asciiJson, asciiText, exitOnEpipe, takesUtf8 } from './output.ts'
 import { wrapped } from './wrap.ts'
@@ -57,14 +57,14 @@ export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOpt
     wantsColor && isTty ? styleText(style, text, { validateStream: false }) : text
   const isAscii = !takesUtf8(env)
   // Whatever a command has overlooked: paths, names and numbers can come from outside too.
-  const harmless = (isTty: boolean) => (wantsColor && isTty ? plainButColours : plainLines)
+  const harmless = (isTty: boolean) => (wantsColor && isTty ? toPlainTextWithColours : toPlainText)
   const [answer, aside] = [harmless(isAnswerTty), harmless(isAsideTty)]
   // What goes into a file or to another program stays as it is.
   const shown = (text: string) => answer(isAscii && isAnswerTty ? asciiText(text) : text)
   const write = (text: string) =>
     isOnce ? printAtOnce(`${text}\n`) : void process.stdout.write(`${text}\n`)
   const writeJson = (text: string) =>
-    write(isAscii && isAnswerTty ? asciiJson(plainJson(text)) : plainJson(text))
+    write(isAscii && isAnswerTty ? asciiJson(toPlainJson(text)) : toPlainJson(text))
   // A log of a build is a terminal at times, on which nobody looks at what moves.
   const canMove = env['TERM'] !== 'dumb' && !('CI' in env)
   return {

@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { agentClis, type CliKind } from '../../shared/config/agent-clis.ts'
 import type { CliAgent } from '../../shared/config/agent-schema.ts'
-import { homeFor } from '../../shared/home/home.ts'
+import { getUserHome } from '../../shared/home/home.ts'
 
 /*
  * How the answer is found in what each agent program prints, and how its failures are told. Pure:
@@ -151,7 +151,7 @@ const geminiHome = async (
   env: NodeJS.ProcessEnv,
   grantsTools: boolean,
 ): Promise<Readonly<Record<string, string>>> => {
-  const real = join(env['GEMINI_CLI_HOME'] || homeFor(env), '.gemini')
+  const real = join(env['GEMINI_CLI_HOME'] || getUserHome(env), '.gemini')
   const own = join(folder, 'home', '.gemini')
   await mkdir(own, { recursive: true, mode: 0o700 })
   for (const name of await readdir(real).catch(() => []))

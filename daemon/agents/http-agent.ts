@@ -3,9 +3,9 @@ import { request as httpsRequest } from 'node:https'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HttpAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { isCertificateFault, isWithoutTls } from '../../shared/net.ts'
+import { isCertificateError, isNotTls } from '../../shared/net.ts'
 import { parseDotPath } from '../../shared/templates.ts'
-import { plainLine } from '../../shared/text.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
@@ -145,7 +145,7 @@ export const postToAgent = async (
 
 /** The first words of an answer that is a refusal, for the owner; no secret that was sent is in them. */
 export const describeBody = (body: Buffer, secrets: readonly string[]): string => {
-  const words = plainLine(body.subarray(0, 4000).toString('utf8'))
+  const words = toPlainLine(body.subarray(0, 4000).toString('utf8'))
   const named = secrets
     .filter((secret) => secret !== '')
     .map((secret) => [secret, 'secret'] as const)
@@ -209,8 +209,8 @@ const describeReason = (error: unknown): string => {
     ERR_INVALID_CHAR: 'a header has a character that no header can have',
     HPE_INVALID_CONSTANT: 'it does not speak HTTP',
   }
-  if (code !== undefined && isCertificateFault(code))
+  if (code !== undefined && isCertificateError(code))
     return `its certificate is not trusted (${code})`
-  if (code !== undefined && isWithoutTls(code)) return 'it does not speak TLS'
+  if (code !== undefined && isNotTls(code)) return 'it does not speak TLS'
   return (code && words[code]) ?? code ?? 'it broke the connection off'
 }

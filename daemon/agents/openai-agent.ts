@@ -1,6 +1,6 @@
 import type { OpenAiAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { urlUnder } from '../../shared/net.ts'
+import { joinUrl } from '../../shared/net.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
 import { openFenceIn } from '../util/markdown-fence.ts'
 import { type Answer, cutTo } from './answer.ts'
@@ -33,7 +33,7 @@ export const askOpenAi = async (
   signal: AbortSignal,
   rules: BusyRules = busyRules,
 ): Promise<Answer> => {
-  const url = urlUnder(agent.base_url, '/chat/completions')
+  const url = joinUrl(agent.base_url, '/chat/completions')
   const key = agent.api_key_env === undefined ? undefined : envValue(agent.api_key_env, env)
   const messages = [
     ...(agent.system === undefined ? [] : [{ role: 'system', content: agent.system }]),

@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
-import { isLeader, isSameProcess, readStartTime } from '../../shared/home/lock.ts'
+import { isGroupLeader, isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
 import { oneInATurn } from './one-in-a-turn.ts'
@@ -150,7 +150,7 @@ const markVariable = 'DOORWARD_RUN'
  */
 const programMarked = (mark: string): number | undefined => {
   const leaders = processes().filter(
-    (pid) => pid !== process.pid && isLeader(pid) && hasMark(pid, mark),
+    (pid) => pid !== process.pid && isGroupLeader(pid) && hasMark(pid, mark),
   )
   return leaders.toSorted((a, b) => Number(readStartTime(a)) - Number(readStartTime(b)))[0]
 }

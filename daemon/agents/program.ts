@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
-import { plainLines } from '../../shared/text.ts'
+import { toPlainText } from '../../shared/text.ts'
 import { cleanEnvironment, hideSecrets, providersIn, secretsIn } from './environment.ts'
 import { makeAgentFolder } from './workspace.ts'
 import type { RunProcess } from './orphans.ts'
@@ -82,7 +82,7 @@ export const runProgram = async (
     })
     // A program that prints its environment when it fails must not bring a secret into an event.
     const secrets = secretsIn(env, program.env, tokens)
-    const showable = (text: string) => hideSecrets(plainLines(text).trim(), secrets)
+    const showable = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
     throwUnlessFinished(program, ended, showable)
     return { ...ended, showable }
   } catch (error) {

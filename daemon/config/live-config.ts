@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { StatusProblem } from '../../shared/api.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
-import { type Config, ConfigError, loadConfig, problemLine } from '../../shared/config/load.ts'
+import { type Config, ConfigError, loadConfig, formatProblem } from '../../shared/config/load.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
@@ -228,7 +228,11 @@ const problemsIn = (error: DoorwardError): StatusProblem[] => {
   const hint = 'the daemon goes on as configured before; doorward config check'
   if (!(error instanceof ConfigError))
     return [{ code: error.code, detail: error.message, hint: error.hint ?? hint }]
-  return error.problems.map((problem) => ({ code: error.code, detail: problemLine(problem), hint }))
+  return error.problems.map((problem) => ({
+    code: error.code,
+    detail: formatProblem(problem),
+    hint,
+  }))
 }
 
 const describePosition = ({ file, line, column, key }: ConfigError['problems'][number]): string =>

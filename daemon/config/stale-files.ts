@@ -18,7 +18,7 @@ export const removeHalfWritten = async (home: Home): Promise<void> => {
 }
 
 const isLeftOver = async (path: string, name: string): Promise<boolean> => {
-  // As `writeWhole` names them; of these files none but the holder of the lock writes one.
+  // As `writeFileAtomic` names them; of these files none but the holder of the lock writes one.
   if (/^(\.env|(daemon|webhooks|agents|gateway)\.json|api\.token)\.[0-9a-f]{12}\.tmp$/.test(name))
     return true
   const [, pid] = /^\.probe-(\d+)$/.exec(name) ?? []

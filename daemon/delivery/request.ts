@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { systemCode } from '../../shared/errors.ts'
-import { isCertificateFault, isWithoutTls } from '../../shared/net.ts'
+import { isCertificateError, isNotTls } from '../../shared/net.ts'
 import { version } from '../../shared/version.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
@@ -140,9 +140,9 @@ const toFailure = (
         : `broke off the connection${shown}`
     return new DeliveryError('unknown', `${target} ${how}`)
   }
-  if (isCertificateFault(code))
+  if (isCertificateError(code))
     return new DeliveryError('refused', `the certificate of ${target} cannot be trusted${shown}`)
-  if (isWithoutTls(code))
+  if (isNotTls(code))
     return new DeliveryError('refused', `${target} does not speak TLS${shown}`, {
       hint: 'check its address: https:// is for a port that does',
     })

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { isSameText } from '../../shared/client/identity.ts'
+import { isEqualInConstantTime } from '../../shared/client/identity.ts'
 
 /*
  * A link to the page of an event is in the address bar, in the history and, for a moment, on the command
@@ -63,7 +63,7 @@ export const createEventLinks = (now?: () => number): EventLinks => {
         return opened
       }
       const page = pages.get(code)
-      if (!page || key === undefined || !isSameText(key, page.key)) return undefined
+      if (!page || key === undefined || !isEqualInConstantTime(key, page.key)) return undefined
       pages.set(code, page)
       return page
     },

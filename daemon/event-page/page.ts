@@ -1,6 +1,6 @@
 import type { EventDetail, TargetResult } from '../../shared/api.ts'
-import { type Bar, toBars, toStages, targetWord } from '../../shared/event-stages.ts'
-import { duration, localTime, plainLine, plainLines } from '../../shared/text.ts'
+import { type Bar, toBars, toStages, describeTargetState } from '../../shared/event-stages.ts'
+import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
 
@@ -38,7 +38,7 @@ const renderHead = ({ kind, webhook, state, receivedAt, agent }: EventDetail): M
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
       <h1><bdi>${shownLine(webhook ?? kindTitles[kind])}</bdi></h1>
-      <p class="soft"><time datetime="${receivedAt}">${localTime(receivedAt)}</time>${
+      <p class="soft"><time datetime="${receivedAt}">${formatLocalTime(receivedAt)}</time>${
         agent === null ? undefined : markup` · agent <bdi>${shownLine(agent)}</bdi>`
       }</p>
     </header>`
@@ -54,7 +54,7 @@ const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
   return markup`
     <section class="${isBad ? 'reason bad' : 'reason'}">
       ${where.length === 0 ? undefined : markup`<h2>${where.join(' · ')}</h2>`}
-      ${detail === undefined ? undefined : markup`<p class="lines" dir="auto">${plainLines(detail.slice(0, 4000))}</p>`}
+      ${detail === undefined ? undefined : markup`<p class="lines" dir="auto">${toPlainText(detail.slice(0, 4000))}</p>`}
       ${retryPath === undefined ? noRetry(event) : retryForm(event, retryPath)}
     </section>`
 }
@@ -75,7 +75,7 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
     : markup`
     <section>
       <h2>Delivered to</h2>
-      <ul class="targets">${event.targets.map((target) => renderTarget(target, targetWord(event, target)))}</ul>
+      <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
     </section>`
 
 const renderTarget = (
@@ -88,7 +88,7 @@ const renderTarget = (
           }${code === undefined ? '' : `, ${code}`}</span>${
             detail === undefined
               ? undefined
-              : markup`<br><span class="lines" dir="auto">${plainLines(detail.slice(0, 2000))}</span>`
+              : markup`<br><span class="lines" dir="auto">${toPlainText(detail.slice(0, 2000))}</span>`
           }</span></li>`
 
 const renderAnswer = (event: EventDetail): Markup | undefined => {
@@ -147,7 +147,7 @@ const renderFacts = (event: EventDetail): Markup => {
     ['Signature', signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'],
     ['Body', size === undefined ? undefined : `${size} bytes`],
     ['Runs', attempts > 1 ? String(attempts) : undefined],
-    ['Took', all.length > 0 ? duration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],
+    ['Took', all.length > 0 ? formatDuration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],
   ]
   return markup`
     <dl>${facts.map(([name, value]) =>
@@ -188,14 +188,14 @@ const longestLine = 300
 /** The first 100,000 characters without those that could turn or hide others. */
 export const shownText = (whole: string): ShownText => {
   const first = whole.slice(0, longest).replace(halfCharacter, '')
-  const text = plainLines(first)
+  const text = toPlainText(first)
   const hidden = first.replaceAll('\r\n', '\n').length - text.length
   return { text, left: whole.length - first.length, hidden }
 }
 
 /** A word of a sender or a program on one line, cut at 300 characters. */
 export const shownLine = (whole: string): string => {
-  const line = plainLine(whole.slice(0, longestLine * 2))
+  const line = toPlainLine(whole.slice(0, longestLine * 2))
   return line.length > longestLine
     ? `${line.slice(0, longestLine).replace(halfCharacter, '')}…`
     : line
@@ -215,7 +215,7 @@ const stagePicture = (event: EventDetail): Markup => markup`
 
 const renderRow = ({ row, from, length }: Bar): Markup => {
   const { name, state, ms, note } = row
-  const said = [ms === undefined ? '' : duration(ms), note ?? ''].filter(Boolean).join(', ')
+  const said = [ms === undefined ? '' : formatDuration(ms), note ?? ''].filter(Boolean).join(', ')
   return markup`
         <li data-state="${state}"><span class="dot" aria-hidden="true"></span><span class="name">${name}</span>
           <svg class="bar" aria-hidden="true">${

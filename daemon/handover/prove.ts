@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type RequestListener, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { whoAnswers } from '../../shared/client/client.ts'
+import { identifyListener } from '../../shared/client/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
 /**
@@ -16,7 +16,7 @@ export const prove = async (app: RequestListener, apiToken: string): Promise<voi
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const occupant = await whoAnswers(`http://127.0.0.1:${port}`, apiToken)
+  const occupant = await identifyListener(`http://127.0.0.1:${port}`, apiToken)
   server.close()
   server.closeAllConnections()
   if (occupant !== 'ours')

@@ -1,7 +1,7 @@
 import { DoorwardError } from '../../shared/errors.ts'
 import {
   challengeHeader,
-  toPlace,
+  toEndpoint,
   proofHeader,
   computeProof,
 } from '../../shared/client/identity.ts'
@@ -28,7 +28,7 @@ export const serveHealth =
       }
       const challenge = headers[challengeHeader.toLowerCase()]
       if (typeof challenge === 'string' && /^[0-9a-f]{32,128}$/.test(challenge)) {
-        const place = toPlace(socket.localAddress, socket.localPort)
+        const place = toEndpoint(socket.localAddress, socket.localPort)
         response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       }
       const who = { status: 'ok', name: 'doorward', version }

@@ -8,8 +8,8 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import { whoAnswers } from '../../shared/client/client.ts'
-import { portHolder } from '../../shared/client/discovery.ts'
+import { identifyListener } from '../../shared/client/client.ts'
+import { findListeningProcess } from '../../shared/client/discovery.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
@@ -217,8 +217,8 @@ const sayAgainMs = 60_000
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const [occupant, holder] = await Promise.all([
-    whoAnswers(`http://${bracketed(toLocalHost(host))}:${port}`, apiToken),
-    portHolder(port),
+    identifyListener(`http://${bracketed(toLocalHost(host))}:${port}`, apiToken),
+    findListeningProcess(port),
   ])
   // This home is locked by us: one that holds its token is the daemon of a copy of it.
   const isDoorward = occupant === 'other-doorward' || occupant === 'ours'

@@ -7,7 +7,7 @@ import {
   type TokenSummary,
 } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainLine } from '../../shared/text.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import type { Guard } from '../http/guard.ts'
 import { answerJsonText, answerProblem, sayHowToAsk, type ServeFirst } from '../http/respond.ts'
@@ -37,7 +37,7 @@ export const createRoutes = (
   router.get('/oauth/logins/:loginId', async (ctx) => {
     const loginId = parameter(ctx, 'loginId')
     const waitMs = readWait(ctx) * 1000
-    if (waitMs > 0) await logins.untilEnd(loginId, waitMs, untilGone(ctx))
+    if (waitMs > 0) await logins.untilEnd(loginId, waitMs, waitForProcessExit(ctx))
     answer(ctx, 200, logins.view(loginId))
   })
 
@@ -93,7 +93,7 @@ const readWait = (ctx: RouterContext): number => {
 }
 
 /** Ends a long wait when the client has gone. */
-const untilGone = (ctx: RouterContext): AbortSignal => {
+const waitForProcessExit = (ctx: RouterContext): AbortSignal => {
   const control = new AbortController()
   ctx.res.once('close', () => control.abort())
   return control.signal
@@ -159,7 +159,7 @@ let last = { userAgent: '', asker: '' }
 const parseAsker = (userAgent = ''): string => {
   // Mostly the one that asked before.
   if (userAgent !== last.userAgent || userAgent === '') {
-    const asker = plainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
+    const asker = toPlainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
     last = { userAgent, asker }
   }
   return last.asker

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { readHolder, isAlive } from '../../shared/home/lock.ts'
+import { readLockOwner, isAlive } from '../../shared/home/lock.ts'
 import { runTool } from '../../shared/service/platform.ts'
 
 /**
@@ -43,9 +43,9 @@ export const standIn = (home: Home): StandIn => {
   const current = async (): Promise<number | undefined> => {
     const file = await readDaemonFile(home).catch(() => undefined)
     // Somebody may have removed the file of one that runs.
-    return file?.pid ?? (await readHolder(home, 'daemon'))
+    return file?.pid ?? (await readLockOwner(home, 'daemon'))
   }
-  const untilGone = async (): Promise<boolean> => {
+  const waitForProcessExit = async (): Promise<boolean> => {
     for (;;) {
       const pid = await current()
       if (pid === undefined) return true
@@ -59,6 +59,6 @@ export const standIn = (home: Home): StandIn => {
       if (pid === undefined || pid === process.pid || !isAlive(pid)) return
       process.kill(pid, 'SIGTERM')
     },
-    ended: untilGone(),
+    ended: waitForProcessExit(),
   }
 }

@@ -1,11 +1,11 @@
 import type { Router } from '@koa/router'
 import { explainSchema, type Explanation, learnSchema } from '../../shared/api.ts'
-import { missingProgram } from '../../shared/config/detect-agents.ts'
+import { findMissingProgram } from '../../shared/config/detect-agents.ts'
 import { prefixHint } from '../../shared/config/warnings.ts'
 import type { FilterCondition } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { beginsAsInPrompt } from '../../shared/templates.ts'
-import { nearest } from '../../shared/text.ts'
+import { startsWithEvent } from '../../shared/templates.ts'
+import { didYouMean } from '../../shared/text.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
 import { partsFor } from '../delivery/format/parts.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
@@ -132,7 +132,7 @@ const getHint = (
   { path, text }: FilterCondition,
 ): Pick<Explanation['filter'][number], 'hint'> => {
   const isMeant =
-    beginsAsInPrompt(path) &&
+    startsWithEvent(path) &&
     valueAt(payload, path) === undefined &&
     valueAt(payload, path.slice(1)) !== undefined
   return isMeant ? { hint: prefixHint(text) } : {}
@@ -204,7 +204,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       loopGuard,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
-    const missing = await missingProgram(webhook.agent, setup.env)
+    const missing = await findMissingProgram(webhook.agent, setup.env)
     ctx.body = missing
       ? { ...explanation, agent: { ...explanation.agent, detail: notThere(missing) } }
       : explanation
@@ -236,7 +236,7 @@ const webhookAt = (path: string, { byPath, config }: Engine): CompiledWebhook =>
     {
       hint: isOff
         ? 'remove enabled: false from its entry in webhooks.yaml'
-        : (nearest(path, [...byPath.keys()]) ?? 'doorward webhook list shows those there are'),
+        : (didYouMean(path, [...byPath.keys()]) ?? 'doorward webhook list shows those there are'),
     },
   )
 }

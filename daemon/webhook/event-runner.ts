@@ -1,7 +1,7 @@
 import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
-import { stageAt } from '../../shared/event-stages.ts'
-import { plainLines } from '../../shared/text.ts'
+import { currentStage } from '../../shared/event-stages.ts'
+import { toPlainText } from '../../shared/text.ts'
 import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../delivery/deliver.ts'
 import { type EventChanges, newEventId } from '../events/event-record.ts'
@@ -119,7 +119,7 @@ const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) =>
 })
 
 const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
-  const stage = (state && stageAt[state]) ?? 'queue'
+  const stage = (state && currentStage[state]) ?? 'queue'
   return {
     state: 'dropped',
     stage,
@@ -243,10 +243,10 @@ const room = Buffer.allocUnsafeSlow(previewCharacters * 3)
 export const toPreview = (text: string): string => {
   const head = text.slice(0, previewCharacters)
   // Nearly always; where something is taken out there is room for more.
-  const isPlain = plainLines(head) === head
+  const isPlain = toPlainText(head) === head
   const first = isPlain
     ? head
-    : plainLines(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
+    : toPlainText(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
   if (text.length <= previewCharacters) return first
   // V8 makes a part of a text by pointing into it, which keeps the whole text in memory.
   return room.toString('utf8', 0, room.write(first))

@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
-import { plainLine } from '../../shared/text.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import type { VerifiedBody } from './verify.ts'
 
 /** What a sender sent, after it is known who sent it. Any JSON value. */
@@ -42,13 +42,14 @@ export const parse = (
   const coding = contentEncoding?.trim().toLowerCase() ?? ''
   if (coding !== '' && coding !== 'identity')
     throw unsupported(
-      `has the content encoding ${plainLine(coding).slice(0, 80)}`,
+      `has the content encoding ${toPlainLine(coding).slice(0, 80)}`,
       'send the body without a content encoding',
     )
   const mediaType = parseMediaType(contentType)
   if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
   if (isForm(contentType)) return parseForm(decode(body.bytes), plainForms)
-  const named = mediaType === '' ? 'has no content type' : `is ${plainLine(mediaType).slice(0, 80)}`
+  const named =
+    mediaType === '' ? 'has no content type' : `is ${toPlainLine(mediaType).slice(0, 80)}`
   throw unsupported(named, 'send application/json')
 }
 

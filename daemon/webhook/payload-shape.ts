@@ -1,4 +1,4 @@
-import type { Lesson } from '../../shared/api.ts'
+import type { PayloadDescription } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isPathName } from '../../shared/templates.ts'
 import type { Payload } from './parse.ts'
@@ -54,7 +54,7 @@ const telling = [
 const maxProposed = 8
 
 /** What a payload teaches about its sender: its paths without values, and a filter and a prompt to begin with. */
-export const describePayload = (webhook: string, payload: Payload): Lesson => {
+export const describePayload = (webhook: string, payload: Payload): PayloadDescription => {
   const { paths, cut } = describeShape(payload)
   const filter = paths
     .filter(({ path, type }) => type === 'text' && tellsKind(path.split('.')))
@@ -72,7 +72,7 @@ const tellsKind = (names: readonly string[]): boolean => {
   return innerKinds.includes(name) && around.every((outer) => containers.includes(outer))
 }
 
-const toTemplate = (paths: Lesson['paths'], filter: readonly string[]): string => {
+const toTemplate = (paths: PayloadDescription['paths'], filter: readonly string[]): string => {
   const proposed = paths
     .filter(({ type }) => type !== 'null' && type !== 'list' && type !== 'object')
     .map(({ path }) => ({ path, rank: toRank(path) }))
@@ -100,7 +100,7 @@ const maxNameLength = 100
  * The dot paths of a payload with the type of what stands there, and no value of it. Of a list its first
  * item is looked at. Names that no dot path can have are left out.
  */
-const describeShape = (payload: Payload): Pick<Lesson, 'paths' | 'cut'> => {
+const describeShape = (payload: Payload): Pick<PayloadDescription, 'paths' | 'cut'> => {
   const paths: { path: string; type: string }[] = []
   let cut = false
   const look = (value: unknown, names: readonly string[]): void => {
@@ -132,7 +132,7 @@ const getType = (value: unknown): string => {
 /** Those who wait to see what the next delivery at a webhook looks like. */
 export type DeliveryWaiters = {
   /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal ends it. */
-  readonly wait: (webhook: string, signal: AbortSignal) => Promise<Lesson>
+  readonly wait: (webhook: string, signal: AbortSignal) => Promise<PayloadDescription>
   /** Shows a verified payload to those who wait for one of this webhook. */
   readonly show: (webhook: string, payload: Payload) => void
   readonly close: () => void
@@ -141,7 +141,7 @@ export type DeliveryWaiters = {
 export const createDeliveryWaiters = (): DeliveryWaiters => {
   type Waiting = {
     readonly webhook: string
-    readonly learn: (lesson: Lesson) => void
+    readonly learn: (lesson: PayloadDescription) => void
     readonly give: (error: DoorwardError) => void
   }
   const waiting = new Set<Waiting>()

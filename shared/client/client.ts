@@ -6,13 +6,13 @@ import { DoorwardError, type ErrorCode, systemCode } from '../errors.ts'
 import { type Home, readSecretFile } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
 import { type ForeignDaemon, readDaemonFile } from './discovery.ts'
-import { challengeHeader, isProof, toPlace, proofHeader } from './identity.ts'
+import { challengeHeader, isProof, toEndpoint, proofHeader } from './identity.ts'
 import {
-  openConnections,
+  openProvenConnections,
   readText,
   type RequestOptions,
   sendRequest,
-  TooLate,
+  ResponseTimeout,
 } from './transport.ts'
 
 /** The daemon's local API, as tray and command line use it. `node:http`: a first `fetch` costs 90 ms. */
@@ -55,7 +55,7 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
     throw new DoorwardError('daemon-unreachable', `no daemon runs on ${home.root}`, {
       hint: 'doorward daemon start',
     })
-  const connections = await openConnections((agent) =>
+  const connections = await openProvenConnections((agent) =>
     prove(daemon, apiToken, { ...options, agent }),
   )
   const send = async (method: string, path: string, body: unknown, options: RequestOptions = {}) =>
@@ -82,10 +82,13 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
 }
 
 /** Who answers at this address: our daemon, another doorward, another program, one that says nothing, or nobody. */
-export type Occupant = 'ours' | 'nobody' | ForeignDaemon
+export type AddressOwner = 'ours' | 'nobody' | ForeignDaemon
 
 /** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
-export const whoAnswers = async (url: string, apiToken: string | undefined): Promise<Occupant> => {
+export const identifyListener = async (
+  url: string,
+  apiToken: string | undefined,
+): Promise<AddressOwner> => {
   // Without an agent: a kept connection that the other side just closed would look like a stranger.
   const { occupant } = await challenge(url, apiToken, { agent: false })
   return occupant
@@ -97,7 +100,7 @@ const challenge = async (
   apiToken: string | undefined,
   { agent, limitMs = 3000, signal }: ConnectOptions & { readonly agent: Agent | false },
 ): Promise<{
-  readonly occupant: Occupant
+  readonly occupant: AddressOwner
   readonly connection?: Socket
   readonly hungUp?: boolean
 }> => {
@@ -117,7 +120,7 @@ const challenge = async (
       },
     )
     const connection = response.socket
-    const place = toPlace(connection.remoteAddress, connection.remotePort)
+    const place = toEndpoint(connection.remoteAddress, connection.remotePort)
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
     if (apiToken && typeof proof === 'string' && isProof(proof, apiToken, question, place))
@@ -126,7 +129,7 @@ const challenge = async (
   } catch (error) {
     if (signal?.aborted) throw error
     const cause = error instanceof DoorwardError ? error.cause : undefined
-    if (cause instanceof TooLate) return { occupant: 'silent', hungUp: false }
+    if (cause instanceof ResponseTimeout) return { occupant: 'silent', hungUp: false }
     const code = systemCode(cause)
     if (code === 'ECONNREFUSED') return { occupant: 'nobody' }
     const hungUp = code === 'ECONNRESET' || code === 'EPIPE'
@@ -163,17 +166,17 @@ const prove = async (
       hint: 'doorward daemon start',
     })
   // Loaded only now: nearly always it is not wanted, and every command would wait for it.
-  const { notOurDaemon } = await import('./discovery.ts')
-  throw await notOurDaemon(daemon, hungUp ? 'hung-up' : occupant)
+  const { foreignDaemonError } = await import('./discovery.ts')
+  throw await foreignDaemonError(daemon, hungUp ? 'hung-up' : occupant)
 }
 
 const readAnswer = async <Answer>(response: IncomingMessage): Promise<Answer> => {
   const text = await readText(response, 64 * 1024 * 1024)
-  return answerValue(response.statusCode ?? 0, text) as Answer
+  return parseResponse(response.statusCode ?? 0, text) as Answer
 }
 
 /** What an answer of the daemon's local API says; undefined for one without a body. Throws the problem that it is. */
-export const answerValue = (status: number, text: string): unknown => {
+export const parseResponse = (status: number, text: string): unknown => {
   if (status < 200 || status >= 300) throw toError(status, text)
   if (text === '') return undefined
   try {

@@ -8,7 +8,7 @@ import type { DaemonFile, Status, StatusProblem } from '../api.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
-import { plainLine } from '../text.ts'
+import { toPlainLine } from '../text.ts'
 
 /** `run/daemon.json`, or undefined when there is none or it cannot be read as one. */
 export const readDaemonFile = async (home: Home): Promise<DaemonFile | undefined> => {
@@ -45,12 +45,12 @@ export type ForeignDaemon = 'other-doorward' | 'stranger' | 'silent'
  * was started with another token than `run/api.token` holds now (`unauthorized`). Names the process where
  * the system tells.
  */
-export const notOurDaemon = async (
+export const foreignDaemonError = async (
   { url, pid }: DaemonFile,
   impostor: ForeignDaemon | 'hung-up',
 ): Promise<DoorwardError> => {
   const { port } = new URL(url)
-  const holder = await portHolder(Number(port))
+  const holder = await findListeningProcess(Number(port))
   const isDaemon = holder ? holder.pid === pid : isAlive(pid)
   if (impostor === 'silent' && isDaemon)
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
@@ -71,21 +71,21 @@ export const notOurDaemon = async (
   const message = holder
     ? `port ${port} is held by ${impostor === 'other-doorward' ? `${who} (pid ${holder.pid})` : `${holder.name} (pid ${holder.pid}), not by the daemon`}`
     : `${who} ${impostor === 'silent' ? 'listens' : 'answers'} at ${url}, not the daemon of this home`
-  return new DoorwardError('daemon-foreign', message, { hint: portHeldHint })
+  return new DoorwardError('daemon-foreign', message, { hint: portTakenHint })
 }
 
 /** A process that listens on a port, by its number and the name it goes by. */
-export type PortHolder = { readonly pid: number; readonly name: string }
+export type ListeningProcess = { readonly pid: number; readonly name: string }
 
 /** What to do about another one that holds the port of the daemon. */
-export const portHeldHint = 'stop it, or choose another port with server.port or DOORWARD_PORT'
+export const portTakenHint = 'stop it, or choose another port with server.port or DOORWARD_PORT'
 
 /**
  * Who listens on this TCP port of this machine, as far as the system tells this user: on Linux by
  * `/proc`, on macOS by `lsof`. Undefined when nobody does, when it is a program of another user, and on
  * other systems. Never throws.
  */
-export const portHolder = async (port: number): Promise<PortHolder | undefined> => {
+export const findListeningProcess = async (port: number): Promise<ListeningProcess | undefined> => {
   try {
     if (process.platform === 'linux') return await holderInProc(port)
     if (process.platform === 'darwin') return await holderByLsof(port)
@@ -99,7 +99,7 @@ export const portHolder = async (port: number): Promise<PortHolder | undefined> 
  * Whether anybody listens on this TCP port, without a word to who does: on Linux only, elsewhere
  * undefined. Never throws.
  */
-export const isPortHeld = async (port: number): Promise<boolean | undefined> =>
+export const isPortInUse = async (port: number): Promise<boolean | undefined> =>
   process.platform === 'linux' ? (await inodesAt(port)).length > 0 : undefined
 
 const inodesAt = async (port: number): Promise<string[]> => {
@@ -109,7 +109,7 @@ const inodesAt = async (port: number): Promise<string[]> => {
   return tables.flatMap((table) => listeningInodes(table, port))
 }
 
-const holderInProc = async (port: number): Promise<PortHolder | undefined> => {
+const holderInProc = async (port: number): Promise<ListeningProcess | undefined> => {
   const links = new Set((await inodesAt(port)).map((inode) => `socket:[${inode}]`))
   if (links.size === 0) return undefined
   for (const name of await readdir('/proc')) {
@@ -143,29 +143,29 @@ const interpreters = new Set(['node', 'node-MainThread', 'MainThread', 'bun', 'd
 /** No more than the script of its arguments: those may hold secrets. */
 const readProcessName = async (pid: string): Promise<string> => {
   const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
-  if (!interpreters.has(comm) && !comm.startsWith('python')) return plainLine(comm) || 'unknown'
+  if (!interpreters.has(comm) && !comm.startsWith('python')) return toPlainLine(comm) || 'unknown'
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
   // An option with its value in it stands before the script of a daemon of ours.
   const [program = comm, script = ''] = argv.filter((word) => !/^--[\w-]+=/.test(word))
   const isScript = /^[^-]/.test(script) && /\.\w{1,4}$|\//.test(script)
-  return plainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))
+  return toPlainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))
 }
 
-const holderByLsof = async (port: number): Promise<PortHolder | undefined> => {
+const holderByLsof = async (port: number): Promise<ListeningProcess | undefined> => {
   const { stdout } = await promisify(execFile)(
     'lsof',
     ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpc'],
     { timeout: 5000 },
   )
-  return firstOfLsof(stdout)
+  return parseLsof(stdout)
 }
 
 /** The first process of `lsof -Fpc`: `p<pid>` and `c<command>`, a line each. */
-export const firstOfLsof = (text: string): PortHolder | undefined => {
+export const parseLsof = (text: string): ListeningProcess | undefined => {
   const [, pid, name] = /^p(\d+)\nc(.+)$/m.exec(text) ?? []
   return pid === undefined || name === undefined
     ? undefined
-    : { pid: Number(pid), name: plainLine(name) }
+    : { pid: Number(pid), name: toPlainLine(name) }
 }
 
 type UntilGone = {
@@ -176,7 +176,7 @@ type UntilGone = {
 }
 
 /** Waits until a process has gone: true when it has, false when it was over before. Throws what `pause` throws. */
-export const untilGone = async (
+export const waitForProcessExit = async (
   pid: number,
   { pause = delay, isOver = () => false }: UntilGone = {},
 ): Promise<boolean> => {
@@ -191,7 +191,7 @@ export const untilGone = async (
  * What is thrown where the wait for a login has failed. A daemon that has ended, or another that came after it,
  * knows nothing of that login: then it is said that it is lost, with `hint` as the way out.
  */
-export const lostLogin = (error: unknown, provider: string, hint: string): unknown =>
+export const toLostLoginError = (error: unknown, provider: string, hint: string): unknown =>
   error instanceof DoorwardError && lost.has(error.code)
     ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
       new DoorwardError(
@@ -209,7 +209,7 @@ type Problems = Status['problems']
  * What keeps the login to a provider from being used, where the daemon says it. Problems name no
  * provider: one is of a login that its command mends, or of that login's file.
  */
-export const problemOfLogin = (problems: Problems, provider: string): StatusProblem | undefined =>
+export const findLoginProblem = (problems: Problems, provider: string): StatusProblem | undefined =>
   problems.find(
     ({ detail, hint }) =>
       hint.endsWith(loginCommandFor(provider)) ||
@@ -220,11 +220,11 @@ export const problemOfLogin = (problems: Problems, provider: string): StatusProb
  * The same where something else than a new login mends it, such as a chmod of the token file: a login would
  * replace one that is good.
  */
-export const findFileProblem = (
+export const findTokenFileProblem = (
   problems: Problems,
   provider: string,
 ): StatusProblem | undefined => {
-  const problem = problemOfLogin(problems, provider)
+  const problem = findLoginProblem(problems, provider)
   return problem?.hint === loginCommandFor(provider) ? undefined : problem
 }
 

@@ -20,14 +20,14 @@ export const isProof = (
   apiToken: string,
   challenge: string,
   place: string,
-): boolean => isSameText(given, computeProof(apiToken, challenge, place))
+): boolean => isEqualInConstantTime(given, computeProof(apiToken, challenge, place))
 
 /** The daemon's end of a connection, written the same on both sides. */
-export const toPlace = (address: string | undefined, port: number | undefined): string =>
+export const toEndpoint = (address: string | undefined, port: number | undefined): string =>
   `${address?.replace(/^::ffff:(?=\d+\.)/, '')} ${port}`
 
 /** Compares two texts in a time that tells nothing of where they differ. */
-export const isSameText = (a: string, b: string): boolean => {
+export const isEqualInConstantTime = (a: string, b: string): boolean => {
   const key = 'comparison'
   const digest = (text: string) => createHmac('sha256', key).update(text).digest()
   return timingSafeEqual(digest(a), digest(b))

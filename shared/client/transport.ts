@@ -25,7 +25,7 @@ type Channel = { readonly agent: Agent; proven: Socket | undefined }
 const maxTries = 3
 
 /** Opens the first; throws what `prove` throws. */
-export const openConnections = async (
+export const openProvenConnections = async (
   prove: (agent: Agent) => Promise<Socket>,
 ): Promise<ProvenConnections> => {
   const channels = new Set<Channel>()
@@ -100,7 +100,7 @@ export type RequestOptions = {
   readonly headers?: Readonly<Record<string, string>>
   /** Default 30 s without a byte; long polls need more. */
   readonly timeoutMs?: number
-  /** To the end of the answer; default none. Whoever asked gets `TooLate` as the cause. */
+  /** To the end of the answer; default none. Whoever asked gets `ResponseTimeout` as the cause. */
   readonly wholeMs?: number
   readonly signal?: AbortSignal
 }
@@ -109,7 +109,7 @@ export type RequestOptions = {
 type Connections = { readonly agent: Agent | false; readonly over?: Socket | undefined }
 
 /** That an answer was not whole in its time. */
-export class TooLate extends Error {}
+export class ResponseTimeout extends Error {}
 
 /** That the connection a request was meant for has gone: nothing of the request was sent. */
 class ConnectionGone extends Error {}
@@ -152,7 +152,7 @@ export const sendRequest = async (
     )
     // Not `AbortSignal.timeout`: to make that takes a short command up to a millisecond.
     if (options.wholeMs !== undefined) {
-      const late = () => (answer ?? request).destroy(new TooLate('no whole answer in time'))
+      const late = () => (answer ?? request).destroy(new ResponseTimeout('no whole answer in time'))
       const timer = setTimeout(late, options.wholeMs)
       request.once('close', () => clearTimeout(timer))
     }

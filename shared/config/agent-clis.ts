@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { homeFor } from '../home/home.ts'
+import { getUserHome } from '../home/home.ts'
 
 /*
  * What is known of the agent programs that people have: how they are called and installed, which flags
@@ -24,13 +24,13 @@ export type AgentCli = {
 const inHome =
   (...names: readonly string[]) =>
   (env: NodeJS.ProcessEnv): string[] =>
-    names.map((name) => join(homeFor(env), name))
+    names.map((name) => join(getUserHome(env), name))
 
 /** `XDG_…_HOME`, or what stands for it in the XDG Base Directory Specification. */
 const xdg = (env: NodeJS.ProcessEnv, kind: 'CONFIG' | 'DATA' | 'STATE' | 'CACHE'): string =>
   env[`XDG_${kind}_HOME`] ||
   join(
-    homeFor(env),
+    getUserHome(env),
     { CONFIG: '.config', DATA: '.local/share', STATE: '.local/state', CACHE: '.cache' }[kind],
   )
 

@@ -27,7 +27,7 @@ export const detectAgentClis = async (env: NodeJS.ProcessEnv): Promise<DetectedC
  * The enabled webhooks whose agent needs a program that is not there, as warnings. An entry with a PATH
  * of its own is looked up on that one.
  */
-export const missingPrograms = async (
+export const warnMissingPrograms = async (
   config: Config,
   env: NodeJS.ProcessEnv,
 ): Promise<Warning[]> => {
@@ -38,7 +38,7 @@ export const missingPrograms = async (
   )
   const found = await Promise.all(
     [...used].map(async ([agentName, agent]): Promise<Warning[]> => {
-      const missing = await missingProgram(agent, env)
+      const missing = await findMissingProgram(agent, env)
       if (!missing) return []
       return [
         {
@@ -53,7 +53,7 @@ export const missingPrograms = async (
 }
 
 /** The program that this agent needs and that is not on its PATH, with what installs it. */
-export const missingProgram = async (
+export const findMissingProgram = async (
   agent: Agent,
   env: NodeJS.ProcessEnv,
 ): Promise<Pick<AgentCli, 'program' | 'install'> | undefined> => {

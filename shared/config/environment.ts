@@ -40,7 +40,7 @@ export const ignoredEnvLines = (text: string): Pick<Warning, 'detail' | 'hint'> 
       detail: `line ${strange + 1} is not UTF-8: another value is read than the one that was written`,
       hint: 'save it as UTF-8: doorward config edit env',
     }
-  const numbers = unreadIn(text)
+  const numbers = findIgnoredLines(text)
   if (numbers.length === 0) return undefined
   const [lines, are] = numbers.length === 1 ? ['line', 'is'] : ['lines', 'are']
   return {
@@ -53,7 +53,7 @@ export const ignoredEnvLines = (text: string): Pick<Warning, 'detail' | 'hint'> 
  * The numbers, from 1, of the first lines that set nothing and are no comments, five at most; a value may
  * have several lines.
  */
-export const unreadIn = (text: string): number[] => {
+export const findIgnoredLines = (text: string): number[] => {
   const lines = splitLines(text)
   const set = parse(text)
   const isWithoutEffect = (index: number): boolean =>

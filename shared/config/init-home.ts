@@ -6,7 +6,7 @@ import { detectAgentClis } from './detect-agents.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, prepareHome, readSecretFile, systemReason } from '../home/home.ts'
 import { packageFolder } from '../version.ts'
-import { writeWhole } from '../home/files.ts'
+import { writeFileAtomic } from '../home/files.ts'
 
 /** The variable that the sample `webhooks.yaml` takes its secret from. */
 export const sampleSecretName = 'GITHUB_WEBHOOK_SECRET'
@@ -19,7 +19,7 @@ const configNames = ['webhooks', 'agents', 'gateway'] as const
  * there is none or the sample that needs it was written now. Changes no file of the owner's.
  * `created` holds the paths of what was written. Throws as `prepareHome` does.
  */
-export const makeHome = async (home: Home): Promise<{ created: string[] }> => {
+export const initHome = async (home: Home): Promise<{ created: string[] }> => {
   await prepareHome(home)
   const created: string[] = []
   for (const name of configNames) {
@@ -65,7 +65,7 @@ export const addSecret = async (home: Home, name: string, value: string): Promis
   const present = parse(text)
   if (Object.hasOwn(present, name) && present[name]?.trim() !== '') return false
   const separator = text === '' || text.endsWith('\n') ? '' : '\n'
-  await writeWhole(home.env, `${text}${separator}${line}`)
+  await writeFileAtomic(home.env, `${text}${separator}${line}`)
   return true
 }
 
@@ -91,7 +91,7 @@ const refreshSchemas = async (home: Home): Promise<string[]> => {
     const present = await readFile(path, 'utf8').catch(() => undefined)
     if (present === schema) continue
     try {
-      await writeWhole(path, schema)
+      await writeFileAtomic(path, schema)
     } catch (error) {
       throw unwritable(path, error)
     }

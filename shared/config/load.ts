@@ -4,8 +4,8 @@ import type { z } from 'zod'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isFixed, type Template } from '../templates.ts'
-import { nearest } from '../text.ts'
-import { toProblems, valueUnder, describeIssue } from './problems.ts'
+import { didYouMean } from '../text.ts'
+import { toProblems, getValueAt, describeIssue } from './problems.ts'
 import {
   type Agent,
   allHosts,
@@ -15,8 +15,8 @@ import {
   type Gateway,
   loopbackHosts,
 } from './schema.ts'
-import { isOwnFile, ownChat, parseTarget, type Target, targetFile } from './targets.ts'
-import { checkDefinitions, readyWebhook, type Webhook } from './webhook.ts'
+import { isOwnFile, ownChat, parseTarget, type Target, resolveTargetFile } from './targets.ts'
+import { checkDefinitions, compileEntry, type Webhook } from './webhook.ts'
 import { type Problem, readYaml, readYamlBytes, type YamlFile, type YamlPath } from './yaml.ts'
 
 export type Config = {
@@ -30,7 +30,7 @@ export class ConfigError extends DoorwardError {
   readonly problems: readonly Problem[]
 
   constructor(problems: readonly Problem[]) {
-    const lines = problems.map(problemLine)
+    const lines = problems.map(formatProblem)
     super('config-invalid', `the configuration cannot be used\n${lines.join('\n')}`, {
       hint: 'mend it, then run: doorward config check',
     })
@@ -39,7 +39,7 @@ export class ConfigError extends DoorwardError {
 }
 
 /** `webhooks.yaml:4:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)` */
-export const problemLine = ({ file, line, column, key, reason, hint }: Problem): string =>
+export const formatProblem = ({ file, line, column, key, reason, hint }: Problem): string =>
   `${file}:${line}:${column} ${key === '' ? '' : `${key}: `}${reason}${hint ? ` (${hint})` : ''}`
 
 /** Reads and checks the three files of a home. Throws `ConfigError` with all that is wrong. */
@@ -112,7 +112,7 @@ export const checkConfig = (
     },
     agents: new Map(Object.entries(agents.agents)),
     webhooks: webhooks.webhooks.map((entry, index) =>
-      readyWebhook(entry, agents.agents, checked[index]),
+      compileEntry(entry, agents.agents, checked[index]),
     ),
   }
 }
@@ -151,12 +151,12 @@ const portOverride = (env: NodeJS.ProcessEnv, problems: Problem[]): number | und
 }
 
 const checkHost = (file: YamlFile, problems: Problem[]): void => {
-  const host = valueUnder(file.value, ['server', 'host'])
+  const host = getValueAt(file.value, ['server', 'host'])
   if (typeof host !== 'string' || host === '') return
   if ((loopbackHosts as readonly string[]).includes(host)) return
   const at = (reason: string, hint: string) =>
     problems.push(file.problemAt(['server', 'host'], reason, hint))
-  if (valueUnder(file.value, ['server', 'allow_remote']) !== true)
+  if (getValueAt(file.value, ['server', 'allow_remote']) !== true)
     at(
       `not one of ${loopbackHosts.join(', ')}`,
       'use a tunnel, or let others reach webhooks with server.allow_remote: true',
@@ -174,7 +174,7 @@ const checkTokensOfAgents = (
 ): void => {
   const known = [...new Set([...builtInProviders, ...configured])].sort()
   for (const name of namesIn(file, 'agents')) {
-    const env = valueUnder(file.value, ['agents', name, 'env'])
+    const env = getValueAt(file.value, ['agents', name, 'env'])
     if (typeof env !== 'object' || env === null) continue
     for (const [variable, value] of Object.entries(env)) {
       if (typeof value !== 'string' || !value.startsWith('oauth:')) continue
@@ -184,7 +184,7 @@ const checkTokensOfAgents = (
         file.problemAt(
           ['agents', name, 'env', variable],
           `there is no provider ${provider === '' ? 'without a name' : JSON.stringify(provider)}`,
-          nearest(provider, known) ?? `known: ${known.join(', ')}`,
+          didYouMean(provider, known) ?? `known: ${known.join(', ')}`,
         ),
       )
     }
@@ -192,7 +192,7 @@ const checkTokensOfAgents = (
 }
 
 const namesIn = (file: YamlFile, key: string): string[] => {
-  const map = valueUnder(file.value, [key])
+  const map = getValueAt(file.value, [key])
   return typeof map === 'object' && map !== null ? Object.keys(map) : []
 }
 
@@ -211,7 +211,7 @@ const checkPorts = (
     name: override === undefined ? 'server.port' : 'DOORWARD_PORT',
     port: override ?? gateway?.server.port,
   }
-  const open = { name: 'server.public_port', port: valueUnder(file.value, publicPort) }
+  const open = { name: 'server.public_port', port: getValueAt(file.value, publicPort) }
   const check = (path: YamlPath, port: unknown, others: readonly (typeof open)[], hint: string) => {
     const other = others.find((one) => one.port === port)
     if (typeof port !== 'number' || port === 0 || !other) return
@@ -226,7 +226,7 @@ const checkPorts = (
     })),
   ]
   for (const { path, byDefault } of callbacks) {
-    const port = valueUnder(file.value, path) ?? byDefault
+    const port = getValueAt(file.value, path) ?? byDefault
     check(path, port, [main, open], 'choose another: a login waits for the browser there')
   }
 }
@@ -244,10 +244,10 @@ const checkTargets = (
   homeFolder: string | undefined,
   problems: Problem[],
 ): void => {
-  const entries = valueUnder(webhooks.value, ['webhooks'])
+  const entries = getValueAt(webhooks.value, ['webhooks'])
   if (!Array.isArray(entries)) return
   entries.forEach((entry: unknown, index) => {
-    const deliverTo = valueUnder(entry, ['deliver_to'])
+    const deliverTo = getValueAt(entry, ['deliver_to'])
     const check = (text: unknown, path: YamlPath) => {
       const lack = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
       if (lack) problems.push(webhooks.problemAt(path, lack.reason, lack.hint))
@@ -278,7 +278,7 @@ const findMissing = (
 const lackOfFile = (path: Template, homeFolder: string | undefined): Lack | undefined => {
   // What an event puts in is a plain part of a name: it leads out of none of these folders.
   const example = path.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
-  if (homeFolder === undefined || !isOwnFile(targetFile(example, homeFolder), homeFolder))
+  if (homeFolder === undefined || !isOwnFile(resolveTargetFile(example, homeFolder), homeFolder))
     return undefined
   return {
     reason: "one of doorward's own files, to which no answer is written",
@@ -291,11 +291,11 @@ const lackOfEntry = (
   name: string,
   gateway: YamlFile,
 ): Lack | undefined => {
-  const entries = valueUnder(gateway.value, ['targets', kind])
+  const entries = getValueAt(gateway.value, ['targets', kind])
   const known = typeof entries === 'object' && entries !== null ? Object.keys(entries) : []
   if (known.includes(name)) return undefined
   const hint =
-    nearest(name, known) ??
+    didYouMean(name, known) ??
     (known.length > 0
       ? `known: ${known.join(', ')}`
       : `define it under targets.${kind}.${name} in gateway.yaml`)
@@ -304,7 +304,7 @@ const lackOfEntry = (
 
 const lackOfTelegram = (chat: string, gateway: YamlFile): Lack | undefined => {
   const has = (key: string) =>
-    (valueUnder(gateway.value, ['targets', 'telegram', key]) ?? null) !== null
+    (getValueAt(gateway.value, ['targets', 'telegram', key]) ?? null) !== null
   const lack = (key: string, what: string) => ({
     reason: `targets.telegram.${key} is missing in gateway.yaml`,
     hint: what,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { agentSchema } from './agent-schema.ts'
 import { type ConfigName, fileSchemas } from './schema.ts'
-import { nearest } from '../text.ts'
+import { didYouMean } from '../text.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /**
@@ -32,7 +32,7 @@ export const toProblems = (
     const known = keysAt(name, path, value)
     const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
     return issue.keys.map((key) =>
-      file.problemAt([...path, key], 'unknown key', nearest(key, known) ?? all),
+      file.problemAt([...path, key], 'unknown key', didYouMean(key, known) ?? all),
     )
   }
   if (issue.code === 'invalid_union') return unionProblems(issue, path, name, file, value)
@@ -46,8 +46,9 @@ export const toProblems = (
     return [file.problemAt(path, issue.message, hint)]
   }
   if (issue.code === 'invalid_value') {
-    const given = valueUnder(value, path)
-    const meant = typeof given === 'string' ? nearest(given, issue.values.map(String)) : undefined
+    const given = getValueAt(value, path)
+    const meant =
+      typeof given === 'string' ? didYouMean(given, issue.values.map(String)) : undefined
     return [file.problemAt(path, issue.message, meant)]
   }
   return [file.problemAt(path, issue.message)]
@@ -62,7 +63,7 @@ const unionProblems = (
   file: YamlFile,
   value: unknown,
 ): Problem[] => {
-  const given = valueUnder(value, path)
+  const given = getValueAt(value, path)
   if ('discriminator' in issue && issue.discriminator) {
     const options =
       'options' in issue && Array.isArray(issue.options) ? issue.options.map(String) : []
@@ -71,7 +72,7 @@ const unionProblems = (
       file.problemAt(
         path,
         `unknown ${issue.discriminator} "${given}"`,
-        nearest(given, options) ?? `one of ${options.join(', ')}`,
+        didYouMean(given, options) ?? `one of ${options.join(', ')}`,
       ),
     ]
   }
@@ -116,7 +117,7 @@ const toKind = (type: string): string =>
 /** The keys a map at this path may have, read from the schema itself. */
 const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
   if (name === 'agents' && path.length === 2) {
-    const kind = valueUnder(value, [...path, 'kind'])
+    const kind = getValueAt(value, [...path, 'kind'])
     const option = agentSchema.options.find((candidate) => candidate.shape.kind.value === kind)
     return Object.keys(option?.shape ?? {})
   }
@@ -147,7 +148,7 @@ const hasShape = (schema: unknown): schema is { shape: Record<string, unknown> }
   typeof schema === 'object' && schema !== null && 'shape' in schema
 
 /** The value at a path of plain maps and lists, own names only. */
-export const valueUnder = (value: unknown, path: YamlPath): unknown =>
+export const getValueAt = (value: unknown, path: YamlPath): unknown =>
   path.reduce<unknown>(
     (node, name) =>
       typeof node === 'object' && node !== null && Object.hasOwn(node, name)

@@ -11,7 +11,7 @@ import {
   parseSigningKey,
   parseSmtpServer,
 } from './target-secrets.ts'
-import { fixedFolder, isOwnFile, makesFolders, targetFile } from './targets.ts'
+import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from './variables.ts'
 import type { Warning } from './warning.ts'
 
@@ -214,7 +214,7 @@ export const listFilePaths = ({ webhooks }: Config, homeFolder: string): FilePat
       if (target.kind === 'file') {
         const { text, path } = target
         const folder = fixedFolder(path, homeFolder)
-        const file = isFixed(path) ? targetFile(path.source, homeFolder) : undefined
+        const file = isFixed(path) ? resolveTargetFile(path.source, homeFolder) : undefined
         paths.set(text, { text, source: path.source, folder, file })
       }
   return [...paths.values()]

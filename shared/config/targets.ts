@@ -2,7 +2,7 @@ import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { DoorwardError } from '../errors.ts'
 import { expandTilde } from '../home/home.ts'
 import { isFixed, parseTemplate, type Template } from '../templates.ts'
-import { nearest } from '../text.ts'
+import { didYouMean } from '../text.ts'
 
 /*
  * The names that a target may have, each by its own strict grammar: what stands in the configuration is
@@ -107,8 +107,8 @@ export const parseTarget = (text: string): Target => {
   if (kind !== undefined && text !== kind)
     return { text, kind, address: parseAddress(kind, text, text.slice(kind.length + 1).trim()) }
   const meant =
-    nearest(text, ['none', 'log', 'notify:desktop']) ??
-    nearest(`${before}:`, ['file:', ...sentKinds.map((name) => `${name}:`)])
+    didYouMean(text, ['none', 'log', 'notify:desktop']) ??
+    didYouMean(`${before}:`, ['file:', ...sentKinds.map((name) => `${name}:`)])
   throw new DoorwardError('config-invalid', `unknown target "${text}"`, {
     hint: meant ?? `one of ${targetForms.join(', ')}`,
   })
@@ -132,7 +132,7 @@ const parseAddress = (kind: SentKind, text: string, address: string): Template =
 }
 
 /** The file that a `file:` target names: under the home, unless its path is absolute or begins with `~/`. */
-export const targetFile = (path: string, homeFolder: string): string => {
+export const resolveTargetFile = (path: string, homeFolder: string): string => {
   if (path.startsWith('~/')) return expandTilde(path)
   return isAbsolute(path) ? path : join(homeFolder, path)
 }
@@ -142,7 +142,7 @@ export const makesFolders = (path: string): boolean => !isAbsolute(path) && !pat
 
 /** The folder of the file a target names, as far as no event chooses it. */
 export const fixedFolder = ({ source }: Template, homeFolder: string): string =>
-  dirname(targetFile(`${source.split('{{')[0]}x`, homeFolder))
+  dirname(resolveTargetFile(`${source.split('{{')[0]}x`, homeFolder))
 
 const ours = new Set(['.env', 'config', 'run', 'tokens', 'clients'])
 

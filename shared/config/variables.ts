@@ -1,4 +1,4 @@
-import { nearest } from '../text.ts'
+import { didYouMean } from '../text.ts'
 import type { Config } from './load.ts'
 import type { Agent } from './schema.ts'
 
@@ -34,7 +34,7 @@ export const variablesIn = (values: Readonly<Record<string, string>>): string[] 
  * What to do about variables that are unset, and which one of a nearly equal name may be meant. `used` are
  * the variables that the configuration names elsewhere: those have a meaning of their own.
  */
-export const unsetHint = (
+export const describeUnset = (
   names: readonly string[],
   env: NodeJS.ProcessEnv,
   used: readonly string[] = [],
@@ -42,7 +42,7 @@ export const unsetHint = (
   const [name = '', ...more] = names
   const free = Object.keys(env).filter((known) => !used.includes(known))
   // Short names are all alike, and long ones have the same ends: GITHUB_WEBHOOK_SECRET, STRIPE_….
-  const meant = more.length > 0 || name.length < 8 ? undefined : nearest(name, free, 2)
+  const meant = more.length > 0 || name.length < 8 ? undefined : didYouMean(name, free, 2)
   const set = `set ${names.join(', ')} in .env: doorward config edit env`
   return meant === undefined ? set : `${set}; ${meant}`
 }

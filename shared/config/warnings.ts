@@ -1,13 +1,13 @@
 import { presetSchemes, secretFault } from '../signature-schemes.ts'
-import { beginsAsInPrompt } from '../templates.ts'
-import { nearest } from '../text.ts'
+import { startsWithEvent } from '../templates.ts'
+import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { type Agent, builtInProviders } from './schema.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { sentKinds } from './targets.ts'
-import { agentVariables, unsetHint, usedVariables } from './variables.ts'
+import { agentVariables, describeUnset, usedVariables } from './variables.ts'
 import type { Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
@@ -60,7 +60,7 @@ const secretWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] =>
         {
           code: all ? 'secret-unset' : 'secret-partly-unset',
           detail: `webhook ${path}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty${all ? '; its deliveries are answered 503' : ''}`,
-          hint: unsetHint(unset, env, usedVariables(config)),
+          hint: describeUnset(unset, env, usedVariables(config)),
         },
       ]
     })
@@ -79,7 +79,7 @@ const agentKeyWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => 
       {
         code: 'agent-key-unset',
         detail: `agent ${agentName}: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty; ${withoutVariable(agent)}`,
-        hint: unsetHint(unset, env, usedVariables(config)),
+        hint: describeUnset(unset, env, usedVariables(config)),
       },
     ]
   })
@@ -126,7 +126,7 @@ const filterWarnings = ({
   return hasField
     ? []
     : filter
-        .filter((condition) => beginsAsInPrompt(condition.path))
+        .filter((condition) => startsWithEvent(condition.path))
         .map(({ text }) => ({
           code: 'filter-path-prefix',
           detail: `webhook ${path}: ${text} in filter never matches, unless the payload has a field event`,
@@ -146,7 +146,7 @@ const providerWarnings = ({ gateway }: Config): Warning[] =>
       ]
       if (missing.length === 0) return []
       const entry = `providers.${name}`
-      const meant = nearest(name, builtInProviders)
+      const meant = didYouMean(name, builtInProviders)
       return [
         {
           code: 'provider-incomplete',

@@ -2,8 +2,8 @@ import { isCliKind } from './agent-clis.ts'
 import { type Agent, type WebhookEntry, webhookSchema } from './schema.ts'
 import { type DotPath, parseDotPath, parseTemplate, type Template } from '../templates.ts'
 import { DoorwardError } from '../errors.ts'
-import { nearest, type Rate } from '../text.ts'
-import { valueUnder } from './problems.ts'
+import { didYouMean, type Rate } from '../text.ts'
+import { getValueAt } from './problems.ts'
 import { type SignatureScheme, toScheme } from '../signature-schemes.ts'
 import { type Target, parseTarget } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
@@ -61,7 +61,7 @@ type Readable = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | und
 const readable = (value: unknown): Readable =>
   Object.fromEntries(
     Object.entries(webhookSchema.shape).map(([key, schema]) => {
-      const given = valueUnder(value, [key])
+      const given = getValueAt(value, [key])
       return [key, given === undefined ? undefined : schema.safeParse(given).data]
     }),
   )
@@ -98,7 +98,7 @@ const checkEntry = (
     at(
       ['agent'],
       `unknown agent "${agent}"`,
-      nearest(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
+      didYouMean(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
   const { signature_scheme: scheme = 'hmac' } = entry
   if (scheme !== 'hmac')
@@ -141,7 +141,7 @@ const checkEntry = (
 }
 
 /** The definition that a checked entry stands for. */
-export const readyWebhook = (
+export const compileEntry = (
   entry: WebhookEntry,
   agents: Readonly<Record<string, Agent>>,
   checked: Checked | undefined,
@@ -226,6 +226,6 @@ const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Prob
 }
 
 const listIn = (file: YamlFile, key: string): readonly unknown[] => {
-  const list = valueUnder(file.value, [key])
+  const list = getValueAt(file.value, [key])
   return Array.isArray(list) ? list : []
 }

@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
  * beside it, fsync, rename, fsync of the folder. A crash at any point leaves the old or the new
  * content, never a part. The name may be a planted link: rename replaces it instead of following.
  */
-export const writeWhole = async (
+export const writeFileAtomic = async (
   path: string,
   content: string | Uint8Array,
   mode = 0o600,

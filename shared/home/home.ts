@@ -21,7 +21,7 @@ export type Home = {
  * The home named by `--home`, else `DOORWARD_HOME`, else `~/.doorward`.
  * Throws `home-unusable` when none of them names a folder.
  */
-export const homeAt = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
+export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
   const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
   // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
   const root = absolute(expandTilde(named))
@@ -247,7 +247,8 @@ export const findUserHome = (): string | undefined => {
 }
 
 /** The same as programs with this environment take it, HOME first; the root folder where there is none. */
-export const homeFor = (env: NodeJS.ProcessEnv): string => env['HOME'] || (findUserHome() ?? '/')
+export const getUserHome = (env: NodeJS.ProcessEnv): string =>
+  env['HOME'] || (findUserHome() ?? '/')
 
 /** The home folder of the user. Throws `home-unusable` where there is none. */
 const userHome = (): string => {

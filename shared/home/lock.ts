@@ -149,7 +149,7 @@ const readContent = async (path: string): Promise<string | undefined> => {
 }
 
 /** The process that holds a lock of this home now, or undefined when none does. Never throws. */
-export const readHolder = async (home: Home, what: Locked): Promise<number | undefined> => {
+export const readLockOwner = async (home: Home, what: Locked): Promise<number | undefined> => {
   const holder = await readContent(getLockPath(home, what)).catch(() => undefined)
   return holder !== undefined && isHeld(holder) ? Number(parsePid(holder)) : undefined
 }
@@ -188,7 +188,7 @@ export const isSameProcess = ({ pid, start }: { pid: number; start?: string }): 
   isAlive(pid) && (start === undefined || readStartTime(pid) === start)
 
 /** True for a process that leads a group; false where the system does not tell. */
-export const isLeader = (pid: number): boolean => readStat(pid)?.group === String(pid)
+export const isGroupLeader = (pid: number): boolean => readStat(pid)?.group === String(pid)
 
 /** State of a process, its group, and when it started, in ticks since boot (proc(5), fields 3, 5 and 22 of stat); Linux only. */
 const readStat = (pid: number): { state?: string; group?: string; start?: string } | undefined => {

@@ -3,10 +3,10 @@ import { lstat, mkdir, readFile, readlink, rmdir, symlink, unlink } from 'node:f
 import { dirname, isAbsolute, posix, relative, resolve, win32 } from 'node:path'
 import { nodeOptions } from '../client/spawn.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
-import { writeWhole } from '../home/files.ts'
+import { writeFileAtomic } from '../home/files.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { cliProgram, daemonProgram, daemonUnderLaunchd } from '../version.ts'
-import { lastingPath, type Surroundings } from './platform.ts'
+import { stableSearchPath, type ServiceContext } from './platform.ts'
 import {
   daemonUnit,
   desktopEntry,
@@ -29,7 +29,7 @@ export type LoginItem = {
 /** `doorward`, and for a home that is not the usual one a name of its own. */
 const nameOfHome = (
   home: Home,
-  { platform, userHome }: Pick<Surroundings, 'platform' | 'userHome'>,
+  { platform, userHome }: Pick<ServiceContext, 'platform' | 'userHome'>,
 ): string => {
   const usual = (platform === 'win32' ? win32 : posix).join(userHome, '.doorward')
   if (home.root === usual) return 'doorward'
@@ -37,7 +37,7 @@ const nameOfHome = (
 }
 
 /** Folders of the files, by the specification of each system. */
-const getFolders = ({ platform, env, userHome }: Surroundings) => {
+const getFolders = ({ platform, env, userHome }: ServiceContext) => {
   const fromEnv = env['XDG_CONFIG_HOME']
   // A relative one is to be ignored (XDG Base Directory Specification).
   const config = fromEnv && posix.isAbsolute(fromEnv) ? fromEnv : posix.join(userHome, '.config')
@@ -54,20 +54,20 @@ const getFolders = ({ platform, env, userHome }: Surroundings) => {
 }
 
 /** The name of the daemon at the service manager of the system. */
-export const serviceName = (home: Home, surroundings: Surroundings): string =>
-  surroundings.platform === 'darwin'
-    ? `local.${nameOfHome(home, surroundings)}.daemon`
-    : `${nameOfHome(home, surroundings)}.service`
+export const serviceName = (home: Home, context: ServiceContext): string =>
+  context.platform === 'darwin'
+    ? `local.${nameOfHome(home, context)}.daemon`
+    : `${nameOfHome(home, context)}.service`
 
 /** What to run, and the marker that says so. Throws `login-item-failed` for a name no format can hold. */
 const command = (
   home: Home,
-  surroundings: Surroundings,
+  context: ServiceContext,
   program: string,
   more: readonly string[],
   options: readonly string[] = [],
 ) => {
-  const { node, packageRoot, platform } = surroundings
+  const { node, packageRoot, platform } = context
   const path = (platform === 'win32' ? win32 : posix).join(packageRoot, ...program.split('/'))
   const marker: Marker = { node, program: path, home: home.root }
   for (const name of [node, path, home.root])
@@ -83,7 +83,7 @@ const command = (
   }
 }
 
-const icon = ({ packageRoot }: Surroundings) =>
+const icon = ({ packageRoot }: ServiceContext) =>
   posix.join(packageRoot, 'assets', 'icons', 'idle@2x.png')
 
 /** How long a stop may take: what the daemon waits for, and then some for its agents to end. */
@@ -93,19 +93,19 @@ const stopTimeoutS = (drainTimeoutMs: number): number =>
 /** The files by which the daemon starts at login, the one that starts it first. */
 export const daemonItems = (
   home: Home,
-  surroundings: Surroundings,
+  context: ServiceContext,
   drainTimeoutMs: number,
 ): [LoginItem, ...LoginItem[]] => {
-  const { platform, uid, systemd } = surroundings
-  const folders = getFolders(surroundings)
-  const name = nameOfHome(home, surroundings)
+  const { platform, uid, systemd } = context
+  const folders = getFolders(context)
+  const name = nameOfHome(home, context)
   if (platform === 'linux' && systemd !== undefined) {
-    const run = command(home, surroundings, daemonProgram, ['--home', home.root], nodeOptions)
+    const run = command(home, context, daemonProgram, ['--home', home.root], nodeOptions)
     const failedName = `${name}-failed`
     const unit = daemonUnit({
       ...run,
       failedName,
-      searchPath: lastingPath(surroundings),
+      searchPath: stableSearchPath(context),
       stderr: posix.join(home.logs, 'daemon.stderr'),
       stopTimeoutS: stopTimeoutS(drainTimeoutMs),
       isRoot: uid === 0,
@@ -122,12 +122,12 @@ export const daemonItems = (
     ]
   }
   if (platform === 'darwin') {
-    const run = command(home, surroundings, daemonUnderLaunchd, ['--home', home.root], nodeOptions)
-    const label = serviceName(home, surroundings)
+    const run = command(home, context, daemonUnderLaunchd, ['--home', home.root], nodeOptions)
+    const label = serviceName(home, context)
     const text = launchAgent({
       ...run,
       label,
-      environment: { PATH: lastingPath(surroundings), DOORWARD_SERVICE: 'launchd' },
+      environment: { PATH: stableSearchPath(context), DOORWARD_SERVICE: 'launchd' },
       stderr: posix.join(home.logs, 'daemon.stderr'),
       startAgainWhen: 'failed',
       processType: 'Standard',
@@ -137,30 +137,30 @@ export const daemonItems = (
   }
   // Nobody watches over it there: the command starts it in the background, and ends.
   const more = ['daemon', 'start', '--quiet', '--home', home.root]
-  const run = command(home, surroundings, cliProgram, more)
+  const run = command(home, context, cliProgram, more)
   if (platform === 'win32') return [scriptItem(`${name}-daemon.vbs`, run, folders.startup)]
   const text = desktopEntry({
     ...run,
     name: 'Doorward daemon',
     comment: 'The local gateway',
-    icon: icon(surroundings),
+    icon: icon(context),
   })
   return [{ path: posix.join(folders.autostart, `${name}-daemon.desktop`), text, encoding: 'utf8' }]
 }
 
 /** The file by which the tray starts at login. */
-export const trayItem = (home: Home, surroundings: Surroundings): LoginItem => {
-  const folders = getFolders(surroundings)
-  const name = nameOfHome(home, surroundings)
+export const trayItem = (home: Home, context: ServiceContext): LoginItem => {
+  const folders = getFolders(context)
+  const name = nameOfHome(home, context)
   const more = ['--home', home.root, '--wait']
-  const run = command(home, surroundings, 'dist/tray/main.js', more)
-  if (surroundings.platform === 'win32') return scriptItem(`${name}-tray.vbs`, run, folders.startup)
-  if (surroundings.platform === 'darwin') {
+  const run = command(home, context, 'dist/tray/main.js', more)
+  if (context.platform === 'win32') return scriptItem(`${name}-tray.vbs`, run, folders.startup)
+  if (context.platform === 'darwin') {
     const label = `local.${name}.tray`
     const text = launchAgent({
       ...run,
       label,
-      environment: { PATH: lastingPath(surroundings) },
+      environment: { PATH: stableSearchPath(context) },
       stderr: posix.join(home.logs, 'tray.stderr'),
       startAgainWhen: 'crashed',
       processType: 'Interactive',
@@ -172,7 +172,7 @@ export const trayItem = (home: Home, surroundings: Surroundings): LoginItem => {
     ...run,
     name: 'Doorward',
     comment: 'Icon, menu and notifications of the local gateway',
-    icon: icon(surroundings),
+    icon: icon(context),
   })
   return { path: posix.join(folders.autostart, `${name}-tray.desktop`), text, encoding: 'utf8' }
 }
@@ -228,7 +228,7 @@ export const writeItem = async (item: LoginItem, home: Home): Promise<string[]> 
   try {
     if (found.is === 'missing' || found.text !== item.text) {
       await mkdir(dirname(item.path), { recursive: true, mode: 0o700 })
-      await writeWhole(item.path, Buffer.from(item.text, item.encoding), 0o644)
+      await writeFileAtomic(item.path, Buffer.from(item.text, item.encoding), 0o644)
       written.push(item.path)
     }
     if (item.link && !(await isLinked(item))) {

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findUserHome } from '../home/home.ts'
-import { plainLine } from '../text.ts'
+import { toPlainLine } from '../text.ts'
 import { packageFolder } from '../version.ts'
 
 /** What a login item depends on besides the home. */
-export type Surroundings = {
+export type ServiceContext = {
   readonly platform: NodeJS.Platform
   readonly env: NodeJS.ProcessEnv
   /** Empty where the user has none. */
@@ -23,12 +23,12 @@ export type Surroundings = {
 }
 
 /** Those of this process. */
-export const ownSurroundings = async (): Promise<Surroundings> => ({
+export const readServiceContext = async (): Promise<ServiceContext> => ({
   platform: process.platform,
   env: process.env,
   userHome: findUserHome() ?? '',
   uid: process.getuid?.() ?? 0,
-  node: lastingNode(process.env, process.execPath),
+  node: stableNodePath(process.env, process.execPath),
   packageRoot: resolve(fileURLToPath(packageFolder)),
   systemd: await systemdVersion(),
 })
@@ -44,7 +44,7 @@ const systemdVersion = async (): Promise<number | undefined> => {
  * The name by which this Node is likely to be found after an upgrade: a folder of PATH that leads to
  * the same file (Homebrew: `/opt/homebrew/bin/node`), else the file itself.
  */
-export const lastingNode = (env: NodeJS.ProcessEnv, execPath: string): string => {
+export const stableNodePath = (env: NodeJS.ProcessEnv, execPath: string): string => {
   for (const folder of lastingFolders(env)) {
     const candidate = join(folder, process.platform === 'win32' ? 'node.exe' : 'node')
     try {
@@ -57,7 +57,7 @@ export const lastingNode = (env: NodeJS.ProcessEnv, execPath: string): string =>
 }
 
 /** PATH as a login item keeps it: what a package manager adds for one command is left out. */
-export const lastingPath = ({ env, node }: Pick<Surroundings, 'env' | 'node'>): string => {
+export const stableSearchPath = ({ env, node }: Pick<ServiceContext, 'env' | 'node'>): string => {
   const folders = lastingFolders(env)
   const usual = folders.length > 0 ? folders : ['/usr/local/bin', '/usr/bin', '/bin']
   // Agents that are programs of Node look for it on PATH.
@@ -75,7 +75,7 @@ const isTemporaryFolder = (folder: string): boolean =>
   `${folder}${sep}`.startsWith(`${tmpdir()}${sep}`)
 
 /** Why this installation may not be there at the next login, or undefined. */
-export const passingPlace = ({ packageRoot }: Pick<Surroundings, 'packageRoot'>) => {
+export const describeTemporaryInstall = ({ packageRoot }: Pick<ServiceContext, 'packageRoot'>) => {
   if (isTemporaryFolder(packageRoot))
     return 'a folder that npm or the system empties from time to time'
   if (existsSync(join(packageRoot, '.git'))) return 'a clone of the repository'
@@ -109,6 +109,6 @@ export const runTool = async (
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
     child.once('error', () => resolve({ code: 127, stdout, said: `${program} cannot be run` }))
     child.once('close', (code) =>
-      resolve({ code: code ?? 124, stdout, said: plainLine(stderr).slice(0, 300) }),
+      resolve({ code: code ?? 124, stdout, said: toPlainLine(stderr).slice(0, 300) }),
     )
   })

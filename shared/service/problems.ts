@@ -5,7 +5,7 @@ import { isEntryOn, withoutSwitch } from './units.ts'
 import { inspectItem, isLinked, type LoginItem } from './items.ts'
 
 /** What is wrong with one file; nothing when it is not there. */
-export const problemsOfItem = async (
+export const checkItem = async (
   item: LoginItem,
   home: Home,
   what: 'daemon' | 'tray',

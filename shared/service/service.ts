@@ -11,8 +11,8 @@ import {
   trayItem,
   writeItem,
 } from './items.ts'
-import { ownSurroundings, runTool, type Surroundings } from './platform.ts'
-import { problemsOfItem } from './problems.ts'
+import { readServiceContext, runTool, type ServiceContext } from './platform.ts'
+import { checkItem } from './problems.ts'
 import { isEntryOn } from './units.ts'
 
 /*
@@ -32,7 +32,7 @@ type AtLogin = {
 }
 
 /** The tray at login. Starts and ends no tray: it may be the one that asks. */
-export const trayAtLogin = (home: Home, around = ownSurroundings): AtLogin => ({
+export const trayAutostart = (home: Home, around = readServiceContext): AtLogin => ({
   isOn: async () => isOn(trayItem(home, await around()), home),
   turnOn: async () => writeItem(trayItem(home, await around()), home),
   turnOff: async () => removeItem(trayItem(home, await around()), home),
@@ -42,23 +42,23 @@ export const trayAtLogin = (home: Home, around = ownSurroundings): AtLogin => ({
  * The daemon at login. `turnOn` does not start it now (see `serviceOf`); `turnOff` stops it when it is
  * the service manager that runs it, as nothing would watch over it any more.
  */
-export const daemonAtLogin = (home: Home, around = ownSurroundings): AtLogin => ({
+export const daemonAutostart = (home: Home, around = readServiceContext): AtLogin => ({
   isOn: async () => isOn(daemonItems(home, await around(), 0)[0], home),
   turnOn: async () => {
-    const surroundings = await around()
+    const context = await around()
     const written: string[] = []
-    for (const item of await listItems(home, surroundings))
+    for (const item of await listItems(home, context))
       written.push(...(await writeItem(item, home)))
-    for (const item of otherItems(home, surroundings)) await removeItem(item, home)
+    for (const item of otherItems(home, context)) await removeItem(item, home)
     if (written.length > 0) await (await findService(home, around))?.reload()
     return written
   },
   turnOff: async () => {
-    const surroundings = await around()
+    const context = await around()
     const service = await findService(home, around)
     await service?.stop()
     const removed: string[] = []
-    const items = [...daemonItems(home, surroundings, 0), ...otherItems(home, surroundings)]
+    const items = [...daemonItems(home, context, 0), ...otherItems(home, context)]
     for (const item of items) removed.push(...(await removeItem(item, home)))
     await service?.reload()
     return removed
@@ -71,7 +71,7 @@ export const daemonAtLogin = (home: Home, around = ownSurroundings): AtLogin => 
  */
 export const findService = async (
   home: Home,
-  around = ownSurroundings,
+  around = readServiceContext,
 ): Promise<Service | undefined> => {
   const service = await installedService(home, await around())
   return service && (await service.answers()) ? service : undefined
@@ -80,45 +80,37 @@ export const findService = async (
 /** The same, whether or not it answers in this session. */
 export const installedService = async (
   home: Home,
-  surroundings: Surroundings,
+  context: ServiceContext,
 ): Promise<Service | undefined> => {
-  const { platform, systemd } = surroundings
+  const { platform, systemd } = context
   if (platform !== 'darwin' && systemd === undefined) return undefined
-  const [item] = daemonItems(home, surroundings, 0)
+  const [item] = daemonItems(home, context, 0)
   if ((await inspectItem(item, home)).is !== 'ours') return undefined
-  const name = serviceName(home, surroundings)
-  return platform === 'darwin'
-    ? launchdService(name, item.path, surroundings)
-    : systemdService(name)
+  const name = serviceName(home, context)
+  return platform === 'darwin' ? launchdService(name, item.path, context) : systemdService(name)
 }
 
 /**
  * What is wrong with what was installed, and the command that mends it; nothing when nothing was. Codes:
  * `login-item-program-missing`, `login-item-outdated`, `login-item-disabled`, `login-item-foreign`.
  */
-export const loginItemProblems = async (
+export const checkLoginItems = async (
   home: Home,
-  around = ownSurroundings,
+  around = readServiceContext,
 ): Promise<Warning[]> => {
-  const surroundings = await around()
-  const daemon = (await listItems(home, surroundings)).map((item) =>
-    problemsOfItem(item, home, 'daemon'),
-  )
-  const tray = problemsOfItem(trayItem(home, surroundings), home, 'tray')
+  const context = await around()
+  const daemon = (await listItems(home, context)).map((item) => checkItem(item, home, 'daemon'))
+  const tray = checkItem(trayItem(home, context), home, 'tray')
   return (await Promise.all([...daemon, tray])).flat()
 }
 
-const listItems = async (home: Home, surroundings: Surroundings) =>
-  daemonItems(home, surroundings, await readDrainTimeout(home))
+const listItems = async (home: Home, context: ServiceContext) =>
+  daemonItems(home, context, await readDrainTimeout(home))
 
 /** On Linux: those of the other way, from before systemd was there, or after it went. */
-const otherItems = (home: Home, surroundings: Surroundings): LoginItem[] =>
-  surroundings.platform === 'linux'
-    ? daemonItems(
-        home,
-        { ...surroundings, systemd: surroundings.systemd === undefined ? 0 : undefined },
-        0,
-      )
+const otherItems = (home: Home, context: ServiceContext): LoginItem[] =>
+  context.platform === 'linux'
+    ? daemonItems(home, { ...context, systemd: context.systemd === undefined ? 0 : undefined }, 0)
     : []
 
 const isOn = async (item: LoginItem, home: Home): Promise<boolean> => {
@@ -208,7 +200,7 @@ const systemdService = (name: string): Service => {
 }
 
 /** A launch agent of the person who is logged in, by launchctl(1). */
-const launchdService = (label: string, path: string, { uid }: Surroundings): Service => {
+const launchdService = (label: string, path: string, { uid }: ServiceContext): Service => {
   const domain = `gui/${uid}`
   const target = `${domain}/${label}`
   const isLoaded = async () => (await runTool('launchctl', ['print', target])).code === 0

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { type ConfigName, toJsonSchema } from '../../shared/config/schema.ts'
-import { makeHome } from '../../shared/config/init-home.ts'
-import { homeAt } from '../../shared/home/home.ts'
+import { initHome } from '../../shared/config/init-home.ts'
+import { resolveHome } from '../../shared/home/home.ts'
 import { loadConfig } from '../../shared/config/load.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -22,8 +22,8 @@ const keysOf = (schema: unknown): string[] => {
 
 describe('the sample configuration', () => {
   it('loads, with one webhook that is signed, filtered and shown on the desktop', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const { webhooks, agents } = await loadConfig(home, {})
     assert.deepEqual([...agents.keys()], ['echo'])
     assert.equal(webhooks.length, 1)
@@ -41,8 +41,8 @@ describe('the sample configuration', () => {
   })
 
   it('still loads when every commented setting is taken as it stands', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const { readYaml } = await import('../../shared/config/yaml.ts')
     const { fileSchemas } = await import('../../shared/config/schema.ts')
     const text = await packageFile('config/gateway.yaml')

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { homeAt } from '../../shared/home/home.ts'
+import { resolveHome } from '../../shared/home/home.ts'
 import { daemonItems, type LoginItem, trayItem, writeItem } from '../../shared/service/items.ts'
-import type { Surroundings } from '../../shared/service/platform.ts'
+import type { ServiceContext } from '../../shared/service/platform.ts'
 import { describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startUserManager } from '../support/user-manager.ts'
@@ -14,7 +14,9 @@ import { startUserManager } from '../support/user-manager.ts'
 const nasty = `a "b" 'c' %h %% $HOME $$ \`id\` \\n é;&<x> --`
 
 /** A home, a Node and an installation below a folder of this name; they are there. */
-const installedBelow = async (name: string): Promise<[Surroundings, ReturnType<typeof homeAt>]> => {
+const installedBelow = async (
+  name: string,
+): Promise<[ServiceContext, ReturnType<typeof resolveHome>]> => {
   const userHome = join(await temporaryFolder(), name)
   const packageRoot = join(userHome, 'package')
   for (const folder of ['dist/tray', 'dist/bin', 'assets/icons'])
@@ -26,7 +28,7 @@ const installedBelow = async (name: string): Promise<[Surroundings, ReturnType<t
   const env = { PATH: `${join(userHome, 'bin')}:/usr/bin` }
   return [
     { platform: 'linux', env, userHome, uid: 1000, node, packageRoot, systemd: 252 },
-    homeAt(root),
+    resolveHome(root),
   ]
 }
 
@@ -43,9 +45,9 @@ const check = async (program: string, args: string[], cwd: string): Promise<stri
 describeOnLinux('login items on Linux', () => {
   for (const name of ['plain', nasty, 'two\nlines'])
     it(`writes units that systemd-analyze has nothing to say about, below ${JSON.stringify(name)}`, async () => {
-      const [surroundings, home] = await installedBelow(name)
+      const [context, home] = await installedBelow(name)
       for (const uid of [0, 1000]) {
-        const items = daemonItems(home, { ...surroundings, uid }, 30_000)
+        const items = daemonItems(home, { ...context, uid }, 30_000)
         // Its own folder has a plain name: the one that verify is given would be taken for a pattern.
         const folder = await temporaryFolder()
         const paths = items.map((item) => join(folder, item.path.split('/').at(-1) ?? ''))
@@ -56,10 +58,10 @@ describeOnLinux('login items on Linux', () => {
 
   for (const name of ['plain', nasty, 'two\nlines'])
     it(`writes desktop entries that are valid, below ${JSON.stringify(name)}`, async () => {
-      const [surroundings, home] = await installedBelow(name)
-      const { systemd: _, ...others } = surroundings
+      const [context, home] = await installedBelow(name)
+      const { systemd: _, ...others } = context
       const items: LoginItem[] = [
-        trayItem(home, surroundings),
+        trayItem(home, context),
         ...daemonItems(home, { ...others, systemd: undefined }, 30_000),
       ]
       assert.equal(items.length, 2)
@@ -131,7 +133,7 @@ describeOnLinux('login items on Linux', () => {
     try {
       const units = join(manager.home, '.config', 'systemd', 'user')
       const items = daemonItems(
-        homeAt(join(manager.home, '.doorward')),
+        resolveHome(join(manager.home, '.doorward')),
         {
           platform: 'linux',
           env: {},

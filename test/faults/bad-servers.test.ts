@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { EventDetail } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { writeWhole } from '../../shared/home/files.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
 import { type BadServers, type Misdeed, misdeeds, startBadServers } from '../support/bad-servers.ts'
 import { untilFinished } from '../support/daemon.ts'
 import { isLong } from '../support/fault-run.ts'
@@ -188,8 +188,8 @@ targets:
       const ended: Promise<readonly [string, EventDetail]>[] = []
       // What an event is delivered under is what it came under: the next change may follow at once.
       for (const misdeed of misdeeds) {
-        await writeWhole(home.env, envFor(misdeed))
-        await writeWhole(join(home.config, 'gateway.yaml'), gatewayFor(misdeed), 0o644)
+        await writeFileAtomic(home.env, envFor(misdeed))
+        await writeFileAtomic(join(home.config, 'gateway.yaml'), gatewayFor(misdeed), 0o644)
         await daemon.client.post('/daemon/reload')
         for (const target of targets) {
           const path = pathFor(target, misdeed)

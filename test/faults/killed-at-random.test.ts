@@ -13,7 +13,7 @@ import {
 } from '../support/authorization-server.ts'
 import { spawnDaemon } from '../support/daemon.ts'
 import { faultSeed, isLong, randomMoments } from '../support/fault-run.ts'
-import { untilGone } from '../support/fixtures.ts'
+import { waitForProcessExit } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
 import { githubHeaders } from '../support/sign.ts'
 import { storeLogin } from '../support/stored-login.ts'
@@ -75,7 +75,7 @@ describe('a daemon that is killed at random moments', function () {
 
   /** Nothing of the life before is left but what is to be kept. */
   const checkLeftovers = async (client: Client, agents: readonly number[]): Promise<void> => {
-    for (const pid of agents) await untilGone(pid)
+    for (const pid of agents) await waitForProcessExit(pid)
     // Who asks waits for what is taken up.
     for (const provider of providers)
       await client.get(`/oauth/tokens/${provider}/access`).catch(() => undefined)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Home, homeAt } from '../../shared/home/home.ts'
+import { type Home, resolveHome } from '../../shared/home/home.ts'
 import { run } from '../cli/support/cli.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { examined, holdPort } from '../support/doctor.ts'
@@ -61,14 +61,14 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(code, 0)
     assert.equal(of('daemon', 'running')[0]?.status, 'warning')
     assert.deepEqual(await filesIn(home.root), before)
-    const none = homeAt(join(await temporaryFolder(), 'none'))
+    const none = resolveHome(join(await temporaryFolder(), 'none'))
     const fresh = await examined(none)
     assert.equal(fresh.code, 0)
     assert.equal(fresh.of('home')[0]?.hint, 'doorward init')
   })
 
   it('ends with 0 where there is no home yet, and names what makes one', async () => {
-    const home = homeAt(join(await temporaryFolder(), 'none'))
+    const home = resolveHome(join(await temporaryFolder(), 'none'))
     const { code, stdout } = await run(['doctor'], { home })
     assert.equal(code, 0, stdout)
     assert.match(stdout, /there is no home at .* yet\n +→ doorward init/)

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import {
   type EventRecord,
   type Explanation,
-  type Lesson,
+  type PayloadDescription,
   type Status,
   explanationSchema,
-  lessonSchema,
+  payloadDescriptionSchema,
 } from '../../shared/api.ts'
 import { run, start, untilSaid } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
@@ -245,7 +245,7 @@ webhooks:
     const learned = await said
     over.abort()
     await delivering
-    const lesson = lessonSchema.parse(JSON.parse(learned))
+    const lesson = payloadDescriptionSchema.parse(JSON.parse(learned))
     assert.deepEqual(lesson.paths, [
       { path: 'type', type: 'text' },
       { path: 'n', type: 'number' },
@@ -275,7 +275,7 @@ webhooks:
 
   it('is waited for no longer when whoever learns has gone, or the daemon stops', async () => {
     const control = new AbortController()
-    const gone = daemon.client.post<Lesson>(
+    const gone = daemon.client.post<PayloadDescription>(
       '/webhooks/learn',
       { path: '/unset' },
       { signal: control.signal, timeoutMs: 0 },

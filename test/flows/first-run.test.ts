@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cliProgram, packageFolder } from '../../shared/version.ts'
 import { cleanEnvironment } from '../support/daemon.ts'
-import { untilGone } from '../support/fixtures.ts'
+import { waitForProcessExit } from '../support/fixtures.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -131,7 +131,7 @@ describe('npm start', () => {
       assert.notEqual(heir, before)
     })
     assert.equal(code, 0, output)
-    await untilGone(heir)
+    await waitForProcessExit(heir)
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 
@@ -144,7 +144,7 @@ describe('npm start', () => {
     child.stdout.destroy()
     await once(child, 'exit')
     assert.equal(child.exitCode, 0)
-    await untilGone(pid)
+    await waitForProcessExit(pid)
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 })

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { appendFile, chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { loadConfig } from '../../shared/config/load.ts'
-import { homeAt } from '../../shared/home/home.ts'
+import { resolveHome } from '../../shared/home/home.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { stopStarted } from '../cli/support/cli.ts'
 import { cleanEnvironment, cliMain } from '../support/daemon.ts'
@@ -42,7 +42,7 @@ describe('getting started', () => {
       await writeFile(join(bin, name), text)
       await chmod(join(bin, name), 0o700)
     }
-    const home = homeAt(join(folder, 'home'))
+    const home = resolveHome(join(folder, 'home'))
     const env = cleanEnvironment({
       PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`,
       DOORWARD_HOME: home.root,

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeAgentFolder } from '../../daemon/agents/workspace.ts'
 import { startDaemon } from '../support/daemon.ts'
-import { fixtureAgent, isRunning, untilGone } from '../support/fixtures.ts'
+import { fixtureAgent, isRunning, waitForProcessExit } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
@@ -49,7 +49,7 @@ describe('a daemon that was killed', () => {
     for (const pid of pids) assert.equal(await isRunning(pid), true)
 
     const second = await startDaemon({ home: first.home })
-    for (const pid of pids) await untilGone(pid)
+    for (const pid of pids) await waitForProcessExit(pid)
     assert.equal(existsSync(note.folder), false)
     assert.deepEqual(await notesOf(first.home.run), [])
     assert.equal(await second.stop(), 0)
@@ -78,7 +78,7 @@ describe('a daemon that was killed', () => {
     assert.equal(await isRunning(pid), true)
 
     const second = await startDaemon({ home: first.home })
-    await untilGone(pid)
+    await waitForProcessExit(pid)
     assert.deepEqual(await readdir(join(first.home.run, 'agents')), [])
     assert.equal(await second.stop(), 0)
   })

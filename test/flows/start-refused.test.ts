@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmod, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { type Home, homeAt } from '../../shared/home/home.ts'
+import { type Home, resolveHome } from '../../shared/home/home.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { isClean, posix, startsAndStops, tried, withSecret } from '../support/starts.ts'
@@ -102,8 +102,8 @@ describe('a daemon whose home cannot be used', () => {
     const home = await temporaryHome()
     await writeFile(home.run, '')
     for (const [at, message] of [
-      [homeAt(file), 'a file of that name is in the way'],
-      [homeAt(join(file, 'below')), 'a part of the path is a file, not a folder'],
+      [resolveHome(file), 'a file of that name is in the way'],
+      [resolveHome(join(file, 'below')), 'a part of the path is a file, not a folder'],
       [home, 'a file of that name is in the way'],
     ] as const) {
       const { code, stderr } = await tried(at)

@@ -6,7 +6,7 @@ import { mkdir, readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../shared/api.ts'
 import { connect } from '../../shared/client/client.ts'
-import { homeAt } from '../../shared/home/home.ts'
+import { resolveHome } from '../../shared/home/home.ts'
 import {
   cleanEnvironment,
   daemonMain,
@@ -153,7 +153,7 @@ describe('a daemon that starts', () => {
   })
 
   it('makes a new home from nothing, and takes the token that is there at the next start', async () => {
-    const home = homeAt(join(await temporaryFolder(), 'new'))
+    const home = resolveHome(join(await temporaryFolder(), 'new'))
     const first = await startDaemon({ home })
     assert.match(first.apiToken, /^[\w-]{43}$/)
     assert.equal(await first.stop(), 0)

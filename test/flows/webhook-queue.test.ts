@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import type { EventRecord, Status } from '../../shared/api.ts'
 import { run } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { fixtureAgent, untilGone } from '../support/fixtures.ts'
+import { fixtureAgent, waitForProcessExit } from '../support/fixtures.ts'
 import { type Reply, send } from '../support/http.ts'
 import { openRaw } from '../support/raw.ts'
 import { untilText } from '../support/until-text.ts'
@@ -290,6 +290,6 @@ ${downTarget}`,
     assert.match(daemon.stderr(), /^stopping when an accepted event is finished; Ctrl-C again/)
     assert.ok(performance.now() - asked < 4000, `took ${performance.now() - asked} ms`)
     assert.equal(pids.length, 3)
-    for (const pid of pids) await untilGone(pid)
+    for (const pid of pids) await waitForProcessExit(pid)
   })
 })

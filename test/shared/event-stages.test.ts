@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { toBars, toStages, targetWord } from '../../shared/event-stages.ts'
+import { toBars, toStages, describeTargetState } from '../../shared/event-stages.ts'
 import type { EventDetail } from '../../shared/api.ts'
 
 const event = (changes: Partial<EventDetail>): EventDetail => ({
@@ -112,8 +112,8 @@ describe('the word for a target', () => {
   it('is that nothing waits once the event is over', () => {
     const words = (
       ['accepted', 'queued', 'running', 'delivering', 'failed', 'dropped'] as const
-    ).map((state) => targetWord({ state }, waiting))
+    ).map((state) => describeTargetState({ state }, waiting))
     assert.deepEqual(words, [...Array<string>(4).fill('waiting'), 'not reached', 'not reached'])
-    assert.equal(targetWord({ state: 'failed' }, { ...waiting, state: 'done' }), 'done')
+    assert.equal(describeTargetState({ state: 'failed' }, { ...waiting, state: 'done' }), 'done')
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { plainButColours, plainJson, plainLine, plainLines } from '../../shared/text.ts'
+import { toPlainTextWithColours, toPlainJson, toPlainLine, toPlainText } from '../../shared/text.ts'
 
-describe('plainLines', () => {
+describe('toPlainText', () => {
   const table: readonly [string, string, string][] = [
     ['line breaks and tabs stay', 'a\n\tb\n', 'a\n\tb\n'],
     ['carriage returns go', 'a\r\nb\rc', 'a\nbc'],
@@ -20,44 +20,44 @@ describe('plainLines', () => {
     ['other writing', 'äß漢字😀', 'äß漢字😀'],
   ]
   for (const [name, text, plain] of table)
-    it(`treats ${name}`, () => assert.equal(plainLines(text), plain))
+    it(`treats ${name}`, () => assert.equal(toPlainText(text), plain))
 
   it('leaves nothing that could become an escape sequence when sequences are nested', () => {
     for (const text of ['\u001b\u001b[31m[31m', '\u001b[\u001b[31m31m', '\u001b]\u001b]0;x\u0007'])
-      assert.doesNotMatch(plainLines(text), /[\u001b\u009b]/)
+      assert.doesNotMatch(toPlainText(text), /[\u001b\u009b]/)
   })
 
   it('is quick on long hostile text', () => {
     const started = performance.now()
     for (const piece of ['\u001b[', '\u001b]', '\u001b[1;', '\u001b]x\u001b'])
-      assert.doesNotMatch(plainLines(piece.repeat(50_000)), /\u001b/)
+      assert.doesNotMatch(toPlainText(piece.repeat(50_000)), /\u001b/)
     assert.ok(performance.now() - started < 5000)
   })
 })
 
-describe('plainLine', () => {
+describe('toPlainLine', () => {
   it('folds white space onto one line', () => {
-    assert.equal(plainLine(' a\n\n b\t\u001b[31mc \r\n'), 'a b c')
+    assert.equal(toPlainLine(' a\n\n b\t\u001b[31mc \r\n'), 'a b c')
   })
 })
 
-describe('plainButColours', () => {
-  it('leaves colours, and of everything else what plainLines leaves', () => {
+describe('toPlainTextWithColours', () => {
+  it('leaves colours, and of everything else what toPlainText leaves', () => {
     const red = '\u001b[31mred\u001b[39m'
     assert.equal(
-      plainButColours(`${red} \u001b[2J\u001b]0;x\u0007\u009b2J\u202e${red}\n`),
+      toPlainTextWithColours(`${red} \u001b[2J\u001b]0;x\u0007\u009b2J\u202e${red}\n`),
       `${red} 2J${red}\n`,
     )
-    const nested = plainButColours('\u001b\u001b[31m[2J\u001b[\u001b[0m2J')
+    const nested = toPlainTextWithColours('\u001b\u001b[31m[2J\u001b[\u001b[0m2J')
     assert.equal(nested.replaceAll(/\u001b\[\d+m/g, ''), '[2J2J')
   })
 })
 
-describe('plainJson', () => {
+describe('toPlainJson', () => {
   it('means the same, without a character that a terminal acts on', () => {
     const value = { text: '\u001b[2J\u007f\u009b2J\u202eevil\u2066\u200f\u061c ü 日本\n', ü: 1 }
     for (const indent of [0, 2]) {
-      const json = plainJson(JSON.stringify(value, null, indent))
+      const json = toPlainJson(JSON.stringify(value, null, indent))
       assert.doesNotMatch(json, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\p{Cf}]/u)
       assert.deepEqual(JSON.parse(json), value)
       assert.match(json, /ü 日本/)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Config, ConfigError, checkConfig, problemLine } from '../../shared/config/load.ts'
+import { type Config, ConfigError, checkConfig, formatProblem } from '../../shared/config/load.ts'
 import { readYaml } from '../../shared/config/yaml.ts'
 
 /** The texts of the files, and the environment. */
@@ -34,7 +34,7 @@ export const linesOf = (files: Files): string[] => {
   } catch (error) {
     assert.ok(error instanceof ConfigError, String(error))
     assert.equal(error.code, 'config-invalid')
-    return error.problems.map(problemLine)
+    return error.problems.map(formatProblem)
   }
 }
 

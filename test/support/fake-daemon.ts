@@ -7,7 +7,7 @@ import type { EventRecord, Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
 import {
   challengeHeader,
-  toPlace,
+  toEndpoint,
   proofHeader,
   computeProof,
 } from '../../shared/client/identity.ts'
@@ -59,7 +59,7 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
     if (pathname === '/health') {
       const challenge = String(request.headers[challengeHeader] ?? '')
       const { localAddress, localPort } = request.socket
-      const place = toPlace(localAddress, localPort)
+      const place = toEndpoint(localAddress, localPort)
       response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       return json(200, { status: 'ok', name: 'doorward', version: '0.0.0' })
     }

@@ -22,7 +22,7 @@ export const isRunning = async (pid: number): Promise<boolean> => {
 }
 
 /** Waits until a process that is no child of ours is gone (no event tells); fails after 2 s. */
-export const untilGone = async (pid: number): Promise<void> => {
+export const waitForProcessExit = async (pid: number): Promise<void> => {
   const last = performance.now() + 2000
   while (await isRunning(pid)) {
     assert.ok(performance.now() < last, `process ${pid} still runs`)

@@ -7,7 +7,7 @@ import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import {
   challengeHeader,
-  toPlace,
+  toEndpoint,
   proofHeader,
   computeProof,
 } from '../../shared/client/identity.ts'
@@ -33,7 +33,10 @@ export const prove = (
 ): void => {
   const { localAddress, localPort } = request.socket
   const challenge = String(request.headers[challengeHeader])
-  response.setHeader(proofHeader, computeProof(token, challenge, toPlace(localAddress, localPort)))
+  response.setHeader(
+    proofHeader,
+    computeProof(token, challenge, toEndpoint(localAddress, localPort)),
+  )
 }
 
 /** Holds that this is refused with this code, and that the token is told to nobody. */

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
-import { writeWhole } from '../../shared/home/files.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
 
 /** Writes the token file of a login; its access token came `agoMs` ago and is good for an hour from then. */
 export const storeLogin = async (
@@ -24,5 +24,5 @@ export const storeLogin = async (
     obtainedAt: new Date(obtainedAt).toISOString(),
     clientId: 'public',
   }
-  await writeWhole(join(home.tokens, `${provider}.json`), JSON.stringify(record))
+  await writeFileAtomic(join(home.tokens, `${provider}.json`), JSON.stringify(record))
 }

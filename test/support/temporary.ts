@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { type Home, homeAt } from '../../shared/home/home.ts'
+import { type Home, resolveHome } from '../../shared/home/home.ts'
 
 const made: string[] = []
 
@@ -26,7 +26,7 @@ export const temporaryHome = async (files: HomeFiles = {}): Promise<Home> =>
 
 /** The same in a folder that is there. */
 export const homeIn = async (folder: string, files: HomeFiles = {}): Promise<Home> => {
-  const home = homeAt(folder)
+  const home = resolveHome(folder)
   await mkdir(home.config, { recursive: true, mode: 0o700 })
   const write = (name: string, text: string) => writeFile(join(home.config, `${name}.yaml`), text)
   await write('webhooks', files.webhooks ?? 'webhooks: []\n')

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { trayAtLogin } from '../../shared/service/service.ts'
+import { trayAutostart } from '../../shared/service/service.ts'
 import { type Action, type ConfigFile, keyOfAction } from '../action.ts'
 import { toBody, toFailureNote, type Note, toTitle } from '../notifications/note.ts'
 import { readSettings, writeSettings } from '../settings.ts'
@@ -149,7 +149,7 @@ export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
   const { home, show, changed, startFailed, quit, say, signal } = parts
   let settings = await readSettings(home, say)
   let startAtLogin: boolean | undefined
-  const atLogin = trayAtLogin(home)
+  const atLogin = trayAutostart(home)
   const logins = new Map<string, OpenLogin>()
   const underWay = new Set<string>()
   /** Until when a login of a provider is told by its click, milliseconds. */

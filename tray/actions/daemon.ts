@@ -4,7 +4,7 @@ import { sep } from 'node:path'
 import { setTimeout as delay, setTimeout } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
-import { isPortHeld, readDaemonFile, untilGone } from '../../shared/client/discovery.ts'
+import { isPortInUse, readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
 import { spawnDaemon, getStderrPath } from '../../shared/client/spawn.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
@@ -98,7 +98,9 @@ const stopAndWait = async (home: Home, pid: number): Promise<void> => {
 
 const untilEnded = async (pid: number): Promise<void> => {
   const from = performance.now()
-  const hasGone = await untilGone(pid, { isOver: () => performance.now() - from > limitMs })
+  const hasGone = await waitForProcessExit(pid, {
+    isOver: () => performance.now() - from > limitMs,
+  })
   if (!hasGone)
     throw new DoorwardError(
       'daemon-unreachable',
@@ -166,9 +168,9 @@ const startWhenFree = async (
   isWanted: () => boolean,
   start: () => void,
 ): Promise<void> => {
-  while (isWanted() && (await isPortHeld(port)) === true)
+  while (isWanted() && (await isPortInUse(port)) === true)
     await setTimeout(lookMs, undefined, { ref: false })
-  if (isWanted() && (await isPortHeld(port)) === false) start()
+  if (isWanted() && (await isPortInUse(port)) === false) start()
 }
 
 /** When to look whether it still runs: one that cannot start ends within these times. */

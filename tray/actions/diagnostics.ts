@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Status } from '../../shared/api.ts'
 import { errorName } from '../../shared/errors.ts'
-import { writeWhole } from '../../shared/home/files.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'
 import { cliProgram, packageFolder, version } from '../../shared/version.ts'
 import { toBody, type Note, toTitle } from '../notifications/note.ts'
@@ -107,7 +107,7 @@ export const copyDiagnostics = async (home: Home, show: (note: Note) => void): P
     })
   // More desktops have a program for a text than for JSON.
   const path = join(home.logs, 'diagnostics.txt')
-  await writeWhole(path, text)
+  await writeFileAtomic(path, text)
   show({
     title: toTitle('diagnostics written'),
     body: toBody(`There is no program here for the clipboard. They are in\n${path}`),

@@ -7,7 +7,7 @@ import type {
   Status,
 } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
-import { lostLogin } from '../../shared/client/discovery.ts'
+import { toLostLoginError } from '../../shared/client/discovery.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
 import { toBody, loginKey, type Note, toTitle } from '../notifications/note.ts'
 import type { WaitingLogin } from '../view.ts'
@@ -54,7 +54,7 @@ export const logIn = async (
     }
     show(toLoginNote(await untilSettled(client, path, signal)))
   } catch (error) {
-    if (!signal.aborted) throw lostLogin(error, provider, 'log in again')
+    if (!signal.aborted) throw toLostLoginError(error, provider, 'log in again')
   } finally {
     waits(undefined)
   }

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
-import { homeFor } from '../../shared/home/home.ts'
+import { getUserHome } from '../../shared/home/home.ts'
 import { type Bus, connectBus } from '../dbus/bus.ts'
 import { Variant } from '../dbus/marshal.ts'
 import type { TrayProgram } from './tray-binary.ts'
@@ -225,7 +225,7 @@ const cookieName = 'MIT-MAGIC-COOKIE-1'
 
 /** The password of a display from the Xauthority file (Xau(3)); empty when there is none. */
 const readCookie = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer> => {
-  const path = env['XAUTHORITY'] || join(homeFor(env), '.Xauthority')
+  const path = env['XAUTHORITY'] || join(getUserHome(env), '.Xauthority')
   const file = await readFile(path).catch(() => Buffer.alloc(0))
   const fitting = parseEntries(file).filter(
     ({ number, name }) => name === cookieName && (number === '' || number === display),

@@ -1,10 +1,10 @@
 import { agentClis, cliKinds, isCliKind } from '../../../shared/config/agent-clis.ts'
 import { agentSchema } from '../../../shared/config/agent-schema.ts'
-import { missingProgram } from '../../../shared/config/detect-agents.ts'
+import { findMissingProgram } from '../../../shared/config/detect-agents.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import { agentName } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 import { addEntry, printEntry, yamlOneOrList, yamlText } from '../../config-edit/add-entry.ts'
 import { type OpenConfig, openConfig, withConfigLock } from '../../config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
@@ -42,7 +42,7 @@ export const addAgent = async (
   const taken = await reloadIfRunning(context)
 
   const agent = agentSchema.parse(entry.value)
-  const missing = await missingProgram(agent, open.env)
+  const missing = await findMissingProgram(agent, open.env)
   const unset = [options.apiKeyEnv ?? []]
     .flat()
     .filter((variable) => listSecrets([variable], open.env).length === 0)
@@ -117,7 +117,7 @@ export const parseKind = (given: string): Kind => {
   const kind = agentKinds.find((known) => known === given)
   if (kind) return kind
   throw new DoorwardError('usage', `there is no kind of agent "${given}"`, {
-    hint: nearest(given, agentKinds) ?? `one of ${agentKinds.join(', ')}`,
+    hint: didYouMean(given, agentKinds) ?? `one of ${agentKinds.join(', ')}`,
   })
 }
 

@@ -1,11 +1,11 @@
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
-import { missingPrograms } from '../../../shared/config/detect-agents.ts'
+import { warnMissingPrograms } from '../../../shared/config/detect-agents.ts'
 import { readEnvironment, ignoredEnvLines } from '../../../shared/config/environment.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-import { type Config, ConfigError, loadConfig, problemLine } from '../../../shared/config/load.ts'
+import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
-import { plainLines } from '../../../shared/text.ts'
+import { toPlainText } from '../../../shared/text.ts'
 import type { Problem } from '../../../shared/config/yaml.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
@@ -23,7 +23,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
     ? [
         ...(await envWarnings(home)),
         ...collectWarnings(config, env),
-        ...(await missingPrograms(config, env)),
+        ...(await warnMissingPrograms(config, env)),
         ...(await fileTargetWarnings(config, home.root)),
       ]
     : []
@@ -32,10 +32,10 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
     terminal.printJson({ ok: problems.length === 0, problems, warnings })
     return problems.length === 0
   }
-  for (const problem of problems) terminal.print(plainLines(problemLine(problem)))
+  for (const problem of problems) terminal.print(toPlainText(formatProblem(problem)))
   for (const { detail, hint } of warnings) {
-    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLines(detail)}`)
-    terminal.say(`hint: ${plainLines(hint)}`)
+    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${toPlainText(detail)}`)
+    terminal.say(`hint: ${toPlainText(hint)}`)
   }
   if (config) terminal.print(summarize(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { makeHome } from '../../../shared/config/init-home.ts'
+import { initHome } from '../../../shared/config/init-home.ts'
 import type { ConfigName } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findRunningDaemon } from '../../daemon-client/connect.ts'
 import { exitDone, exitFailed } from '../../exit-code.ts'
@@ -24,7 +24,7 @@ export const editConfiguration = async (
   const { home, terminal } = context
   const isSecret = given === 'env' || given === '.env'
   const path = isSecret ? home.env : join(home.config, `${expandName(given)}.yaml`)
-  await makeHome(home)
+  await initHome(home)
   let before = await readFile(path, 'utf8').catch(() => '')
   let isChanged = false
   for (;;) {
@@ -58,7 +58,7 @@ const expandName = (given: string): string => {
     if (!(error instanceof DoorwardError)) throw error
     const names = ['webhooks', 'agents', 'gateway', 'env']
     throw new DoorwardError(error.code, error.message, {
-      hint: nearest(given, names) ?? `one of ${names.join(', ')}`,
+      hint: didYouMean(given, names) ?? `one of ${names.join(', ')}`,
     })
   }
 }

@@ -4,18 +4,18 @@ import { loadConfig } from '../../../shared/config/load.ts'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { prepareHome } from '../../../shared/home/home.ts'
 import {
-  ownSurroundings,
-  passingPlace,
-  type Surroundings,
+  readServiceContext,
+  describeTemporaryInstall,
+  type ServiceContext,
 } from '../../../shared/service/platform.ts'
 import {
-  daemonAtLogin,
+  daemonAutostart,
   installedService,
   type Service,
   findService,
-  trayAtLogin,
+  trayAutostart,
 } from '../../../shared/service/service.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findRunningDaemon } from '../../daemon-client/connect.ts'
 import { startAndConnect } from '../../daemon-client/start.ts'
@@ -34,13 +34,13 @@ export const installDaemon = async (
 ): Promise<void> => {
   const { home, terminal } = context
   await prepareHome(home)
-  const around = await ownSurroundings()
-  const written = await daemonAtLogin(home).turnOn()
+  const around = await readServiceContext()
+  const written = await daemonAutostart(home).turnOn()
   const changed = written.length > 0
-  if (tray) written.push(...(await trayAtLogin(home).turnOn()))
+  if (tray) written.push(...(await trayAutostart(home).turnOn()))
   const notes = [...placeNotes(around), ...(await secretNotes(context))]
   if (!terminal.json) {
-    for (const path of written) terminal.print(`wrote ${plainLine(path)}`)
+    for (const path of written) terminal.print(`wrote ${toPlainLine(path)}`)
     if (written.length === 0) terminal.print('nothing to write: it is all there')
     for (const { detail, hint } of notes) terminal.warn(`warning: ${detail}\nhint: ${hint}`)
   }
@@ -54,7 +54,7 @@ export const installDaemon = async (
     terminal.printJson({
       installed: true,
       by: starts,
-      tray: await trayAtLogin(home).isOn(),
+      tray: await trayAutostart(home).isOn(),
       written,
       warnings: notes,
       running: daemon !== undefined,
@@ -104,9 +104,9 @@ const mustStartAgain = async (
 }
 
 /** An installation that may be gone at the next login. */
-const placeNotes = (around: Surroundings): Note[] => {
+const placeNotes = (around: ServiceContext): Note[] => {
   const notes: Note[] = []
-  const place = passingPlace(around)
+  const place = describeTemporaryInstall(around)
   if (place)
     notes.push({
       code: 'passing-place',
@@ -154,16 +154,16 @@ export const uninstallDaemon = async (
   // Our own stop says what it waits for, and what is dropped.
   const stopped =
     (await service?.state())?.is === 'running' ? await stopRunning(context) : undefined
-  const removed = await daemonAtLogin(home).turnOff()
-  if (tray) removed.push(...(await trayAtLogin(home).turnOff()))
-  const trayStays = await trayAtLogin(home).isOn()
+  const removed = await daemonAutostart(home).turnOff()
+  if (tray) removed.push(...(await trayAutostart(home).turnOff()))
+  const trayStays = await trayAutostart(home).isOn()
   if (terminal.json) {
     const pid = stopped === undefined ? {} : { pid: stopped }
     terminal.printJson({ installed: false, tray: trayStays, removed, ...pid })
     return
   }
   if (stopped !== undefined) terminal.print(`stopped (pid ${stopped})`)
-  for (const path of removed) terminal.print(`removed ${plainLine(path)}`)
+  for (const path of removed) terminal.print(`removed ${toPlainLine(path)}`)
   if (removed.length === 0) terminal.print('nothing was installed')
   if (stopped !== undefined) terminal.say('hint: doorward daemon start runs it until you log out')
   if (trayStays)

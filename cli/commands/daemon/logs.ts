@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { systemReason } from '../../../shared/home/home.ts'
-import { plainJson } from '../../../shared/text.ts'
+import { toPlainJson } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
 import { logLine, readTail } from '../../daemon-client/log-tail.ts'
@@ -18,7 +18,7 @@ export const showLogs = async (
   { follow }: { readonly follow?: boolean },
 ): Promise<void> => {
   const print = (line: string) =>
-    terminal.print(terminal.json ? plainJson(line) : logLine(line, terminal.paint))
+    terminal.print(terminal.json ? toPlainJson(line) : logLine(line, terminal.paint))
   const file = await openLog(home.log)
   const { lines, end } = file ? await readTail(file, lastLines) : { lines: [], end: 0 }
   const earlier = await tailBefore(home.log, file, lastLines - lines.length)

@@ -1,5 +1,5 @@
 import type { Reloaded } from '../../../shared/api.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findDaemon, findRunningDaemon } from '../../daemon-client/connect.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -48,8 +48,8 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
 
 const printWarnings = ({ problems }: Reloaded, terminal: Terminal): void => {
   for (const { detail, hint } of problems) {
-    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${plainLine(detail)}`)
-    terminal.say(`hint: ${plainLine(hint)}`)
+    terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${toPlainLine(detail)}`)
+    terminal.say(`hint: ${toPlainLine(hint)}`)
   }
 }
 

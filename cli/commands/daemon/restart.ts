@@ -3,7 +3,7 @@ import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import { version } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { startDaemon } from './start.ts'
@@ -66,7 +66,7 @@ const printRestarted = ({ previous, ...now }: Restarted, terminal: Terminal): vo
   if (unfinished > 0) terminal.say(`the old one (pid ${pid}) finishes ${work}, then ends`)
   if (now.version !== version)
     terminal.say(
-      `it is version ${plainLine(now.version)} and this command ${version}: they are of two installations`,
+      `it is version ${toPlainLine(now.version)} and this command ${version}: they are of two installations`,
     )
   if (terminal.json) {
     const { status: _, ...daemon } = now

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url'
-import { portHeldHint, portHolder } from '../../../shared/client/discovery.ts'
+import { portTakenHint, findListeningProcess } from '../../../shared/client/discovery.ts'
 import { daemonMain } from '../../../shared/client/spawn.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
@@ -71,9 +71,9 @@ const printStarted = (
  */
 export const portTaken = async (home: Home): Promise<string | undefined> => {
   const port = await readPort(home).catch(() => undefined)
-  const holder = port === undefined ? undefined : await portHolder(port)
+  const holder = port === undefined ? undefined : await findListeningProcess(port)
   if (!holder) return undefined
-  return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portHeldHint}`
+  return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portTakenHint}`
 }
 
 const readPort = async (home: Home): Promise<number> => {

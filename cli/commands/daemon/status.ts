@@ -1,6 +1,6 @@
 import type { Status } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
-import { duration } from '../../../shared/text.ts'
+import { formatDuration } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { endingWords } from '../../terminal/format.ts'
 import { exitUnreachable } from '../../exit-code.ts'
@@ -32,7 +32,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     return
   }
   const since = Date.now() - Date.parse(daemon.startedAt)
-  const running = `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${duration(since)})`
+  const running = `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${formatDuration(since)})`
   terminal.print(wrapped(running, terminal.columns))
   if (daemon.publicUrl) terminal.print(`public:  ${daemon.publicUrl}`)
   if (ending) terminal.print(`ending:  ${ending}`)

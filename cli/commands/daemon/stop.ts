@@ -1,7 +1,7 @@
 import type { EventRecord, Status } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
-import { plainLine } from '../../../shared/text.ts'
-import { untilGone } from '../../../shared/client/discovery.ts'
+import { toPlainLine } from '../../../shared/text.ts'
+import { waitForProcessExit } from '../../../shared/client/discovery.ts'
 import type { Context } from '../../context.ts'
 import { openEventStream } from '../../daemon-client/event-stream.ts'
 import { findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
@@ -37,7 +37,7 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
     await client.post('/daemon/shutdown')
     if (queue.running + queue.waiting > 0)
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
-    await untilGone(pid, { pause: async (ms) => pause(ms, signal) })
+    await waitForProcessExit(pid, { pause: async (ms) => pause(ms, signal) })
   } catch (error) {
     if (!(await hasEnded(error, pid))) throw error
   } finally {
@@ -68,7 +68,7 @@ const isLost = ({ state, stage, code }: EventRecord): boolean =>
 const lostLine = (record: EventRecord): string => {
   const { state, id, webhook, deliveryId, receivedAt } = record
   const delivery = deliveryId === undefined ? '' : `, delivery ${deliveryId}`
-  return plainLine(
+  return toPlainLine(
     `${state} ${id} of ${webhook ?? 'no webhook'}, received ${receivedAt}${delivery}: ${howLost(record)}deliver it again from the sender`,
   )
 }

@@ -4,7 +4,7 @@ import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
-import { bareHost, isCertificateFault, isWithoutTls } from '../../../shared/net.ts'
+import { bareHost, isCertificateError, isNotTls } from '../../../shared/net.ts'
 import { version } from '../../../shared/version.ts'
 
 export type Asked =
@@ -109,8 +109,8 @@ export const describeReason = (error: unknown): string => reasonOfCode(systemCod
 
 /** The same by the code of an error. */
 export const reasonOfCode = (code: string): string => {
-  if (isCertificateFault(code)) return `its certificate cannot be trusted (${code})`
-  if (isWithoutTls(code)) return `it does not speak TLS (${code})`
+  if (isCertificateError(code)) return `its certificate cannot be trusted (${code})`
+  if (isNotTls(code)) return `it does not speak TLS (${code})`
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
   return reasons[code] ?? `it cannot be reached${shown}`
 }

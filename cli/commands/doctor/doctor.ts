@@ -2,7 +2,7 @@ import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { findUserHome } from '../../../shared/home/home.ts'
 import { type PrivateText, replacePrivate } from '../../../shared/privacy.ts'
-import { plainLine, measureWidth } from '../../../shared/text.ts'
+import { toPlainLine, measureWidth } from '../../../shared/text.ts'
 import { version } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
@@ -152,7 +152,7 @@ const widestName = 22
 
 /** The checks as lines, by groups: mark, name and detail, and under it what mends it. */
 export const checkLines = (checks: readonly Check[], page: Page): string[] => {
-  const names = checks.map(({ name }) => measureWidth(plainLine(name)))
+  const names = checks.map(({ name }) => measureWidth(toPlainLine(name)))
   const width = Math.min(widestName, Math.max(0, ...names))
   return groups.flatMap((group) => {
     const own = checks.filter((check) => check.group === group)
@@ -184,11 +184,11 @@ const checkLinesFor = (
 ): string[] => {
   const [sign, style] = marks[status]
   const mark = paint(style, sign)
-  const name = plainLine(given)
+  const name = toPlainLine(given)
   const isNarrow = columns !== undefined && columns < narrowest
   const indent = isNarrow ? 4 : width + 6
   const fits = !isNarrow && measureWidth(name) <= width
-  const text = plainLine(detail)
+  const text = toPlainLine(detail)
   const first = `  ${mark} ${name}`
   const firstWidth = measureWidth(name) + 4
   const lines = fits
@@ -199,7 +199,7 @@ const checkLinesFor = (
       ? [`${first}  ${text}`]
       : [first, ...indented(text, columns, indent)]
   if (hint === undefined) return lines
-  const [start = '', ...rest] = wrapWords(plainLine(hint), columns, {
+  const [start = '', ...rest] = wrapWords(toPlainLine(hint), columns, {
     used: indent + 2,
     indent: indent + 2,
   })

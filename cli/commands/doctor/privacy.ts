@@ -13,7 +13,7 @@ import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { expandTilde, type Home } from '../../../shared/home/home.ts'
 import { type DotPath, parseTemplate } from '../../../shared/templates.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { webhookAt } from '../../daemon-client/webhooks.ts'
@@ -115,7 +115,7 @@ const announce = (webhooks: readonly Webhook[], terminal: Terminal): void => {
   )
   for (const webhook of webhooks)
     terminal.warn(
-      plainLine(
+      toPlainLine(
         `  ${webhook.path} -> agent ${webhook.agentName} (${describeAction(webhook.agent)}) -> ${listTargets(webhook).join(', ') || 'none'}`,
       ),
     )
@@ -268,13 +268,13 @@ const report = (
   }
   for (const { path, state, detail, event } of sent)
     terminal.print(
-      plainLine(
+      toPlainLine(
         `${path}: ${state}${detail === undefined ? '' : ` (${detail})`}${event === undefined ? '' : ` ${event}`}`,
       ),
     )
   for (const { path, target } of files)
     terminal.print(
-      plainLine(target === undefined ? `found in ${path}` : `as expected in ${path} (${target})`),
+      toPlainLine(target === undefined ? `found in ${path}` : `as expected in ${path} (${target})`),
     )
   const inAll = `${searched} changed files in ${roots.length} places searched`
   terminal.print(

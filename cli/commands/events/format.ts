@@ -1,6 +1,6 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { duration, nearest, plainLine } from '../../../shared/text.ts'
+import { formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
 import { type Cell, narrowed, tableLines } from '../../terminal/table.ts'
 import type { Style } from '../../terminal/terminal.ts'
@@ -42,8 +42,8 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   stateCell(event.state, paint),
   event.webhook ?? event.kind,
   event.agent ?? '-',
-  event.durations.agentMs === undefined ? '-' : duration(event.durations.agentMs),
-  plainLine(describeEvent(event)),
+  event.durations.agentMs === undefined ? '-' : formatDuration(event.durations.agentMs),
+  toPlainLine(describeEvent(event)),
 ]
 
 /**
@@ -114,7 +114,7 @@ export const parseState = (typed: string): EventState => {
   const state = eventStates.find((known) => known === typed)
   if (state) return state
   throw new DoorwardError('usage', `there is no state "${typed}"`, {
-    hint: nearest(typed, eventStates) ?? `one of ${eventStates.join(', ')}`,
+    hint: didYouMean(typed, eventStates) ?? `one of ${eventStates.join(', ')}`,
   })
 }
 

@@ -1,7 +1,7 @@
 import type { EventRecord } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../../../shared/client/client.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type EventFilter, eventLines, parseState } from './format.ts'
 import { knownWebhook } from '../../daemon-client/webhooks.ts'
@@ -26,7 +26,7 @@ export const listEvents = async (
     })
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
-      hint: nearest(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
+      hint: didYouMean(command, ['show', 'open', 'retry']) ?? 'doorward events --help',
     })
   const { terminal } = context
   const state = options.state === undefined ? undefined : parseState(options.state)

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { EventDetail, TargetResult } from '../../../shared/api.ts'
-import { type Bar, toBars, toStages, targetWord } from '../../../shared/event-stages.ts'
-import { duration, localTime, plainLines } from '../../../shared/text.ts'
+import { type Bar, toBars, toStages, describeTargetState } from '../../../shared/event-stages.ts'
+import { formatDuration, formatLocalTime, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { fromNow } from '../../terminal/format.ts'
@@ -27,13 +27,13 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
       terminal.print(`  ${line}`)
   }
   const { prompt, result, resultPreview } = event
-  if (prompt !== undefined) printSection('prompt', plainLines(prompt), terminal)
+  if (prompt !== undefined) printSection('prompt', toPlainText(prompt), terminal)
   if (result?.trim() === '') terminal.print(`\n${terminal.paint('gray', emptyAnswer)}`)
-  else if (result !== undefined) printSection('answer', plainLines(result), terminal)
+  else if (result !== undefined) printSection('answer', toPlainText(result), terminal)
   else if (resultPreview !== undefined)
     printSection(
       'answer (only its beginning is still in memory)',
-      plainLines(resultPreview),
+      toPlainText(resultPreview),
       terminal,
     )
   const hint = nextStep(event)
@@ -51,7 +51,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('code', event.code),
     ...optional('detail', event.detail),
     ...optional('webhook', event.webhook),
-    ['received', `${localTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
+    ['received', `${formatLocalTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
     ...optional('delivery', event.deliveryId),
     ...optional('signature', describeSignature(event)),
     ...optional('bytes', event.size),
@@ -59,7 +59,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
     ...event.targets.map((result): Field => [
       'target',
-      targetText(result, targetWord(event, result)),
+      targetText(result, describeTargetState(event, result)),
     ]),
   ]
 }
@@ -101,7 +101,7 @@ export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): s
 }
 
 const describeStage = ({ row: { state, ms, note = '' } }: Bar): string =>
-  `${state === 'failed' ? '✗ ' : ''}${ms === undefined ? note : duration(ms)}`
+  `${state === 'failed' ? '✗ ' : ''}${ms === undefined ? note : formatDuration(ms)}`
 
 /** From and length of a bar are in hundredths of the whole. */
 const drawn = ({ from, length }: Bar, width: number): string => {

@@ -1,7 +1,7 @@
 import type { EventDetail, EventRecord } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
-import { plainLine, plainLines } from '../../../shared/text.ts'
+import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { openEventStream } from '../../daemon-client/event-stream.ts'
 import { exitFailed } from '../../exit-code.ts'
 import { holdInterrupt, showWaiting } from '../../terminal/spinner.ts'
@@ -78,10 +78,10 @@ export const waitForEvent = async (
 
 /** `running claude`, `delivering to slack:#reviews`. */
 const describeProgress = ({ state, agent, targets }: EventRecord): string => {
-  if (state === 'running') return plainLine(`running ${agent ?? ''}`)
+  if (state === 'running') return toPlainLine(`running ${agent ?? ''}`)
   if (state !== 'delivering') return state === 'accepted' ? 'queued' : state
   const waiting = targets.filter((target) => target.state === 'waiting')
-  return plainLine(`delivering to ${waiting.map(({ target }) => target).join(', ')}`)
+  return toPlainLine(`delivering to ${waiting.map(({ target }) => target).join(', ')}`)
 }
 
 /** Says on standard error each time that a target of an event is to be tried again, and why. */
@@ -93,7 +93,7 @@ export const printRetries = (terminal: Pick<Terminal, 'say'>): ((record: EventRe
       const line = `try ${attempts}: ${detail.startsWith(target) ? '' : `${target}: `}${detail}`
       if (said.has(line)) continue
       said.add(line)
-      terminal.say(plainLine(line))
+      terminal.say(toPlainLine(line))
     }
   }
 }
@@ -109,10 +109,10 @@ const printFinished = (event: EventDetail, terminal: Terminal): void => {
     return
   }
   // What the agent said is the answer even when a delivery failed afterwards.
-  if (event.result !== undefined) terminal.print(plainLines(event.result).replace(/\n$/, ''))
+  if (event.result !== undefined) terminal.print(toPlainText(event.result).replace(/\n$/, ''))
   if (event.result?.trim() === '') terminal.say(emptyAnswer)
   if ((event.state === 'filtered' || event.state === 'duplicate') && event.detail !== undefined)
-    terminal.say(plainLine(event.detail))
+    terminal.say(toPlainLine(event.detail))
   if (event.state === 'failed' || event.state === 'dropped')
     throw new DoorwardError(
       (event.code ?? 'internal') as ErrorCode,

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import { getUserAgent } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
@@ -88,7 +88,7 @@ const requestedToken = (word: string): RequestedToken => {
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) return { provider, variable }
   throw new DoorwardError(
     'usage',
-    `"${plainLine(variable).slice(0, 80)}" cannot be the name of an environment variable`,
+    `"${toPlainLine(variable).slice(0, 80)}" cannot be the name of an environment variable`,
     { hint: `for example: doorward oauth exec ${provider}=API_TOKEN -- command` },
   )
 }

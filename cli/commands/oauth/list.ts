@@ -1,6 +1,6 @@
 import type { Status, TokenSummary } from '../../../shared/api.ts'
-import { problemOfLogin } from '../../../shared/client/discovery.ts'
-import { plainLine, twoDigits } from '../../../shared/text.ts'
+import { findLoginProblem } from '../../../shared/client/discovery.ts'
+import { toPlainLine, twoDigits } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { fromNow, shellWord } from '../../terminal/format.ts'
@@ -43,7 +43,7 @@ export const listTokens = async (context: Context): Promise<void> => {
 }
 
 const toRow = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
-  const name = plainLine(token.account?.name ?? '-')
+  const name = toPlainLine(token.account?.name ?? '-')
   return [
     token.provider,
     terminal.columns === undefined ? name : cut(name, nameColumns),
@@ -62,16 +62,16 @@ const whatIsWrong = (
   problems: Status['problems'],
 ): string[] => {
   if (status === 'needs-login') {
-    const { detail, hint } = problemOfLogin(problems, provider) ?? {}
+    const { detail, hint } = findLoginProblem(problems, provider) ?? {}
     return [
-      ...(detail ? [plainLine(detail)] : []),
-      `hint: ${plainLine(hint || `doorward oauth login ${provider}`)}`,
+      ...(detail ? [toPlainLine(detail)] : []),
+      `hint: ${toPlainLine(hint || `doorward oauth login ${provider}`)}`,
     ]
   }
   if (missingScopes.length === 0) return []
   return [
-    `not granted at ${plainLine(provider)}: ${plainLine(shortScopes(missingScopes).join(', '))}`,
-    `hint: ${plainLine(loginCommand(provider, [...scopes, ...missingScopes]))}`,
+    `not granted at ${toPlainLine(provider)}: ${toPlainLine(shortScopes(missingScopes).join(', '))}`,
+    `hint: ${toPlainLine(loginCommand(provider, [...scopes, ...missingScopes]))}`,
   ]
 }
 

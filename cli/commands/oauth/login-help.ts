@@ -3,7 +3,7 @@ import { createInterface, type Interface } from 'node:readline'
 import type { Login, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import { reportError } from '../../errors.ts'
 import { clock, shellWord } from '../../terminal/format.ts'
 import { showWaiting, type Waiting } from '../../terminal/spinner.ts'
@@ -24,18 +24,18 @@ export const helpToEnterCode = async (
   const { provider, verificationUrl, verificationUrlComplete, userCode } = started
   if (terminal.json) terminal.printJsonLine(started)
   else {
-    const code = terminal.paintError('bold', plainLine(userCode))
+    const code = terminal.paintError('bold', toPlainLine(userCode))
     terminal.warn(
-      `to log in to ${plainLine(provider)}, open this page in any browser, on any machine:\n\n  ${plainLine(verificationUrl)}\n\nand enter this code there:\n\n  ${code}\n`,
+      `to log in to ${toPlainLine(provider)}, open this page in any browser, on any machine:\n\n  ${toPlainLine(verificationUrl)}\n\nand enter this code there:\n\n  ${code}\n`,
     )
     if (verificationUrlComplete !== undefined)
-      terminal.say(`the page with the code filled in: ${plainLine(verificationUrlComplete)}\n`)
+      terminal.say(`the page with the code filled in: ${toPlainLine(verificationUrlComplete)}\n`)
   }
   const isHere = hasBrowser(process.platform, process.env) && !isRemoteShell(process.env)
   // Another browser does as well, so that nothing is said when none opens.
   if (browser && isHere && isSafeToOpen(verificationUrl))
     await openBrowser(verificationUrl, () => undefined)
-  return showWaiting(`waiting for you at ${plainLine(provider)}`, terminal, {
+  return showWaiting(`waiting for you at ${toPlainLine(provider)}`, terminal, {
     signal,
     interrupt: 'cancels',
   })
@@ -101,7 +101,7 @@ export const takePastedUrls = (
 ): (() => void) => {
   const path = `/oauth/logins/${encodeURIComponent(started.loginId)}`
   const { lines, redraw, close } = canAsk(terminal)
-    ? askOnTerminal(plainLine(started.provider))
+    ? askOnTerminal(toPlainLine(started.provider))
     : readPlainly()
   let isOver = false
   const stateOf = async (): Promise<Login | undefined> =>

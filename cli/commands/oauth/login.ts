@@ -7,10 +7,10 @@ import type {
   TokenSummary,
 } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
-import { lostLogin } from '../../../shared/client/discovery.ts'
+import { toLostLoginError } from '../../../shared/client/discovery.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { readSecret } from '../../terminal/input.ts'
@@ -78,7 +78,7 @@ const tellOutcome = (
   terminal: Terminal,
 ): void => {
   if (outcome === 'cancelled') {
-    terminal.say(`the login to ${plainLine(provider)} is cancelled`)
+    terminal.say(`the login to ${toPlainLine(provider)} is cancelled`)
     throw new DoorwardError('interrupted', 'interrupted')
   }
   if (terminal.json) terminal.printJsonLine(outcome)
@@ -130,7 +130,7 @@ const loginBefore = async (client: Client, provider: string): Promise<string | u
     .catch(() => ({ tokens: [] }))
   const token = tokens.find((known) => known.provider === provider)
   if (!token) return undefined
-  const whose = token.account ? ` as ${plainLine(token.account.name)}` : ''
+  const whose = token.account ? ` as ${toPlainLine(token.account.name)}` : ''
   return token.status === 'needs-login'
     ? `the login to ${provider}${whose} is over; this one takes its place`
     : `you are logged in to ${provider}${whose}; this login takes its place`
@@ -151,7 +151,7 @@ const helpToBrowser = async (
   showUrl(started, opens && hasOne, terminal)
   if (options.clientId !== undefined)
     terminal.say(
-      `if it shows an error: check the client id, and that the app may redirect to\n\n  ${plainLine(started.redirectUri)}\n`,
+      `if it shows an error: check the client id, and that the app may redirect to\n\n  ${toPlainLine(started.redirectUri)}\n`,
     )
   if (isRemote) terminal.say(wayBack(started.redirectUri))
   if (opens) {
@@ -166,7 +166,7 @@ const helpToBrowser = async (
     : undefined
   // A prompt shows by itself how long it has waited.
   const asks = pastes && canAsk(terminal)
-  const label = `waiting for you at ${plainLine(started.provider)}`
+  const label = `waiting for you at ${toPlainLine(started.provider)}`
   const waiting = asks
     ? undefined
     : await showWaiting(label, terminal, { signal, interrupt: 'cancels' })
@@ -181,17 +181,17 @@ const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Termina
     terminal.printJsonLine(started)
     return
   }
-  const provider = plainLine(started.provider)
+  const provider = toPlainLine(started.provider)
   const what = opensBrowser
     ? `your browser opens to log in to ${provider}; if it does not, open this page:`
     : `open this page to log in to ${provider}:`
-  terminal.warn(`${what}\n\n  ${plainLine(started.authorizationUrl)}\n`)
+  terminal.warn(`${what}\n\n  ${toPlainLine(started.authorizationUrl)}\n`)
 }
 
 /** Nothing answers there on another machine: the page does not load, but its address is all it takes. */
 const howToPaste = (redirectUri: string, isRemote: boolean): string => {
   const first = `${isRemote ? 'or ' : ''}log in, then paste the address that the browser ends at`
-  return `${first}, and press Enter;\nthe page need not load: ${plainLine(redirectUri)}?...`
+  return `${first}, and press Enter;\nthe page need not load: ${toPlainLine(redirectUri)}?...`
 }
 
 /** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
@@ -230,13 +230,13 @@ const showSuccess = (
   asked: readonly string[],
   terminal: Terminal,
 ): void => {
-  const name = plainLine(provider)
-  terminal.print(`logged in to ${name}${account ? ` as ${plainLine(account.name)}` : ''}`)
+  const name = toPlainLine(provider)
+  terminal.print(`logged in to ${name}${account ? ` as ${toPlainLine(account.name)}` : ''}`)
   if (replaced)
-    terminal.warn(`replaced: you were logged in to ${name} as ${plainLine(replaced.name)}`)
+    terminal.warn(`replaced: you were logged in to ${name} as ${toPlainLine(replaced.name)}`)
   if (missingScopes.length === 0) return
-  terminal.warn(`not granted: ${plainLine(shortScopes(missingScopes).join(', '))}`)
-  terminal.say(`hint: ${plainLine(loginCommand(name, [...asked, ...missingScopes]))}`)
+  terminal.warn(`not granted: ${toPlainLine(shortScopes(missingScopes).join(', '))}`)
+  terminal.say(`hint: ${toPlainLine(loginCommand(name, [...asked, ...missingScopes]))}`)
 }
 
 /**
@@ -276,7 +276,7 @@ const untilSettled = async (
       if (now.status !== 'pending') return now
     }
   } catch (error) {
-    if (!signal.aborted) throw lostLogin(error, provider, `doorward oauth login ${provider}`)
+    if (!signal.aborted) throw toLostLoginError(error, provider, `doorward oauth login ${provider}`)
     return await cancel(client, path)
   }
 }

@@ -1,6 +1,6 @@
 import type { Logout, Status } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { nearest, plainLine } from '../../../shared/text.ts'
+import { didYouMean, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
 import { parseProviderName } from './token.ts'
@@ -44,7 +44,7 @@ const knownProviders = async (context: Context): Promise<string[]> => {
 
 /** The provider that was meant, when there is none of this name. */
 const whereElse = (provider: string, known: readonly string[]): string => {
-  const meant = known.includes(provider) ? undefined : nearest(provider, known)
+  const meant = known.includes(provider) ? undefined : didYouMean(provider, known)
   return meant ?? 'doorward oauth list'
 }
 
@@ -52,13 +52,13 @@ const whereElse = (provider: string, known: readonly string[]): string => {
 const printForgotten = (provider: string, detail: string, terminal: Terminal): void => {
   if (terminal.json)
     terminal.printJson({ provider, removed: false, revokedAtProvider: false, detail })
-  else terminal.print(plainLine(detail))
+  else terminal.print(toPlainLine(detail))
 }
 
 /** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */
 const printOutcome = (answer: Logout, terminal: Terminal): void => {
-  const provider = plainLine(answer.provider)
-  const parts = plainLine(answer.detail ?? '')
+  const provider = toPlainLine(answer.provider)
+  const parts = toPlainLine(answer.detail ?? '')
     .split('; ')
     .filter((part) => part !== '')
   if (answer.revokedAtProvider) {

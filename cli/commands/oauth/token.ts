@@ -1,6 +1,6 @@
 import { providerNameForm } from '../../../shared/config/values.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { duration, plainLine } from '../../../shared/text.ts'
+import { formatDuration, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { fetchAccessToken, showToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
@@ -29,7 +29,7 @@ export const printToken = async (
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
   // The daemon gives what the provider gives: some have no token that lives so long.
   if (minValidity !== undefined && left < minValidity * 1000)
-    terminal.say(`warning: this token of ${provider} is valid for ${duration(left)} only`)
+    terminal.say(`warning: this token of ${provider} is valid for ${formatDuration(left)} only`)
   showToken(terminal, answer)
 }
 
@@ -42,7 +42,7 @@ export const parseProviderName = (typed: string): string => {
   const lower = typed.toLowerCase()
   throw new DoorwardError(
     'provider-unknown',
-    `"${plainLine(typed).slice(0, 80)}" is not the name of a provider`,
+    `"${toPlainLine(typed).slice(0, 80)}" is not the name of a provider`,
     {
       hint: providerNameForm.test(lower)
         ? `did you mean "${lower}"?`

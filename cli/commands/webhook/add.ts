@@ -5,7 +5,7 @@ import { listSecrets } from '../../../shared/config/environment.ts'
 import { addSecret } from '../../../shared/config/init-home.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import { toScheme, secretFault } from '../../../shared/signature-schemes.ts'
-import { writeWhole } from '../../../shared/home/files.ts'
+import { writeFileAtomic } from '../../../shared/home/files.ts'
 import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
 import { type OpenConfig, openConfig, withConfigLock } from '../../config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
@@ -82,7 +82,7 @@ const writeEntry = async (home: Home, open: OpenConfig, { webhook, preset, optio
   try {
     await open.write('webhooks', added.text)
   } catch (error) {
-    if (isNew && before !== undefined) await writeWhole(home.env, before)
+    if (isNew && before !== undefined) await writeFileAtomic(home.env, before)
     throw error
   }
   return { open, webhook, file, added, secret, isNew }

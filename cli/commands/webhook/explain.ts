@@ -1,6 +1,6 @@
 import type { Explain, Explanation } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { plainLines } from '../../../shared/text.ts'
+import { toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type Cell, type Field, printFields, printSection } from '../../terminal/table.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -168,12 +168,12 @@ const markedPrompt = (
 ): string => {
   const canPaint = terminal.paint('bold', 'x') !== 'x'
   const mark = (text: string) =>
-    canPaint ? terminal.paint(['bold', 'cyan'], plainLines(text)) : `[${plainLines(text)}]`
+    canPaint ? terminal.paint(['bold', 'cyan'], toPlainText(text)) : `[${toPlainText(text)}]`
   let end = 0
   const pieces = substituted.map((span) => {
-    const before = plainLines(prompt.slice(end, span.start))
+    const before = toPlainText(prompt.slice(end, span.start))
     end = span.end
     return before + mark(prompt.slice(span.start, span.end))
   })
-  return pieces.join('') + plainLines(prompt.slice(end))
+  return pieces.join('') + toPlainText(prompt.slice(end))
 }

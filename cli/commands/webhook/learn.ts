@@ -1,6 +1,6 @@
-import type { Lesson } from '../../../shared/api.ts'
+import type { PayloadDescription } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
 import { knownWebhook } from '../../daemon-client/webhooks.ts'
@@ -26,11 +26,11 @@ export const learnWebhook = async (
     if (payload !== undefined) {
       // A payload of a webhook that is still to be written teaches as well.
       await knownWebhook(client, path, terminal)
-      return client.post<Lesson>('/webhooks/learn', { path, payload })
+      return client.post<PayloadDescription>('/webhooks/learn', { path, payload })
     }
     terminal.say(`waiting for the next delivery at ${path}; Ctrl-C ends it`)
     const signal = interruptSignal()
-    return client.post<Lesson>('/webhooks/learn', { path }, { timeoutMs: 0, signal })
+    return client.post<PayloadDescription>('/webhooks/learn', { path }, { timeoutMs: 0, signal })
   })
   if (terminal.json) terminal.printJson(lesson)
   else printLesson(lesson, terminal)
@@ -45,12 +45,12 @@ const parseJson = (text: string, file: string): unknown => {
   }
 }
 
-const printLesson = (lesson: Lesson, terminal: Terminal): void => {
+const printLesson = (lesson: PayloadDescription, terminal: Terminal): void => {
   const rows = lesson.paths.map(({ path, type }) => [`event.${path}`, type])
   for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
   if (lesson.cut) terminal.print('… and more')
   terminal.print(
-    `\n${terminal.paint('bold', `# for ${plainLine(lesson.webhook)} in webhooks.yaml`)}`,
+    `\n${terminal.paint('bold', `# for ${toPlainLine(lesson.webhook)} in webhooks.yaml`)}`,
   )
   if (lesson.filter.length > 0) {
     terminal.print('    filter:')
@@ -59,5 +59,5 @@ const printLesson = (lesson: Lesson, terminal: Terminal): void => {
   }
   terminal.print('    prompt_template: |')
   for (const line of lesson.promptTemplate.trimEnd().split('\n'))
-    terminal.print(line === '' ? '' : `      ${plainLine(line)}`)
+    terminal.print(line === '' ? '' : `      ${toPlainLine(line)}`)
 }

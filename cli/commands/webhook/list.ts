@@ -1,5 +1,5 @@
 import type { WebhookSummary } from '../../../shared/api.ts'
-import { plainLine, measureWidth } from '../../../shared/text.ts'
+import { toPlainLine, measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { moment } from '../../terminal/format.ts'
@@ -53,7 +53,7 @@ export const webhookLines = (
     ...(withTargets ? [[...header, 'URL']] : []),
     ...rows.map((row, index) => [...row, urls[index] ?? '']),
   ])
-  if (columns === undefined || asOne.every((line) => measureWidth(plainLine(line)) <= columns))
+  if (columns === undefined || asOne.every((line) => measureWidth(toPlainLine(line)) <= columns))
     return asOne
   // When it came last, scheme and agent make room, in this order, where there is none.
   const places = withTargets ? [4, 2, 1] : [2, 1]
@@ -61,7 +61,7 @@ export const webhookLines = (
   const lines = tableLines(shown.rows, columns)
   const first = lines.length - rows.length
   return lines.flatMap((line, index) =>
-    index < first ? [line] : [line, `  ${plainLine(urls[index - first] ?? '')}`],
+    index < first ? [line] : [line, `  ${toPlainLine(urls[index - first] ?? '')}`],
   )
 }
 

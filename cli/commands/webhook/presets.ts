@@ -1,6 +1,6 @@
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { SchemeName } from '../../../shared/signature-schemes.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 
 /** What `webhook add` knows of a sender, besides how it signs. */
@@ -138,7 +138,7 @@ export const findPreset = (given: string): WebhookPreset => {
   if (preset) return preset
   const names = Object.keys(webhookPresets)
   throw new DoorwardError('usage', `there is no preset "${given}"`, {
-    hint: nearest(given, names) ?? `one of ${names.join(', ')}`,
+    hint: didYouMean(given, names) ?? `one of ${names.join(', ')}`,
   })
 }
 

@@ -6,7 +6,7 @@ import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { webhookAt } from '../../daemon-client/webhooks.ts'
@@ -109,12 +109,12 @@ const deliveryMaker = async (
 /** What the event says of it: which part of a filter did not match, or which delivery it repeats. */
 const sayWhy = async (client: Client, id: string, terminal: Terminal): Promise<void> => {
   const { detail } = await client.get<EventRecord>(`/events/${encodeURIComponent(id)}`)
-  if (detail !== undefined) terminal.say(plainLine(detail))
+  if (detail !== undefined) terminal.say(toPlainLine(detail))
 }
 
 const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
   if (terminal.json) terminal.printJson(posted)
-  else terminal.print(plainLine(`${posted.id} ${posted.status}`))
+  else terminal.print(toPlainLine(`${posted.id} ${posted.status}`))
 }
 
 /** What the daemon answers to a webhook that it takes. */

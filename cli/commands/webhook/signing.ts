@@ -1,11 +1,11 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { listSecrets } from '../../../shared/config/environment.ts'
-import { unsetHint } from '../../../shared/config/variables.ts'
+import { describeUnset } from '../../../shared/config/variables.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { keyBytes, type SignatureScheme, signedHead } from '../../../shared/signature-schemes.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 
 /** What a sender would send, still without its signature. */
@@ -107,7 +107,7 @@ export const signedHeaders = (
   const names = secretNames.join(', ')
   if (secrets.length === 0)
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
-      hint: unsetHint(secretNames, env),
+      hint: describeUnset(secretNames, env),
     })
   for (const secret of secrets) {
     const signature = signPayload(scheme, secret, body, { deliveryId, nowMs })
@@ -253,8 +253,8 @@ const nearestSample = (wanted: string, names: readonly string[]): string | undef
   )
   if (begun.length > 0) return `did you mean ${begun.map((name) => `"${name}"`).join(' or ')}?`
   return (
-    nearest(wanted, names) ??
-    sampleSenders.map((sender) => nearest(`${sender}:${wanted}`, names)).find(Boolean)
+    didYouMean(wanted, names) ??
+    sampleSenders.map((sender) => didYouMean(`${sender}:${wanted}`, names)).find(Boolean)
   )
 }
 

@@ -1,4 +1,4 @@
-import { plainLines } from '../../../shared/text.ts'
+import { toPlainText } from '../../../shared/text.ts'
 import type { ResolvedTarget } from '../sender.ts'
 import { githubText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
@@ -60,7 +60,7 @@ export const partsFor = (target: Pick<ResolvedTarget, 'kind'>, text: string): st
 const asItIs = (piece: string): string => piece
 
 const shownText = (text: string): string =>
-  plainLines(text).replaceAll(loneSurrogate, '\ufffd').trimEnd().replace(/^\n+/, '') ||
+  toPlainText(text).replaceAll(loneSurrogate, '\ufffd').trimEnd().replace(/^\n+/, '') ||
   '(the answer is empty)'
 
 // Half a character: no JSON parser has to take it.

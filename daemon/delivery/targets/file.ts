@@ -2,9 +2,9 @@ import { constants } from 'node:fs'
 import { type FileHandle, access, lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { isOwnFile, makesFolders, targetFile } from '../../../shared/config/targets.ts'
+import { isOwnFile, makesFolders, resolveTargetFile } from '../../../shared/config/targets.ts'
 import { systemReason } from '../../../shared/home/home.ts'
-import { plainLines } from '../../../shared/text.ts'
+import { toPlainText } from '../../../shared/text.ts'
 import type { AgentReply } from '../sender.ts'
 
 // Flags that Windows lacks count as 0.
@@ -20,8 +20,8 @@ export const appendToFile = async (
   { eventId, webhook, receivedAt, text }: AgentReply,
   homeFolder: string,
 ): Promise<undefined> => {
-  const file = targetFile(path, homeFolder)
-  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${plainLines(text).trimEnd()}\n\n`
+  const file = resolveTargetFile(path, homeFolder)
+  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${toPlainText(text).trimEnd()}\n\n`
   await inOurWords(file, async () => {
     refuseOwn(file, homeFolder)
     if (makesFolders(path)) await mkdir(dirname(file), { recursive: true, mode: 0o700 })
@@ -41,7 +41,7 @@ export const appendToFile = async (
 
 /** Throws what `appendToFile` would throw as things are now, and makes and writes nothing. */
 export const tryFile = async (path: string, homeFolder: string): Promise<void> => {
-  const file = targetFile(path, homeFolder)
+  const file = resolveTargetFile(path, homeFolder)
   await inOurWords(file, async () => {
     refuseOwn(file, homeFolder)
     const folder = makesFolders(path) ? await nearestFolder(dirname(file)) : dirname(file)

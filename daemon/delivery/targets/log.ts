@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { plainLines } from '../../../shared/text.ts'
+import { toPlainText } from '../../../shared/text.ts'
 import type { AgentReply } from '../sender.ts'
 
 /**
@@ -14,7 +14,7 @@ export const writeToStandardOutput = async ({
   receivedAt,
   text,
 }: AgentReply): Promise<string | undefined> => {
-  const block = `\n${receivedAt.toISOString()} ${webhook} ${eventId}\n${plainLines(text).trimEnd()}\n`
+  const block = `\n${receivedAt.toISOString()} ${webhook} ${eventId}\n${toPlainText(text).trimEnd()}\n`
   await write(block)
   return isThrownAway()
     ? 'the daemon runs in the background: its standard output goes nowhere'

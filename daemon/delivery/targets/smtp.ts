@@ -3,8 +3,8 @@ import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { smtpOptions, type SmtpServer } from '../../../shared/config/target-secrets.ts'
-import { isCertificateFault, isWithoutTls } from '../../../shared/net.ts'
-import { plainLine } from '../../../shared/text.ts'
+import { isCertificateError, isNotTls } from '../../../shared/net.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 
@@ -116,8 +116,8 @@ const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
     return new DeliveryError('later', `the mail server asks to try later (${responseCode})`)
   // Before its answer: who has no STARTTLS says that with a 5xx.
-  if (isCertificateFault(systemCode)) return untrusted(systemCode)
-  if (code === 'ETLS' || isWithoutTls(systemCode)) return noTls()
+  if (isCertificateError(systemCode)) return untrusted(systemCode)
+  if (code === 'ETLS' || isNotTls(systemCode)) return noTls()
   if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
     return isLogin
@@ -213,6 +213,6 @@ const toSubject = (webhook: string, text: string): string => {
 }
 
 const withoutMarks = (line: string): string =>
-  plainLine(line.slice(0, 1000))
+  toPlainLine(line.slice(0, 1000))
     .replace(/^[#>*`~\s-]+/, '')
     .replaceAll(/\*\*|`/g, '')

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { portHolder } from '../../../shared/client/discovery.ts'
+import { findListeningProcess } from '../../../shared/client/discovery.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
@@ -166,7 +166,7 @@ const listen = async (server: Server, host: string, port: number): Promise<numbe
 }
 
 const describeHolder = async (port: number): Promise<string> => {
-  const holder = await portHolder(port)
+  const holder = await findListeningProcess(port)
   return holder ? `${holder.name}, pid ${holder.pid}` : 'another program'
 }
 

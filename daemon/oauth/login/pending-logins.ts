@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
-import { isSameText } from '../../../shared/client/identity.ts'
+import { isEqualInConstantTime } from '../../../shared/client/identity.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { type LongTimeout, longTimeout } from '../../util/abort.ts'
 import type { Client } from '../providers/client-store.ts'
@@ -147,7 +147,7 @@ export const createPendingLogins = (
     findByState(state: string): CodeAttempt | undefined {
       const waiting = [...entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
       const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
-      return forBrowser.filter((attempt) => isSameText(attempt.state, state))[0]
+      return forBrowser.filter((attempt) => isEqualInConstantTime(attempt.state, state))[0]
     },
 
     /** The login of this id if it still waits for its person, else throws `login-not-pending`. */

@@ -3,7 +3,7 @@ import { lstat, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { DoorwardError, errorName, systemCode } from '../../../shared/errors.ts'
-import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
+import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { isProviderName } from '../providers/providers.ts'
@@ -37,7 +37,7 @@ export const writePending = async (
   try {
     await makeFolder(home)
     await checkFolder(folder)
-    await writeWhole(join(folder, name), `${JSON.stringify(pending, null, 2)}\n`)
+    await writeFileAtomic(join(folder, name), `${JSON.stringify(pending, null, 2)}\n`)
   } catch (error) {
     if (error instanceof DoorwardError) throw error
     throw new DoorwardError(

@@ -6,7 +6,7 @@ import type { StartLogin } from '../../../shared/api.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { DialectName } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
+import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { Endpoints } from './discovery.ts'
 import type { Provider } from './providers.ts'
@@ -22,7 +22,7 @@ const clientFileSchema = z.looseObject({
 /** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
 export const rememberClient = async (home: Home, provider: string, client: Client) => {
   try {
-    await writeWhole(getFile(home, provider), `${JSON.stringify(client, null, 2)}\n`)
+    await writeFileAtomic(getFile(home, provider), `${JSON.stringify(client, null, 2)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',

@@ -6,7 +6,7 @@ import type {
 } from '../../../shared/config/schema.ts'
 import { providerNameForm } from '../../../shared/config/values.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { nearest } from '../../../shared/text.ts'
+import { didYouMean } from '../../../shared/text.ts'
 
 /** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */
 export type Provider = {
@@ -110,7 +110,7 @@ const ownValue = <Value>(
 const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const known = providerNames(gateway)
   const shown = isProviderName(name) ? ` ${name}` : ''
-  const near = isProviderName(name) ? nearest(name, known) : undefined
+  const near = isProviderName(name) ? didYouMean(name, known) : undefined
   // Another that is near may still not be meant: gitlab is only two letters from github.
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
     hint: `${near ?? `known: ${known.join(', ')};`} add others under providers: in gateway.yaml`,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-import { writeWhole } from '../../../shared/home/files.ts'
+import { writeFileAtomic } from '../../../shared/home/files.ts'
 
 /** That a refresh token was sent and no answer to it is saved yet: the provider may have used it up. */
 export type SentRefresh = {
@@ -29,7 +29,7 @@ export const noteSent = async (
     refreshTokenSha256: hashToken(refreshToken),
   }
   try {
-    await writeWhole(getPath(home, provider), `${JSON.stringify(entry)}\n`)
+    await writeFileAtomic(getPath(home, provider), `${JSON.stringify(entry)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',

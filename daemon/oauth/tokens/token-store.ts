@@ -3,7 +3,7 @@ import { access, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StatusProblem } from '../../../shared/api.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
-import { syncFolder, writeWhole } from '../../../shared/home/files.ts'
+import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, isTransient, readSecretFile, systemReason } from '../../../shared/home/home.ts'
 import { isProviderName } from '../providers/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
@@ -11,7 +11,7 @@ import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 /** Writes `tokens/<provider>.json`, 0600, whole or not at all, and on the disk when this returns. */
 export const writeToken = async (home: Home, record: TokenRecord): Promise<void> => {
   try {
-    await writeWhole(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
+    await writeFileAtomic(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',

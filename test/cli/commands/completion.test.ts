@@ -151,6 +151,6 @@ describe('cli: completion', () => {
 
 /** A folder that there is not. */
 const noHome = async () => {
-  const { homeAt } = await import('../../../shared/home/home.ts')
-  return homeAt(join(await temporaryFolder(), 'none'))
+  const { resolveHome } = await import('../../../shared/home/home.ts')
+  return resolveHome(join(await temporaryFolder(), 'none'))
 }

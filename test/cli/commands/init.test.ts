@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { homeAt } from '../../../shared/home/home.ts'
+import { resolveHome } from '../../../shared/home/home.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { run } from '../support/cli.ts'
 
-const newHome = async () => homeAt(join(await temporaryFolder(), 'home'))
+const newHome = async () => resolveHome(join(await temporaryFolder(), 'home'))
 
 describe('cli: init', () => {
   it('writes configuration, schemas and a secret that no one else can read', async () => {

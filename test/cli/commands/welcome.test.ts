@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { homeAt } from '../../../shared/home/home.ts'
+import { resolveHome } from '../../../shared/home/home.ts'
 import { startDaemon } from '../../support/daemon.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../../support/temporary.ts'
 import { run } from '../support/cli.ts'
@@ -26,7 +26,7 @@ describe('doorward alone', () => {
     assert.match(stdout, /^Usage: doorward/)
     assert.match(stdout, /not running/)
     assert.deepEqual(await filesIn(home.run).catch(() => []), [])
-    const fresh = homeAt(join(await temporaryFolder(), 'none'))
+    const fresh = resolveHome(join(await temporaryFolder(), 'none'))
     assert.match((await run([], { home: fresh })).stdout, /doorward init/)
   })
 })

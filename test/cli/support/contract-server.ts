@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import type { Home } from '../../../shared/home/home.ts'
 import {
   challengeHeader,
-  toPlace,
+  toEndpoint,
   proofHeader,
   computeProof,
 } from '../../../shared/client/identity.ts'
@@ -49,7 +49,7 @@ export const startContractServer = async (answer: Answer): Promise<ContractServe
     const challenge = request.headers[challengeHeader]
     if (request.url === '/health' && typeof challenge === 'string') {
       const { localAddress, localPort } = request.socket
-      const place = toPlace(localAddress, localPort)
+      const place = toEndpoint(localAddress, localPort)
       response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
       response.end(JSON.stringify({ status: 'ok', name: 'doorward', version }))
       return

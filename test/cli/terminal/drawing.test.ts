@@ -7,7 +7,7 @@ import { hasBrowser } from '../../../cli/commands/oauth/login-help.ts'
 import { fromNow, moment } from '../../../cli/terminal/format.ts'
 import { cut, tableLines } from '../../../cli/terminal/table.ts'
 import { webhookLines } from '../../../cli/commands/webhook/list.ts'
-import { duration } from '../../../shared/text.ts'
+import { formatDuration } from '../../../shared/text.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 
 const plain = (_: unknown, text: string) => text
@@ -25,7 +25,7 @@ describe('cli: drawing', () => {
       [3_605_000, '1h'],
       [277_200_000, '3d 5h'],
     ]
-    for (const [ms, text] of cases) assert.equal(duration(ms), text)
+    for (const [ms, text] of cases) assert.equal(formatDuration(ms), text)
   })
 
   it('shows the clock today, the day before that, and the year of long ago', () => {

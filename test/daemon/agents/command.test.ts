@@ -10,7 +10,7 @@ import type { Answer } from '../../../daemon/agents/answer.ts'
 import { atOnce } from '../../../daemon/queue.ts'
 import type { CommandAgent } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { fixtureAgent, isRunning, untilGone } from '../../support/fixtures.ts'
+import { fixtureAgent, isRunning, waitForProcessExit } from '../../support/fixtures.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const agentOf = (command: string[], more: Partial<CommandAgent> = {}): CommandAgent => ({
@@ -194,7 +194,7 @@ describe('an agent of kind command', () => {
     const took = performance.now() - stoppedAt
     assert.equal(error.code, 'agent-stopped')
     assert.ok(took > 4500 && took < 9000, `took ${took} ms`)
-    for (const pid of pids) await untilGone(pid)
+    for (const pid of pids) await waitForProcessExit(pid)
   })
 
   it('is killed sooner when the daemon is told to stop at once', async () => {
@@ -208,7 +208,7 @@ describe('an agent of kind command', () => {
     stop.abort(atOnce)
     assert.equal((await failureOf(running)).code, 'agent-stopped')
     assert.ok(performance.now() - stoppedAt < 4000)
-    for (const pid of pids) await untilGone(pid)
+    for (const pid of pids) await waitForProcessExit(pid)
   })
 
   it('leaves no child behind that ignored the SIGTERM it ended on itself', async () => {
@@ -219,14 +219,14 @@ describe('an agent of kind command', () => {
     const pids = await pidsIn(folder)
     stop.abort()
     assert.equal((await failureOf(running)).code, 'agent-stopped')
-    for (const pid of pids) await untilGone(pid)
+    for (const pid of pids) await waitForProcessExit(pid)
   })
 
   for (const output of ['holds', 'lets-go-of'])
     it(`leaves no child behind that ${output} its output`, async () => {
       const answer = await run(fixtureAgent('leaves-a-child', output))
       assert.ok(Number(answer.text) > 1)
-      await untilGone(Number(answer.text))
+      await waitForProcessExit(Number(answer.text))
     })
 
   it('is not started, or ended at once, when the daemon has stopped waiting already', async () => {

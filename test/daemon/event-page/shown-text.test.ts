@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { localTime } from '../../../shared/text.ts'
+import { formatLocalTime } from '../../../shared/text.ts'
 import { shownLine, shownText } from '../../../daemon/event-page/page.ts'
 
 describe('text on the page of an event', () => {
@@ -21,7 +21,7 @@ describe('text on the page of an event', () => {
   })
 
   it('names a moment with its offset', () => {
-    const text = localTime('2025-11-20T12:04:05.678Z')
+    const text = formatLocalTime('2025-11-20T12:04:05.678Z')
     assert.match(text, /^2025-11-(19|20|21) \d\d:\d\d:05 [+-]\d\d:\d\d$/)
     assert.equal(
       new Date(text.replace(' ', 'T').replace(' ', '')).toISOString(),

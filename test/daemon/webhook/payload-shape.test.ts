@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { lessonSchema } from '../../../shared/api.ts'
+import { payloadDescriptionSchema } from '../../../shared/api.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { describePayload } from '../../../daemon/webhook/payload-shape.ts'
@@ -50,7 +50,7 @@ describe('what a payload teaches', () => {
     const sample = new URL('assets/samples/github/pull_request.opened.json', packageFolder)
     const payloads = [JSON.parse(await readFile(sample, 'utf8')), null, 3, 'x', [], {}, [{ a: 1 }]]
     for (const payload of payloads) {
-      const lesson = lessonSchema.parse(describePayload('/a', payload))
+      const lesson = payloadDescriptionSchema.parse(describePayload('/a', payload))
       assert.ok(parseTemplate(lesson.promptTemplate).parts.some((part) => typeof part !== 'string'))
     }
     const { promptTemplate } = describePayload('/a', payloads[0])

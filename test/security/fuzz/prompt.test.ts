@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { expandPrompt } from '../../../daemon/webhook/prompt.ts'
 import { sanitize } from '../../../daemon/webhook/sanitize.ts'
-import { plainButColours, plainJson, plainLine, plainLines } from '../../../shared/text.ts'
+import {
+  toPlainTextWithColours,
+  toPlainJson,
+  toPlainLine,
+  toPlainText,
+} from '../../../shared/text.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { corpus, holds, textOf } from '../../support/fuzz.ts'
 
@@ -119,14 +124,17 @@ describe('any text on a terminal', () => {
     'has nothing left that a terminal obeys, and as JSON means the same',
     3000,
     fc.property(hostile, (text) => {
-      assert.doesNotMatch(plainLines(text), harmful)
-      assert.doesNotMatch(plainLine(text), /[\n\t]/)
-      assert.doesNotMatch(plainLine(text), harmful)
+      assert.doesNotMatch(toPlainText(text), harmful)
+      assert.doesNotMatch(toPlainLine(text), /[\n\t]/)
+      assert.doesNotMatch(toPlainLine(text), harmful)
       assert.doesNotMatch(
-        plainButColours(`\u001b[31m${text}\u001b[0m`).replaceAll(/\u001b\[[0-9;]{0,20}m/g, ''),
+        toPlainTextWithColours(`\u001b[31m${text}\u001b[0m`).replaceAll(
+          /\u001b\[[0-9;]{0,20}m/g,
+          '',
+        ),
         harmful,
       )
-      const json = plainJson(JSON.stringify({ [text]: text }))
+      const json = toPlainJson(JSON.stringify({ [text]: text }))
       assert.doesNotMatch(json, harmful)
       assert.deepEqual(JSON.parse(json), { [text]: text })
     }),

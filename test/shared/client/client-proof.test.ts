@@ -6,7 +6,7 @@ import {
   createServer as createHttpServer,
 } from 'node:http'
 import { createServer } from 'node:net'
-import { connect, whoAnswers } from '../../../shared/client/client.ts'
+import { connect, identifyListener } from '../../../shared/client/client.ts'
 import { challengeHeader, proofHeader } from '../../../shared/client/identity.ts'
 import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../../support/stand-ins.ts'
 import { answersWith, health, silent, standsIn, strangers } from '../../support/strangers.ts'
@@ -22,7 +22,7 @@ describe('a client at a port that another program holds', () => {
         const home = await homeWith(url)
         await Promise.all([
           refused(connect(home), 'daemon-foreign'),
-          whoAnswers(url, apiToken).then((who) =>
+          identifyListener(url, apiToken).then((who) =>
             assert.equal(who, silent.has(what) ? 'silent' : 'stranger', what),
           ),
         ])
@@ -35,7 +35,7 @@ describe('a client at a port that another program holds', () => {
 
   it('knows another doorward, even one that repeats the challenge, and sends it no token', async () => {
     const { url, heard } = await standIn(answersWith('200 OK', '', health))
-    assert.equal(await whoAnswers(url, apiToken), 'other-doorward')
+    assert.equal(await identifyListener(url, apiToken), 'other-doorward')
     await refused(connect(await homeWith(url)), 'daemon-foreign')
     assert.equal(heard.join('').includes(apiToken), false)
 
@@ -45,15 +45,15 @@ describe('a client at a port that another program holds', () => {
         response.end(health)
       }),
     )
-    assert.equal(await whoAnswers(parrot, apiToken), 'other-doorward')
+    assert.equal(await identifyListener(parrot, apiToken), 'other-doorward')
     const withOtherToken = await listening(
       createHttpServer((request, response) => {
         prove(request, response, 'another')
         response.end(health)
       }),
     )
-    assert.equal(await whoAnswers(withOtherToken, apiToken), 'other-doorward')
-    assert.equal(await whoAnswers(withOtherToken, undefined), 'other-doorward')
+    assert.equal(await identifyListener(withOtherToken, apiToken), 'other-doorward')
+    assert.equal(await identifyListener(withOtherToken, undefined), 'other-doorward')
   })
 
   it('believes no proof that was fetched from the daemon at another port', async () => {
@@ -63,7 +63,7 @@ describe('a client at a port that another program holds', () => {
         response.end(health)
       }),
     )
-    assert.equal(await whoAnswers(daemon, apiToken), 'ours')
+    assert.equal(await identifyListener(daemon, apiToken), 'ours')
     const passOn = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const challenge = String(request.headers[challengeHeader])
       const answer = await fetch(`${daemon}/health`, { headers: { [challengeHeader]: challenge } })
@@ -105,8 +105,8 @@ describe('a client at a port that another program holds', () => {
 
   it('sends another challenge each time', async () => {
     const { url, heard } = await standIn(answersWith('200 OK', '', health))
-    await whoAnswers(url, apiToken)
-    await whoAnswers(url, apiToken)
+    await identifyListener(url, apiToken)
+    await identifyListener(url, apiToken)
     const challenges = heard.map((text) => /doorward-challenge: ([0-9a-f]{64})\r/.exec(text)?.[1])
     assert.equal(new Set(challenges).size, 2, heard.join())
     assert.equal(challenges.includes(undefined), false)

@@ -8,7 +8,7 @@ import {
   createServer as createHttpServer,
 } from 'node:http'
 import { createServer } from 'node:net'
-import { type Client, connect, whoAnswers } from '../../../shared/client/client.ts'
+import { type Client, connect, identifyListener } from '../../../shared/client/client.ts'
 import { readDaemonFile } from '../../../shared/client/discovery.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../../support/stand-ins.ts'
@@ -53,7 +53,7 @@ describe('a client of a home without a daemon', () => {
     const url = await listening(server)
     server.close()
     await once(server, 'close')
-    assert.equal(await whoAnswers(url, apiToken), 'nobody')
+    assert.equal(await identifyListener(url, apiToken), 'nobody')
     await refused(connect(await homeWith(url)), 'daemon-unreachable')
   })
 })

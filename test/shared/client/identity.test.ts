@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { isSameText, toPlace, computeProof } from '../../../shared/client/identity.ts'
+import { isEqualInConstantTime, toEndpoint, computeProof } from '../../../shared/client/identity.ts'
 
 describe('the proof of a daemon', () => {
   it('is an HMAC of the place and the challenge under the token, and holds neither', () => {
@@ -8,31 +8,31 @@ describe('the proof of a daemon', () => {
     const expected = createHmac('sha256', 'token')
       .update(`doorward-health:127.0.0.1 1:${challenge}`)
       .digest('hex')
-    assert.equal(computeProof('token', challenge, toPlace('127.0.0.1', 1)), expected)
+    assert.equal(computeProof('token', challenge, toEndpoint('127.0.0.1', 1)), expected)
   })
 
   it('differs with the token, the challenge, the address and the port', () => {
     const proofs = [
-      computeProof('a', '1', toPlace('127.0.0.1', 1)),
-      computeProof('b', '1', toPlace('127.0.0.1', 1)),
-      computeProof('a', '2', toPlace('127.0.0.1', 1)),
-      computeProof('a', '1', toPlace('::1', 1)),
-      computeProof('a', '1', toPlace('127.0.0.1', 2)),
+      computeProof('a', '1', toEndpoint('127.0.0.1', 1)),
+      computeProof('b', '1', toEndpoint('127.0.0.1', 1)),
+      computeProof('a', '2', toEndpoint('127.0.0.1', 1)),
+      computeProof('a', '1', toEndpoint('::1', 1)),
+      computeProof('a', '1', toEndpoint('127.0.0.1', 2)),
     ]
     assert.equal(new Set(proofs).size, proofs.length)
   })
 
   it('is the same for an address and for the same one mapped into IPv6', () => {
-    assert.equal(toPlace('::ffff:127.0.0.1', 1), toPlace('127.0.0.1', 1))
+    assert.equal(toEndpoint('::ffff:127.0.0.1', 1), toEndpoint('127.0.0.1', 1))
   })
 })
 
 describe('texts', () => {
   it('are the same or not, whatever their lengths and characters', () => {
     for (const text of ['', 'a', 'ü', '\0', 'x'.repeat(100_000)]) {
-      assert.equal(isSameText(text, text), true)
-      assert.equal(isSameText(text, `${text}a`), false)
+      assert.equal(isEqualInConstantTime(text, text), true)
+      assert.equal(isEqualInConstantTime(text, `${text}a`), false)
     }
-    assert.equal(isSameText('a', 'A'), false)
+    assert.equal(isEqualInConstantTime('a', 'A'), false)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, type Server, createServer } from 'node:net'
-import { notOurDaemon } from '../../../shared/client/discovery.ts'
+import { foreignDaemonError } from '../../../shared/client/discovery.ts'
 
 describe('why a daemon cannot be spoken to', () => {
   if (process.platform !== 'linux') return
@@ -15,9 +15,9 @@ describe('why a daemon cannot be spoken to', () => {
   })
   after(() => server.close())
 
-  const why = async (pid: number, impostor: Parameters<typeof notOurDaemon>[1]) => {
+  const why = async (pid: number, impostor: Parameters<typeof foreignDaemonError>[1]) => {
     const url = `http://127.0.0.1:${port}`
-    const { code, message } = await notOurDaemon(
+    const { code, message } = await foreignDaemonError(
       { pid, url, version: '1', startedAt: '' },
       impostor,
     )

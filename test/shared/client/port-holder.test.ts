@@ -5,10 +5,10 @@ import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import {
-  firstOfLsof,
-  isPortHeld,
+  parseLsof,
+  isPortInUse,
   listeningInodes,
-  portHolder,
+  findListeningProcess,
 } from '../../../shared/client/discovery.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -30,13 +30,13 @@ describe('who holds a port', () => {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     const [port] = (await once(child, 'message')) as [number]
-    const holder = await portHolder(port)
+    const holder = await findListeningProcess(port)
     assert.equal(holder?.pid, child.pid)
     assert.match(holder?.name ?? '', process.platform === 'linux' ? /^node gateway\.cjs$/ : /node/)
     const ended = once(child, 'exit')
     child.kill('SIGKILL')
     await ended
-    assert.equal(await portHolder(port), undefined)
+    assert.equal(await findListeningProcess(port), undefined)
   })
 
   it('is nobody for a port that is only connected to', async () => {
@@ -44,12 +44,12 @@ describe('who holds a port', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const tells = process.platform === 'linux'
-    assert.equal((await portHolder(port))?.pid, process.pid)
-    assert.equal(await isPortHeld(port), tells ? true : undefined)
+    assert.equal((await findListeningProcess(port))?.pid, process.pid)
+    assert.equal(await isPortInUse(port), tells ? true : undefined)
     server.close()
     await once(server, 'close')
-    assert.equal(await portHolder(port), undefined)
-    assert.equal(await isPortHeld(port), tells ? false : undefined)
+    assert.equal(await findListeningProcess(port), undefined)
+    assert.equal(await isPortInUse(port), tells ? false : undefined)
   })
 
   it('is read from what the system prints, and never more than name and pid', () => {
@@ -61,10 +61,10 @@ describe('who holds a port', () => {
     ].join('\n')
     assert.deepEqual(listeningInodes(table, 0x4965), ['41234'])
     assert.deepEqual(listeningInodes('', 1), [])
-    assert.deepEqual(firstOfLsof('p501\ncopenclaw\nf20\np502\ncnode\n'), {
+    assert.deepEqual(parseLsof('p501\ncopenclaw\nf20\np502\ncnode\n'), {
       pid: 501,
       name: 'openclaw',
     })
-    assert.equal(firstOfLsof(''), undefined)
+    assert.equal(parseLsof(''), undefined)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { detectAgentClis, missingPrograms } from '../../../shared/config/detect-agents.ts'
+import { detectAgentClis, warnMissingPrograms } from '../../../shared/config/detect-agents.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -37,7 +37,7 @@ describe('detectAgentClis', () => {
   })
 })
 
-describe('missingPrograms', () => {
+describe('warnMissingPrograms', () => {
   it('names what enabled webhooks need and how to install it', async function () {
     if (process.platform === 'win32') return this.skip()
     const own = await folderWith('gemini')
@@ -64,7 +64,7 @@ describe('missingPrograms', () => {
       ),
       {},
     )
-    assert.deepEqual(await missingPrograms(config, { PATH: await folderWith('claude') }), [
+    assert.deepEqual(await warnMissingPrograms(config, { PATH: await folderWith('claude') }), [
       {
         code: 'agent-program-missing',
         detail: 'agent a needs the program codex, which is not on PATH',

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before } from 'mocha'
-import { makeHome } from '../../../shared/config/init-home.ts'
-import { type Home, homeAt } from '../../../shared/home/home.ts'
+import { initHome } from '../../../shared/config/init-home.ts'
+import { type Home, resolveHome } from '../../../shared/home/home.ts'
 import { type LanguageServer, startLanguageServer } from '../../support/language-server.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -13,8 +13,8 @@ describe('an editor with the YAML language server', () => {
   let opened = 0
 
   before(async () => {
-    home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    home = resolveHome(await temporaryFolder())
+    await initHome(home)
     server = await startLanguageServer()
   })
   after(async () => server?.stop())

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
-import { ConfigError, checkConfig, problemLine } from '../../../shared/config/load.ts'
+import { ConfigError, checkConfig, formatProblem } from '../../../shared/config/load.ts'
 import {
   parseDiscordUrl,
   parseSigningKey,
@@ -25,7 +25,9 @@ const problems = (deliverTo: string, targets: string): string[] => {
     return []
   } catch (error) {
     assert.ok(error instanceof ConfigError)
-    return error.problems.map(problemLine).map((line) => line.replace(/^(\w+)\.yaml:\d+:\d+ /, ''))
+    return error.problems
+      .map(formatProblem)
+      .map((line) => line.replace(/^(\w+)\.yaml:\d+:\d+ /, ''))
   }
 }
 
@@ -119,7 +121,7 @@ describe('targets in gateway.yaml', () => {
         return []
       } catch (error) {
         assert.ok(error instanceof ConfigError)
-        return error.problems.filter(({ file }) => file === 'webhooks.yaml').map(problemLine)
+        return error.problems.filter(({ file }) => file === 'webhooks.yaml').map(formatProblem)
       }
     }
     assert.deepEqual(files('.env'), [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { unreadIn, ignoredEnvLines } from '../../../shared/config/environment.ts'
+import { findIgnoredLines, ignoredEnvLines } from '../../../shared/config/environment.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 import { run } from '../../cli/support/cli.ts'
 
@@ -19,14 +19,15 @@ describe('lines of .env that set nothing', () => {
       'my secret=x',
       'EMPTY=',
     ]
-    for (const end of ['\n', '\r\n']) assert.deepEqual(unreadIn(lines.join(end)), [4, 6, 11])
+    for (const end of ['\n', '\r\n'])
+      assert.deepEqual(findIgnoredLines(lines.join(end)), [4, 6, 11])
   })
 
   it('are none of those that a value of several lines has', () => {
     const key = ['KEY="-----BEGIN', '', 'abc def', '-----END"', "OTHER='a", "b'", 'stray', 'Z=1']
-    assert.deepEqual(unreadIn(key.join('\n')), [7])
-    assert.deepEqual(unreadIn(''), [])
-    assert.deepEqual(unreadIn('x\n'.repeat(20_000)), [1, 2, 3, 4, 5])
+    assert.deepEqual(findIgnoredLines(key.join('\n')), [7])
+    assert.deepEqual(findIgnoredLines(''), [])
+    assert.deepEqual(findIgnoredLines('x\n'.repeat(20_000)), [1, 2, 3, 4, 5])
   })
 
   it('are not looked for in a file that is not UTF-8, which is said with its line', () => {

@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../../../shared/errors.ts'
-import { writeWhole } from '../../../shared/home/files.ts'
+import { writeFileAtomic } from '../../../shared/home/files.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const failsWith = async (code: string, written: Promise<void>) =>
@@ -23,8 +23,8 @@ const failsWith = async (code: string, written: Promise<void>) =>
 describe('a file that is written whole', () => {
   it('has its content and is for its owner alone', async () => {
     const path = join(await temporaryFolder(), 'file')
-    await writeWhole(path, 'one')
-    await writeWhole(path, 'two ü')
+    await writeFileAtomic(path, 'one')
+    await writeFileAtomic(path, 'two ü')
     assert.equal(await readFile(path, 'utf8'), 'two ü')
     if (process.platform !== 'win32') assert.equal((await stat(path)).mode & 0o777, 0o600)
   })
@@ -33,7 +33,7 @@ describe('a file that is written whole', () => {
     if (process.platform === 'win32') return this.skip()
     const folder = await temporaryFolder()
     const path = join(folder, 'file')
-    await writeWhole(path, 'old')
+    await writeFileAtomic(path, 'old')
     const handle = await open(path)
     await handle.close()
     const prototype = Object.getPrototypeOf(handle) as FileHandle
@@ -46,7 +46,7 @@ describe('a file that is written whole', () => {
       await Reflect.apply(sync, this, [])
     }
     try {
-      await writeWhole(path, 'new')
+      await writeFileAtomic(path, 'new')
     } finally {
       Reflect.set(prototype, 'sync', sync)
     }
@@ -57,9 +57,9 @@ describe('a file that is written whole', () => {
   it('is for its owner alone again after it was open to others', async function () {
     const path = join(await temporaryFolder(), 'file')
     await writeFile(path, 'old', { mode: 0o666 })
-    await writeWhole(path, 'new')
+    await writeFileAtomic(path, 'new')
     if (process.platform !== 'win32') assert.equal((await stat(path)).mode & 0o777, 0o600)
-    await writeWhole(path, 'public', 0o644)
+    await writeFileAtomic(path, 'public', 0o644)
     assert.equal(await readFile(path, 'utf8'), 'public')
     if (process.platform !== 'win32') assert.equal((await stat(path)).mode & 0o777, 0o644)
   })
@@ -69,7 +69,7 @@ describe('a file that is written whole', () => {
     const [path, elsewhere] = [join(folder, 'file'), join(folder, 'elsewhere')]
     await writeFile(elsewhere, 'theirs')
     await symlink(elsewhere, path)
-    await writeWhole(path, 'ours')
+    await writeFileAtomic(path, 'ours')
     assert.equal((await lstat(path)).isSymbolicLink(), false)
     assert.deepEqual(
       [await readFile(path, 'utf8'), await readFile(elsewhere, 'utf8')],
@@ -79,10 +79,10 @@ describe('a file that is written whole', () => {
 
   it('leaves nothing behind when it cannot be written', async () => {
     const folder = await temporaryFolder()
-    await failsWith('ENOENT', writeWhole(join(folder, 'missing', 'file'), 'x'))
+    await failsWith('ENOENT', writeFileAtomic(join(folder, 'missing', 'file'), 'x'))
     await mkdir(join(folder, 'taken'))
     await writeFile(join(folder, 'taken', 'file'), 'x')
-    await assert.rejects(writeWhole(join(folder, 'taken'), 'x'))
+    await assert.rejects(writeFileAtomic(join(folder, 'taken'), 'x'))
     assert.deepEqual(await readdir(folder), ['taken'])
   })
 
@@ -90,7 +90,7 @@ describe('a file that is written whole', () => {
     const folder = await temporaryFolder()
     const path = join(folder, 'file')
     const texts = Array.from({ length: 40 }, (_, index) => `${index} `.repeat(10_000))
-    await Promise.all(texts.map((text) => writeWhole(path, text)))
+    await Promise.all(texts.map((text) => writeFileAtomic(path, text)))
     assert.ok(texts.includes(await readFile(path, 'utf8')))
     assert.deepEqual(await readdir(folder), ['file'])
   })
@@ -98,11 +98,11 @@ describe('a file that is written whole', () => {
   it('is the old or the new one, whenever its writer is killed', async () => {
     const path = join(await temporaryFolder(), 'file')
     const length = 400_000
-    await writeWhole(path, 'a'.repeat(length))
+    await writeFileAtomic(path, 'a'.repeat(length))
     const program = `
-      import { writeWhole } from ${JSON.stringify(new URL('../../../shared/home/files.js', import.meta.url).href)}
+      import { writeFileAtomic } from ${JSON.stringify(new URL('../../../shared/home/files.js', import.meta.url).href)}
       for (let turn = 0; ; turn += 1) {
-        const written = writeWhole(process.argv[1], 'abc'[turn % 3].repeat(${length}))
+        const written = writeFileAtomic(process.argv[1], 'abc'[turn % 3].repeat(${length}))
         process.send(turn)
         await written
       }`

@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, readdir, rm, stat, symlink, writeFile } from 'node
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
-import { type Home, homeAt, prepareHome, readSecretFile } from '../../../shared/home/home.ts'
+import { type Home, resolveHome, prepareHome, readSecretFile } from '../../../shared/home/home.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const posix = process.platform !== 'win32'
@@ -21,13 +21,14 @@ const refused = async (
     return true
   })
 
-const newHome = async (): Promise<Home> => homeAt(join(await temporaryFolder(), 'home'))
+const newHome = async (): Promise<Home> => resolveHome(join(await temporaryFolder(), 'home'))
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
 
 describe('the home', () => {
   it('is the one named by --home, else DOORWARD_HOME, else .doorward of the user', () => {
-    const root = (option: string | undefined, env: NodeJS.ProcessEnv) => homeAt(option, env).root
+    const root = (option: string | undefined, env: NodeJS.ProcessEnv) =>
+      resolveHome(option, env).root
     assert.equal(root('/a', { DOORWARD_HOME: '/b' }), resolve('/a'))
     assert.equal(root(undefined, { DOORWARD_HOME: '/b' }), resolve('/b'))
     assert.equal(root('rel', {}), resolve('rel'))
@@ -39,7 +40,7 @@ describe('the home', () => {
   })
 
   it('is made with all its folders, for its owner alone', async () => {
-    const home = homeAt(join(await temporaryFolder(), 'not', 'yet', 'there'))
+    const home = resolveHome(join(await temporaryFolder(), 'not', 'yet', 'there'))
     await prepareHome(home)
     await prepareHome(home)
     assert.deepEqual((await readdir(home.root)).toSorted(), [
@@ -67,7 +68,7 @@ describe('the home', () => {
 
   it('is refused with the chmod to run where secrets lay open, or others could write', async () => {
     if (!posix) return
-    const home = homeAt(join(await temporaryFolder(), "it's a home"))
+    const home = resolveHome(join(await temporaryFolder(), "it's a home"))
     await prepareHome(home)
     for (const [folder, mode] of [
       [home.tokens, 0o755],
@@ -109,7 +110,7 @@ describe('the home', () => {
     const real = join(folder, 'real')
     await mkdir(real, { mode: 0o700 })
     await symlink(real, join(folder, 'link'))
-    const home = homeAt(join(folder, 'link'))
+    const home = resolveHome(join(folder, 'link'))
     await prepareHome(home)
     assert.ok((await readdir(real)).includes('tokens'))
     await chmod(real, 0o777)
@@ -122,12 +123,12 @@ describe('the home', () => {
     const folder = await temporaryFolder()
     await writeFile(join(folder, 'file'), '')
     await refused(
-      prepareHome(homeAt(join(folder, 'file'))),
+      prepareHome(resolveHome(join(folder, 'file'))),
       'home-unusable',
       /^cannot use the folder .*: a file of that name is in the way$/,
     )
     await refused(
-      prepareHome(homeAt(join(folder, 'file', 'below'))),
+      prepareHome(resolveHome(join(folder, 'file', 'below'))),
       'home-unusable',
       /a part of the path is a file, not a folder$/,
     )
@@ -143,22 +144,22 @@ describe('the home', () => {
     await symlink('disk', join(folder, 'link'))
     for (const name of ['link', 'link/home', 'link/of/home'])
       await refused(
-        prepareHome(homeAt(join(folder, name))),
+        prepareHome(resolveHome(join(folder, name))),
         'home-unusable',
         /\/link is a link to disk, which is not there$/,
       )
     await mkdir(join(folder, 'disk'))
-    await prepareHome(homeAt(join(folder, 'link/of/home')))
+    await prepareHome(resolveHome(join(folder, 'link/of/home')))
     assert.equal(await modeOf(join(folder, 'disk/of')), 0o700)
     await symlink('round', join(folder, 'round'))
-    await refused(prepareHome(homeAt(join(folder, 'round'))), 'home-unusable', /in the way$/)
+    await refused(prepareHome(resolveHome(join(folder, 'round'))), 'home-unusable', /in the way$/)
   })
 
   it('is refused where no folder can be made, at once', async () => {
     if (process.platform !== 'linux') return
     for (const root of ['/proc/home', '/proc/self/of/home'])
       await refused(
-        prepareHome(homeAt(root)),
+        prepareHome(resolveHome(root)),
         'home-unusable',
         /: \/proc(\/self)? takes no folders$/,
       )

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { posix } from 'node:path'
 import { parse } from 'plist'
-import { type Home, homeAt } from '../../../shared/home/home.ts'
+import { type Home, resolveHome } from '../../../shared/home/home.ts'
 import { daemonItems, trayItem } from '../../../shared/service/items.ts'
 import { markerLine, readMarker, startupScript } from '../../../shared/service/units.ts'
-import type { Surroundings } from '../../../shared/service/platform.ts'
+import type { ServiceContext } from '../../../shared/service/platform.ts'
 import { nodeOptions } from '../../../shared/client/spawn.ts'
 
 const names = [
@@ -19,8 +19,8 @@ const names = [
   'é 日本 😀',
 ]
 
-const at = (name: string, more: Partial<Surroundings> = {}): [Home, Surroundings] => [
-  homeAt(posix.join('/home', name, '.doorward')),
+const at = (name: string, more: Partial<ServiceContext> = {}): [Home, ServiceContext] => [
+  resolveHome(posix.join('/home', name, '.doorward')),
   {
     platform: 'darwin',
     env: { PATH: `/opt/${name}:/usr/bin` },
@@ -47,8 +47,8 @@ describe('login items: formats', () => {
   for (const name of names) {
     const title = JSON.stringify(name)
     it(`keeps ${title} in a property list`, () => {
-      const [home, surroundings] = at(name)
-      const [daemon] = daemonItems(home, surroundings, 120_000)
+      const [home, context] = at(name)
+      const [daemon] = daemonItems(home, context, 120_000)
       assert.deepEqual(parse(daemon.text), {
         Label: 'local.doorward.daemon',
         ProgramArguments: [
@@ -67,15 +67,15 @@ describe('login items: formats', () => {
         Umask: 63,
         StandardErrorPath: `${home.logs}/daemon.stderr`,
       })
-      const tray = parse(trayItem(home, surroundings).text) as Record<string, unknown>
+      const tray = parse(trayItem(home, context).text) as Record<string, unknown>
       assert.deepEqual(tray['KeepAlive'], { Crashed: true })
       assert.equal(readMarker(daemon.text)?.home, home.root)
     })
 
     it(`keeps ${title} in a desktop entry`, () => {
-      const [home, surroundings] = at(name, { platform: 'linux' })
+      const [home, context] = at(name, { platform: 'linux' })
       const program = `/opt/${name}/dist/tray/main.js`
-      const { text } = trayItem(home, surroundings)
+      const { text } = trayItem(home, context)
       assert.deepEqual(wordsOfExec(text), [
         `/opt/${name}/node`,
         program,
@@ -116,9 +116,9 @@ describe('login items: formats', () => {
 
   it('puts the scripts of Windows into the Startup folder, in UTF-16', () => {
     const userHome = 'C:\\Users\\p'
-    const home = { ...homeAt('/x'), root: `${userHome}\\.doorward` }
-    const [, surroundings] = at('x', { platform: 'win32', userHome, env: {} })
-    const item = trayItem(home, surroundings)
+    const home = { ...resolveHome('/x'), root: `${userHome}\\.doorward` }
+    const [, context] = at('x', { platform: 'win32', userHome, env: {} })
+    const item = trayItem(home, context)
     assert.equal(
       item.path,
       `${userHome}\\AppData\\Roaming\\Microsoft\\Windows\\Start Menu\\Programs\\Startup\\doorward-tray.vbs`,
@@ -128,21 +128,21 @@ describe('login items: formats', () => {
   })
 
   it('names what starts a home of its own after that home', () => {
-    const [, surroundings] = at('p', { platform: 'linux', systemd: 252 })
-    const pathOf = (root: string) => daemonItems(homeAt(root), surroundings, 0)[0].path
+    const [, context] = at('p', { platform: 'linux', systemd: 252 })
+    const pathOf = (root: string) => daemonItems(resolveHome(root), context, 0)[0].path
     assert.equal(pathOf('/home/p/.doorward'), '/home/p/.config/systemd/user/doorward.service')
     assert.match(pathOf('/srv/one'), /\/doorward-[0-9a-f]{8}\.service$/)
     assert.notEqual(pathOf('/srv/one'), pathOf('/srv/two'))
   })
 
   it('refuses a name that no format can hold', () => {
-    const [home, surroundings] = at('a\u001bb')
-    assert.throws(() => trayItem(home, surroundings), { code: 'login-item-failed' })
+    const [home, context] = at('a\u001bb')
+    assert.throws(() => trayItem(home, context), { code: 'login-item-failed' })
   })
 
   it('lets a stop take longer than the daemon drains', () => {
-    const [home, surroundings] = at('p', { platform: 'linux', systemd: 254 })
-    const textFor = (drainMs: number) => daemonItems(home, surroundings, drainMs)[0].text
+    const [home, context] = at('p', { platform: 'linux', systemd: 254 })
+    const textFor = (drainMs: number) => daemonItems(home, context, drainMs)[0].text
     assert.match(textFor(30_000), /^TimeoutStopSec=90$/m)
     assert.match(textFor(600_000), /^TimeoutStopSec=630$/m)
     assert.match(textFor(0), /^RestartMaxDelaySec=30$/m)

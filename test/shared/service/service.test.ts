@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { homeAt } from '../../../shared/home/home.ts'
-import { daemonAtLogin, loginItemProblems, trayAtLogin } from '../../../shared/service/service.ts'
-import { type Surroundings, lastingNode, lastingPath } from '../../../shared/service/platform.ts'
+import { resolveHome } from '../../../shared/home/home.ts'
+import { daemonAutostart, checkLoginItems, trayAutostart } from '../../../shared/service/service.ts'
+import {
+  type ServiceContext,
+  stableNodePath,
+  stableSearchPath,
+} from '../../../shared/service/platform.ts'
 import { cliProgram, daemonProgram } from '../../../shared/version.ts'
 import { filesIn, temporaryFolder } from '../../support/temporary.ts'
 
-type Way = Partial<Pick<Surroundings, 'platform' | 'systemd'>>
+type Way = Partial<Pick<ServiceContext, 'platform' | 'systemd'>>
 const ways: readonly (readonly [string, Way, number])[] = [
   // systemd is never asked here: this test's folder is not where it looks.
   ['an autostart entry', { platform: 'linux' }, 1],
@@ -23,7 +27,7 @@ const place = async (way: Way) => {
     await mkdir(dirname(join(packageRoot, name)), { recursive: true })
     await writeFile(join(packageRoot, name), '')
   }
-  const surroundings: Surroundings = {
+  const context: ServiceContext = {
     platform: 'linux',
     env: { PATH: '/usr/bin' },
     userHome,
@@ -33,9 +37,9 @@ const place = async (way: Way) => {
     systemd: undefined,
     ...way,
   }
-  const home = homeAt(join(userHome, 'one home'))
-  const around = async () => surroundings
-  return { home, around, surroundings, config: join(userHome, '.config') }
+  const home = resolveHome(join(userHome, 'one home'))
+  const around = async () => context
+  return { home, around, context, config: join(userHome, '.config') }
 }
 
 const before = { XDG_RUNTIME_DIR: '', DBUS_SESSION_BUS_ADDRESS: '' }
@@ -55,7 +59,7 @@ describe('login items', () => {
   for (const [what, way, count] of ways) {
     it(`turns the daemon on by ${what}, once, and off without a trace`, async () => {
       const { home, around, config } = await place(way)
-      const daemon = daemonAtLogin(home, around)
+      const daemon = daemonAutostart(home, around)
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await daemon.turnOff(), [])
       const written = await daemon.turnOn()
@@ -63,7 +67,7 @@ describe('login items', () => {
       assert.equal(await daemon.isOn(), true)
       assert.deepEqual(await daemon.turnOn(), [])
       assert.equal((await stat(written[0] ?? '')).mode & 0o777, 0o644)
-      assert.deepEqual(await loginItemProblems(home, around), [])
+      assert.deepEqual(await checkLoginItems(home, around), [])
       assert.deepEqual((await daemon.turnOff()).sort(), written.sort())
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await filesIn(config), [])
@@ -71,7 +75,7 @@ describe('login items', () => {
 
     it(`leaves a file alone that is not ours: ${what}`, async () => {
       const { home, around } = await place(way)
-      const daemon = daemonAtLogin(home, around)
+      const daemon = daemonAutostart(home, around)
       const [path = ''] = await daemon.turnOn()
       await daemon.turnOff()
       await mkdir(dirname(path), { recursive: true })
@@ -80,29 +84,29 @@ describe('login items', () => {
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await daemon.turnOff(), [])
       assert.equal(await readFile(path, 'utf8'), 'mine')
-      const [problem] = await loginItemProblems(home, around)
+      const [problem] = await checkLoginItems(home, around)
       assert.equal(problem?.code, 'login-item-foreign')
     })
 
     it(`says that Node is not where it was: ${what}`, async () => {
-      const { home, around, surroundings } = await place(way)
-      await daemonAtLogin(home, around).turnOn()
-      await rm(surroundings.node)
-      const [problem] = await loginItemProblems(home, around)
+      const { home, around, context } = await place(way)
+      await daemonAutostart(home, around).turnOn()
+      await rm(context.node)
+      const [problem] = await checkLoginItems(home, around)
       assert.equal(problem?.code, 'login-item-program-missing')
       assert.equal(problem?.hint, 'doorward daemon install')
-      assert.ok(problem?.detail.includes(surroundings.node))
+      assert.ok(problem?.detail.includes(context.node))
     })
 
     it(`says that it would be written otherwise now, whatever PATH is: ${what}`, async () => {
-      const { home, around, surroundings } = await place(way)
-      await daemonAtLogin(home, around).turnOn()
-      const env = { ...surroundings.env, PATH: '/somewhere/else' }
-      assert.deepEqual(await loginItemProblems(home, async () => ({ ...surroundings, env })), [])
-      const other = join(dirname(surroundings.node), 'other')
+      const { home, around, context } = await place(way)
+      await daemonAutostart(home, around).turnOn()
+      const env = { ...context.env, PATH: '/somewhere/else' }
+      assert.deepEqual(await checkLoginItems(home, async () => ({ ...context, env })), [])
+      const other = join(dirname(context.node), 'other')
       await symlink(process.execPath, other)
-      const [problem] = await loginItemProblems(home, async () => ({
-        ...surroundings,
+      const [problem] = await checkLoginItems(home, async () => ({
+        ...context,
         node: other,
       }))
       assert.equal(problem?.code, 'login-item-outdated')
@@ -111,14 +115,14 @@ describe('login items', () => {
 
   it('says that the person has switched it off, and switches it on again', async () => {
     const { home, around } = await place({ platform: 'linux', systemd: 252 })
-    const [unit = '', link = ''] = await daemonAtLogin(home, around).turnOn()
+    const [unit = '', link = ''] = await daemonAutostart(home, around).turnOn()
     await rm(link)
-    const tray = trayAtLogin(home, around)
+    const tray = trayAutostart(home, around)
     const [entry = ''] = await tray.turnOn()
     const text = await readFile(entry, 'utf8')
     await writeFile(entry, `${text}Hidden=true\n`)
     assert.equal(await tray.isOn(), false)
-    const problems = await loginItemProblems(home, around)
+    const problems = await checkLoginItems(home, around)
     assert.deepEqual(
       problems.map(({ code, hint }) => [code, hint.split(',')[0]]),
       [
@@ -127,14 +131,14 @@ describe('login items', () => {
       ],
     )
     assert.deepEqual(await tray.turnOn(), [entry])
-    assert.deepEqual(await daemonAtLogin(home, around).turnOn(), [link])
-    assert.deepEqual(await loginItemProblems(home, around), [])
+    assert.deepEqual(await daemonAutostart(home, around).turnOn(), [link])
+    assert.deepEqual(await checkLoginItems(home, around), [])
     assert.deepEqual((await readdir(dirname(unit))).length, 3)
   })
 
   it('refuses the file of another home of the same name, and a link', async () => {
     const { home, around } = await place({ platform: 'darwin' })
-    const tray = trayAtLogin(home, around)
+    const tray = trayAutostart(home, around)
     const [path = ''] = await tray.turnOn()
     const text = await readFile(path, 'utf8')
     await writeFile(path, text.replace('one home', 'an other home'))
@@ -155,7 +159,7 @@ describe('login items', () => {
       '',
     ]
     assert.equal(
-      lastingPath({ env: { PATH: folders.join(':') }, node: '/opt/node/bin/node' }),
+      stableSearchPath({ env: { PATH: folders.join(':') }, node: '/opt/node/bin/node' }),
       '/usr/bin:/opt/node/bin',
     )
   })
@@ -164,8 +168,11 @@ describe('login items', () => {
     // Not in the system's temporary folder, whose names do not last.
     const folder = await temporaryFolder()
     await symlink(process.execPath, join(folder, 'node'))
-    assert.equal(lastingNode({ PATH: folder }, process.execPath), process.execPath)
+    assert.equal(stableNodePath({ PATH: folder }, process.execPath), process.execPath)
     const usual = dirname(process.execPath)
-    assert.equal(lastingNode({ PATH: `/nowhere:${usual}` }, process.execPath), join(usual, 'node'))
+    assert.equal(
+      stableNodePath({ PATH: `/nowhere:${usual}` }, process.execPath),
+      join(usual, 'node'),
+    )
   })
 })

@@ -39,7 +39,7 @@ const scriptedBackend = () => {
     backend,
     calls,
     gone,
-    untilGone: async () => once(news, 'gone'),
+    waitForProcessExit: async () => once(news, 'gone'),
     untilCalls,
     answers: (next: typeof answer) => {
       answer = next
@@ -137,7 +137,7 @@ describe('the notifier', () => {
     notifier.show(note('3'))
     notifier.takeAway('k')
     assert.deepEqual(desktop.gone, [])
-    const gone = desktop.untilGone()
+    const gone = desktop.waitForProcessExit()
     desktop.answers(async () => undefined)
     let1Go()
     await gone

@@ -12,7 +12,7 @@ import { agentVariables } from '../../../../shared/config/variables.ts'
 import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
 import { expandTilde } from '../../../../shared/home/home.ts'
 import { bareHost } from '../../../../shared/net.ts'
-import { plainLines } from '../../../../shared/text.ts'
+import { toPlainText } from '../../../../shared/text.ts'
 import { shellWord } from '../../../terminal/format.ts'
 import { type Check, checksFor } from '../check.ts'
 import { canConnect } from './ports.ts'
@@ -275,7 +275,7 @@ const runVersion = async (
 
 const firstLine = (text: string): string =>
   (
-    plainLines(text)
+    toPlainText(text)
       .split('\n')
       .map((line) => line.trim())
       .find((line) => line !== '') ?? ''

@@ -1,18 +1,18 @@
 import type { Warning } from '../../../../shared/config/warning.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import {
-  daemonAtLogin,
-  loginItemProblems,
-  trayAtLogin,
+  daemonAutostart,
+  checkLoginItems,
+  trayAutostart,
 } from '../../../../shared/service/service.ts'
 import { type Check, checksFor } from '../check.ts'
 
 /** What starts at login, and what is wrong with it. */
 export const lookAtAutostart = async (home: Home): Promise<AutostartFacts> => {
   const [daemon, tray, problems] = await Promise.all([
-    daemonAtLogin(home).isOn(),
-    trayAtLogin(home).isOn(),
-    loginItemProblems(home),
+    daemonAutostart(home).isOn(),
+    trayAutostart(home).isOn(),
+    checkLoginItems(home),
   ])
   return { daemon, tray, problems }
 }

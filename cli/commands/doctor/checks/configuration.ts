@@ -6,7 +6,7 @@ import {
   type Config,
   ConfigError,
   loadConfig,
-  problemLine,
+  formatProblem,
 } from '../../../../shared/config/load.ts'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import type { Problem } from '../../../../shared/config/yaml.ts'
@@ -81,7 +81,7 @@ export const judgeConfiguration = (
     const isMissing = hint?.startsWith('doorward init')
     return error(
       basename(problem.file),
-      problemLine(isMissing || hint === undefined ? problem : { ...problem, hint }),
+      formatProblem(isMissing || hint === undefined ? problem : { ...problem, hint }),
       isMissing ? 'doorward init' : editHint(problem.file),
     )
   })

@@ -6,8 +6,8 @@ import { readDaemonFile } from '../../../../shared/client/discovery.ts'
 import { getStderrPath } from '../../../../shared/client/spawn.ts'
 import { DoorwardError, errorName, systemCode } from '../../../../shared/errors.ts'
 import type { Home } from '../../../../shared/home/home.ts'
-import { readHolder, isAlive } from '../../../../shared/home/lock.ts'
-import { duration } from '../../../../shared/text.ts'
+import { readLockOwner, isAlive } from '../../../../shared/home/lock.ts'
+import { formatDuration } from '../../../../shared/text.ts'
 import type { Asker } from '../../../context.ts'
 import { findDaemon } from '../../../daemon-client/connect.ts'
 import { endingWords } from '../../../terminal/format.ts'
@@ -32,7 +32,7 @@ const answerMs = 2000
 /** Asks the daemon of a home how it is; starts none. The caller closes the client. */
 export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
   const file = await readDaemonFile(asker.home).catch(() => undefined)
-  const untold = file ? undefined : await readHolder(asker.home, 'daemon')
+  const untold = file ? undefined : await readLockOwner(asker.home, 'daemon')
   const facts = {
     file,
     isAlive: file ? isAlive(file.pid) : untold !== undefined,
@@ -148,7 +148,7 @@ const life = (
   now: number,
 ): Check[] => {
   if (status) {
-    const since = duration(now - Date.parse(status.startedAt))
+    const since = formatDuration(now - Date.parse(status.startedAt))
     const answered = Math.round(answeredMs ?? 0)
     const where = `at ${status.url} (pid ${file?.pid})`
     const ending = endingWords(status)

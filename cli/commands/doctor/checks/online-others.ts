@@ -1,7 +1,7 @@
 import type { ProviderEntry } from '../../../../shared/config/schema.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
-import { urlUnder } from '../../../../shared/net.ts'
+import { joinUrl } from '../../../../shared/net.ts'
 import { type Check, checksFor } from '../check.ts'
 import { ask, reachServer } from '../ask.ts'
 import type { Reached } from './online-targets.ts'
@@ -50,7 +50,7 @@ export const reachAgents = async (
   const checks = await Promise.all(
     [...used].map(async ([name, agent]): Promise<Check[]> => {
       if (agent.kind === 'openai') {
-        const url = urlUnder(agent.base_url, '/models')
+        const url = joinUrl(agent.base_url, '/models')
         const [key] = agent.api_key_env === undefined ? [] : listSecrets([agent.api_key_env], env)
         const isKey = key !== undefined && /^[\x21-\x7e]+$/.test(key.trim())
         const headers: Record<string, string> = isKey

@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
-import { type Occupant, whoAnswers } from '../../../../shared/client/client.ts'
-import { type PortHolder, portHolder } from '../../../../shared/client/discovery.ts'
+import { type AddressOwner, identifyListener } from '../../../../shared/client/client.ts'
+import { type ListeningProcess, findListeningProcess } from '../../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../../shared/config/schema.ts'
 import { systemCode } from '../../../../shared/errors.ts'
 import { type Check, checksFor, within } from '../check.ts'
@@ -12,8 +12,8 @@ type PortFacts = {
   readonly port: number
   /** `held` by a process that listens there; the others say why nobody can. `any`: no port is named. */
   readonly is: 'any' | 'free' | 'held' | 'forbidden' | 'no-address' | 'unknown'
-  readonly holder?: PortHolder
-  readonly occupant?: Occupant
+  readonly holder?: ListeningProcess
+  readonly occupant?: AddressOwner
 }
 
 /** Looks whether each port that is configured is free, and who holds it. */
@@ -54,8 +54,8 @@ const lookAtPort = async (host: string, port: number): Promise<Found> => {
   if (code === 'EADDRNOTAVAIL') return { is: 'no-address' }
   if (code !== 'EADDRINUSE') return { is: 'unknown' }
   const [holder, occupant] = await Promise.all([
-    within(1000, portHolder(port)),
-    within(1500, whoAnswers(`http://${toLocalHost(host)}:${port}`, undefined)),
+    within(1000, findListeningProcess(port)),
+    within(1500, identifyListener(`http://${toLocalHost(host)}:${port}`, undefined)),
   ])
   return {
     is: 'held',

@@ -2,7 +2,7 @@ import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { schemeWarnings } from '../../../../shared/config/warnings.ts'
 import { secretFault } from '../../../../shared/signature-schemes.ts'
-import { unsetHint, usedVariables } from '../../../../shared/config/variables.ts'
+import { describeUnset, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
 import { type Check, checksFor } from '../check.ts'
 import { type ConfigurationFacts, shapeFault } from './configuration.ts'
@@ -54,7 +54,7 @@ const ofSecret = (
 ): Check => {
   const [secret] = listSecrets([name], env)
   if (secret === undefined) {
-    const hint = unsetHint([name], env, used)
+    const hint = describeUnset([name], env, used)
     return isServed
       ? warning(path, `${name} is unset or empty`, hint)
       : error(path, `${name} is unset or empty: deliveries are answered 503`, hint)

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import type { DaemonFile } from '../../../../shared/api.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { readStartTime } from '../../../../shared/home/lock.ts'
-import { duration } from '../../../../shared/text.ts'
+import { formatDuration } from '../../../../shared/text.ts'
 import { packageFolder, version } from '../../../../shared/version.ts'
 import { type Check, checksFor } from '../check.ts'
 
@@ -54,7 +54,7 @@ export const judgeClock = (
 ): Check => {
   const mend = 'set the clock, on Linux by: sudo timedatectl set-ntp true'
   if (skewMs !== undefined && Math.abs(skewMs) > notableMs) {
-    const off = `${duration(Math.abs(skewMs))} ${skewMs > 0 ? 'fast' : 'slow'}`
+    const off = `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'fast' : 'slow'}`
     return Math.abs(skewMs) > toleranceMs
       ? error('clock', `it is ${off}: signed webhooks are refused`, mend)
       : warning('clock', `it is ${off}`, mend)
@@ -63,13 +63,13 @@ export const judgeClock = (
   if (newest && behindMs > notableMs)
     return (behindMs > toleranceMs ? error : warning)(
       'clock',
-      `${newest.what} was written ${duration(behindMs)} in the future: the clock is slow, or was fast then`,
+      `${newest.what} was written ${formatDuration(behindMs)} in the future: the clock is slow, or was fast then`,
       mend,
     )
   if (movedMs !== undefined && Math.abs(movedMs) > toleranceMs)
     return warning(
       'clock',
-      `it was moved by ${duration(Math.abs(movedMs))} since the daemon started`,
+      `it was moved by ${formatDuration(Math.abs(movedMs))} since the daemon started`,
       'doorward daemon restart, so that times in memory are right',
     )
   if (skewMs !== undefined) return ok('clock', 'as that of a server that was asked')

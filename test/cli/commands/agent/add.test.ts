@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeHome } from '../../../../shared/config/init-home.ts'
-import { type Home, homeAt } from '../../../../shared/home/home.ts'
+import { initHome } from '../../../../shared/config/init-home.ts'
+import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { startDaemon } from '../../../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
@@ -16,8 +16,8 @@ const block = 'agents:\n  echo:\n    kind: echo # mine\n'
 
 describe('cli: agent add', () => {
   it('adds to the sample without touching a byte of it', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const path = join(home.config, 'agents.yaml')
     const before = await readFile(path, 'utf8')
     const { code, stdout, stderr } = await run(['agent', 'add', 'claude', 'reviewer'], {

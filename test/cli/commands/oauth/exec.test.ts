@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../../../shared/version.ts'
 import { cleanEnvironment, cliMain } from '../../../support/daemon.ts'
-import { untilGone } from '../../../support/fixtures.ts'
+import { waitForProcessExit } from '../../../support/fixtures.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { type ContractServer, startContractServer } from '../../support/contract-server.ts'
 import {
@@ -255,7 +255,7 @@ describe('cli: oauth exec', () => {
     )
     const said = await untilSaid(child, 'stdout', /ready \d+/)
     child.kill('SIGKILL')
-    await untilGone(Number(/ready (\d+)/.exec(said)?.[1]))
+    await waitForProcessExit(Number(/ready (\d+)/.exec(said)?.[1]))
   })
 
   it('starts nothing while the daemon cannot be reached', async () => {

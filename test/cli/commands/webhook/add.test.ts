@@ -12,8 +12,8 @@ import {
 } from '../../../../cli/config-edit/add-entry.ts'
 import { webhookEntry, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { makeHome } from '../../../../shared/config/init-home.ts'
-import { type Home, homeAt } from '../../../../shared/home/home.ts'
+import { initHome } from '../../../../shared/config/init-home.ts'
+import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { startDaemon } from '../../../support/daemon.ts'
@@ -26,8 +26,8 @@ const variables = async (home: Home) => parse(await readFile(home.env, 'utf8'))
 
 describe('cli: webhook add', () => {
   it('adds to the sample without touching a byte of it, with a secret that it does not print', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const before = await readIn(home, 'webhooks')
     const { code, stdout, stderr } = await run(
       ['webhook', 'add', 'github', '--path', '/webhook/two'],
@@ -53,8 +53,8 @@ describe('cli: webhook add', () => {
   })
 
   it('writes nothing into a file that is no UTF-8', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const file = join(home.config, 'webhooks.yaml')
     const before = Buffer.concat([await readFile(file), Buffer.from('# caf\xe9\n', 'latin1')])
     await writeFile(file, before)
@@ -65,8 +65,8 @@ describe('cli: webhook add', () => {
   })
 
   it('loses nothing when several are added at the same time', async () => {
-    const home = homeAt(await temporaryFolder())
-    await makeHome(home)
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
     const names = ['one', 'two', 'three', 'four', 'five']
     const added = await Promise.all(
       names.flatMap((name) => [

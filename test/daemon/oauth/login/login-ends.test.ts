@@ -9,7 +9,7 @@ import {
   type AuthorizationServer,
   startAuthorizationServer,
 } from '../../../support/authorization-server.ts'
-import { portHolder } from '../../../../shared/client/discovery.ts'
+import { findListeningProcess } from '../../../../shared/client/discovery.ts'
 import { approve, browse, visit, textOf } from '../../../support/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
 
@@ -93,7 +93,7 @@ describe('end of a login', () => {
     assert.deepEqual([status, body.code], [409, 'callback-port-in-use'])
     assert.match(body.hint ?? '', /oauth\.callback_port/)
     // Which program has it is known where the system tells it: not on Windows.
-    const holder = await portHolder(port)
+    const holder = await findListeningProcess(port)
     assert.ok(holder === undefined || body.detail?.includes(`${holder.name}, pid ${process.pid}`))
     squatter.close()
     await once(squatter, 'close')

@@ -4,8 +4,8 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { homeAt } from '../../../../shared/home/home.ts'
-import { ConfigError, loadConfig, problemLine } from '../../../../shared/config/load.ts'
+import { resolveHome } from '../../../../shared/home/home.ts'
+import { ConfigError, loadConfig, formatProblem } from '../../../../shared/config/load.ts'
 import { hmacScheme, schemeNames } from '../../../../shared/signature-schemes.ts'
 import { packageFolder } from '../../../../shared/version.ts'
 import {
@@ -131,13 +131,13 @@ describe('a configuration', () => {
     assert.equal(given?.enabled, false)
   })
 
-  const problemsOn = async (home: ReturnType<typeof homeAt>): Promise<string[]> => {
+  const problemsOn = async (home: ReturnType<typeof resolveHome>): Promise<string[]> => {
     const error: unknown = await loadConfig(home, {}).then(
       () => assert.fail('it was taken'),
       (reason: unknown) => reason,
     )
     assert.ok(error instanceof ConfigError)
-    return error.problems.map((problem) => problemLine(problem).replaceAll(home.config, ''))
+    return error.problems.map((problem) => formatProblem(problem).replaceAll(home.config, ''))
   }
 
   it('is refused when its files are missing, folders or unreadable', async () => {
@@ -211,7 +211,7 @@ describe('a configuration', () => {
   })
 
   it('of the package, the documented sample, can be used as it is', async () => {
-    const home = homeAt(fileURLToPath(packageFolder))
+    const home = resolveHome(fileURLToPath(packageFolder))
     const config = await loadConfig(home, {})
     assert.deepEqual(
       config.webhooks.map(({ path, agentName, secretNames }) => [path, agentName, secretNames]),
