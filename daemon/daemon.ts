@@ -31,8 +31,7 @@ import { createMemoryKeeper } from './idle-gc.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { createLeadership, type Leadership } from './leadership.ts'
 import { type Log, getLogLevel, openLog } from './log/log.ts'
-import { createOAuthCounts, type OAuthCounts } from './metrics/metrics.ts'
-import { createMeasures } from './metrics/timings.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { serveAccess } from './oauth/routes.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
@@ -171,7 +170,7 @@ type Parts = {
   readonly loopGuard: LoopGuard
   readonly live: LiveConfig
   readonly office: Leadership
-  readonly oauthCounts: OAuthCounts
+  readonly metrics: Metrics
   readonly learners: DeliveryWaiters
   readonly refusals: RejectionLog
 }
@@ -231,14 +230,14 @@ const createServices = (
     started,
   )
 
-  const oauthCounts = createOAuthCounts()
+  const metrics = new Metrics(events)
   const office = createLeadership({
     home,
     current,
     events,
     promises,
     log,
-    count: oauthCounts.count,
+    count: metrics.countToken,
     elsewhere: async () => (await handOver().decided())?.access,
   })
   const learners = createDeliveryWaiters()
@@ -257,7 +256,7 @@ const createServices = (
     loopGuard: createLoopGuard(marks, messages),
     live,
     office,
-    oauthCounts,
+    metrics,
     learners,
     refusals,
   }
@@ -273,7 +272,7 @@ type AppsParts = {
   readonly intake: Pick<Intake, 'budget' | 'rooms' | 'queue'>
   readonly live: LiveConfig
   readonly office: Pick<Leadership, 'oauth' | 'atOnce' | 'access'>
-  readonly oauthCounts: OAuthCounts
+  readonly metrics: Metrics
   readonly stream: EventStream
   readonly learners: DeliveryWaiters
   readonly refusals: RejectionLog
@@ -290,16 +289,15 @@ type AppsParts = {
  */
 const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { home, oauthCounts, stream, learners, refusals, loopGuard, stop, isStopping } = parts
+  const { home, metrics, stream, learners, refusals, loopGuard, stop, isStopping } = parts
   const { port } = listeners
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
   const { budget, rooms, queue } = intake
-  const measures = createMeasures(events)
   const memoryKeeper = createMemoryKeeper()
 
   const answered = (ms: number): void => {
-    measures.answered(ms)
+    metrics.answered(ms)
     memoryKeeper.worked()
   }
   const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
@@ -329,7 +327,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       events,
       oauth,
       webhooks,
-      measures,
+      metrics,
     }
     const { restart } = handOver
     const shutdown = () => void stop()
@@ -341,7 +339,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       eventPage: serveEventPage({ port, events, links, retry, log }),
       passOn: passOn(handOver),
       routers: [
-        apiRoutes({ status, oauthCounts, events, stream, retry, restart, shutdown }),
+        apiRoutes({ status, events, stream, retry, restart, shutdown }),
         linkRoutes(events, links, url),
         tryOutRoutes({ current: live.current, learners, loopGuard, homeFolder: home.root }),
         oauth.routes,

@@ -5,14 +5,12 @@ import { eventNotFound } from './webhook/retry-event.ts'
 import { exactRouter } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'
-import { expose, toMetrics, type OAuthCounts } from './metrics/metrics.ts'
 import { type StatusParts, buildStatus } from './status.ts'
 
 export type RouteParts = {
   readonly status: StatusParts
   readonly events: EventStore
   readonly stream: EventStream
-  readonly oauthCounts: OAuthCounts
   readonly retry: (id: string) => EventRecord
   readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
@@ -20,26 +18,15 @@ export type RouteParts = {
 
 /** The local API but for logins and tokens, which have routes of their own. */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, oauthCounts, retry, restart, shutdown } = parts
+  const { status, events, stream, retry, restart, shutdown } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
   })
   router.get('/metrics', async (ctx) => {
-    const { queue, webhooks, tokens, problems } = await buildStatus(status)
-    const { startedAt, measures } = status
-    const { text, mediaType } = await expose(
-      toMetrics({
-        startedAt,
-        measures,
-        oauthCounts,
-        queue,
-        streams: stream.followers(),
-        webhooks,
-        tokens,
-        problems: problems.length,
-      }),
-    )
+    const { startedAt, metrics } = status
+    const snapshot = { ...(await buildStatus(status)), startedAt, streams: stream.followers() }
+    const { text, mediaType } = await metrics.expose(snapshot)
     ctx.type = mediaType
     ctx.body = text
   })

@@ -5,7 +5,7 @@ import type { ByteBudget } from './util/byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'
 import { knownError } from './util/assets.ts'
 import type { LiveConfig } from './config/live-config.ts'
-import type { Measures } from './metrics/timings.ts'
+import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue.ts'
 
@@ -21,7 +21,7 @@ export type StatusParts = {
   readonly events: EventStore
   readonly oauth: OAuth
   readonly webhooks: () => WebhookSummary[]
-  readonly measures: Measures
+  readonly metrics: Metrics
 }
 
 /** All that the tray and `doorward status` show. */
@@ -44,7 +44,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(publicUrl === undefined ? {} : { publicUrl }),
     ...(parts.isStopping() && { stopping: true }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
-    timings: parts.measures.timings(),
+    timings: await parts.metrics.timings(),
     providers,
     tokens,
     webhooks: parts.webhooks(),

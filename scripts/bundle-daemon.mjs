@@ -12,7 +12,7 @@ const parts = [
 ]
 
 const inPackage = (id, name) => id.replaceAll('\\', '/').includes(`/node_modules/${name}/`)
-const inPackages = (id) => /[\\/]node_modules[\\/]/.test(id) || id.startsWith('\0registry')
+const inPackages = (id) => /[\\/]node_modules[\\/]/.test(id) || id.startsWith('\0metrics')
 
 const partOf = (id) =>
   parts.find(([, names]) => names.some((name) => inPackage(id, name)))?.[0] ??
@@ -24,15 +24,19 @@ const lighter = {
   resolveId: (source, importer = '') => {
     // It only asks whether a request is one of HTTP/2, which we do not speak.
     if (source === 'node:http2' && inPackage(importer, 'better-sse')) return '\0no-http2'
-    // Its collectors and OpenTelemetry are for who measures with it; we write out what we have.
-    if (source === 'prom-client' && !inPackages(importer)) return '\0registry-of-prom-client'
+    // Without its own collectors, its gateway client and OpenTelemetry.
+    if (source === 'prom-client' && !inPackages(importer)) return '\0metrics-of-prom-client'
     return undefined
   },
   load: (id) => {
     if (id === '\0no-http2')
       return 'export class Http2ServerRequest {}\nexport class Http2ServerResponse {}\n'
-    if (id === '\0registry-of-prom-client')
-      return "import Registry from 'prom-client/lib/registry.js'\nexport { Registry }\n"
+    if (id === '\0metrics-of-prom-client')
+      return ['Registry', 'Counter', 'Gauge', 'Histogram']
+        .map(
+          (name) => `export { default as ${name} } from 'prom-client/lib/${name.toLowerCase()}.js'`,
+        )
+        .join('\n')
     return /[\\/]mime-db[\\/]db\.json$/.test(id)
       ? { code: mediaTypes(readFileSync(id, 'utf8')), moduleType: 'js' }
       : undefined

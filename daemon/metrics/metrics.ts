@@ -1,238 +1,234 @@
 import { memoryUsage, resourceUsage } from 'node:process'
-import type { Metric as LibraryMetric } from 'prom-client'
-import type { TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Status, Timings } from '../../shared/api.ts'
 import { version } from '../../shared/version.ts'
+import { isFinal } from '../events/event-record.ts'
+import type { EventStore } from '../events/event-store.ts'
 import type { OAuthCount } from '../oauth/dependencies.ts'
-import { type Distribution, type Measures, quickBoundsMs, slowBoundsMs } from './timings.ts'
 
-/*
- * What `GET /metrics` says, by the conventions of Prometheus: base units (seconds, bytes), `_total` for
- * what only grows. Labels are words of the configuration alone; nothing a sender says becomes one.
- */
+/** Upper bounds in seconds: an answer takes milliseconds, an agent takes minutes. */
+const fastBuckets = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
+const slowBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600]
 
-type MetricParts = {
+/** The state of the daemon at the time of a scrape. */
+type Snapshot = Pick<Status, 'queue' | 'webhooks' | 'tokens' | 'problems'> & {
   readonly startedAt: Date
-  readonly measures: Measures
-  readonly oauthCounts: OAuthCounts
-  readonly queue: { readonly waiting: number; readonly running: number; readonly bytes: number }
   readonly streams: number
-  readonly webhooks: readonly WebhookSummary[]
-  readonly tokens: readonly TokenSummary[]
-  readonly problems: number
 }
 
-/** One line of the answer. */
-type Sample = {
-  readonly name: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly value: number
+/**
+ * What `GET /metrics` and the timings of `GET /status` report. By the conventions of Prometheus: base
+ * units, `_total` for what only grows. Labels come from the configuration, never from a sender.
+ */
+export class Metrics {
+  readonly #answer = new Histogram({
+    name: 'doorward_answer_duration_seconds',
+    help: 'From the head of a delivery to its answer',
+    buckets: fastBuckets,
+    registers: [],
+  })
+  readonly #queue = new Histogram({
+    name: 'doorward_queue_wait_duration_seconds',
+    help: 'From the acceptance of an event to the start of its agent',
+    buckets: slowBuckets,
+    registers: [],
+  })
+  readonly #agent = new Histogram({
+    name: 'doorward_agent_duration_seconds',
+    help: 'How long agents ran',
+    labelNames: ['agent'],
+    buckets: slowBuckets,
+    registers: [],
+  })
+  readonly #delivery = new Histogram({
+    name: 'doorward_delivery_duration_seconds',
+    help: 'How long the delivery of an answer to all its targets took',
+    buckets: slowBuckets,
+    registers: [],
+  })
+  readonly #tokenRequests = new Counter({
+    name: 'doorward_token_requests_total',
+    help: 'Requests for a token by programs of this machine',
+    labelNames: ['provider', 'result'],
+    registers: [],
+  })
+  readonly #tokenRenewals = new Counter({
+    name: 'doorward_token_renewals_total',
+    help: 'Token refreshes at providers',
+    labelNames: ['provider', 'result'],
+    registers: [],
+  })
+
+  constructor(events: Pick<EventStore, 'follow'>) {
+    events.follow(({ record, before }) => {
+      const { kind, state, agent, durations, targets } = record
+      if (kind !== 'webhook' || state === before) return
+      const { queuedMs, agentMs, deliverMs } = durations
+      // A retry of the delivery alone keeps the times of the first run.
+      if (before === 'running' && agentMs !== undefined)
+        this.#agent.observe({ agent: agent ?? '' }, agentMs / 1000)
+      if (state === 'running' && queuedMs !== undefined) this.#queue.observe(queuedMs / 1000)
+      if (isFinal(state) && targets.length > 0 && deliverMs !== undefined)
+        this.#delivery.observe(deliverMs / 1000)
+    })
+  }
+
+  /** Counts an answered delivery, with its duration in milliseconds. */
+  readonly answered = (ms: number): void => this.#answer.observe(ms / 1000)
+
+  readonly countToken = (what: OAuthCount, provider: string): void => {
+    this.#startAtZero(provider)
+    const { counter, result } = this.#tokenCounts[what]
+    counter.inc({ provider, result })
+  }
+
+  /** `increase()` misses the first count of a series that begins with 1. */
+  #startAtZero(provider: string): void {
+    for (const { counter, result } of Object.values(this.#tokenCounts))
+      counter.inc({ provider, result }, 0)
+  }
+
+  /** The number of each, and how long half and 99 in 100 of them took at most. */
+  async timings(): Promise<Timings> {
+    const [answer, queue, agent, deliver] = await Promise.all([
+      toTiming(this.#answer),
+      toTiming(this.#queue),
+      toTiming(this.#agent),
+      toTiming(this.#delivery),
+    ])
+    return { answer, queue, agent, deliver }
+  }
+
+  /** Everything in Prometheus' text format. */
+  async expose(snapshot: Snapshot): Promise<{ readonly text: string; readonly mediaType: string }> {
+    for (const { provider } of snapshot.tokens) this.#startAtZero(provider)
+    const registry = new Registry()
+    collectProcess(registry, snapshot)
+    collectWebhooks(registry, snapshot)
+    collectTokens(registry, snapshot)
+    for (const metric of [this.#answer, this.#queue, this.#agent, this.#delivery])
+      registry.registerMetric(metric)
+    for (const metric of [this.#tokenRequests, this.#tokenRenewals]) registry.registerMetric(metric)
+    return { text: await registry.metrics(), mediaType: registry.contentType }
+  }
+
+  readonly #tokenCounts = {
+    'token-given': { counter: this.#tokenRequests, result: 'given' },
+    'token-not-given': { counter: this.#tokenRequests, result: 'refused' },
+    'token-renewed': { counter: this.#tokenRenewals, result: 'done' },
+    'renewal-failed': { counter: this.#tokenRenewals, result: 'failed' },
+  } as const satisfies Record<OAuthCount, unknown>
 }
 
-type Metric = {
-  readonly name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly samples: readonly Sample[]
-}
-
-/** Every metric with its values now. */
-export const toMetrics = (parts: MetricParts): Metric[] => [
-  gauge('doorward_build_info', 'Always 1; the version is its label', [[{ version }, 1]]),
-  ...ofProcess(parts.startedAt),
-  ...ofWebhooks(parts.webhooks),
-  ...ofTimes(parts.measures),
-  gauge('doorward_queue_waiting', 'Accepted events that wait for an agent', parts.queue.waiting),
-  gauge(
-    'doorward_queue_running',
-    'Events with an agent or on their way to targets',
-    parts.queue.running,
-  ),
-  gauge('doorward_queue_bytes', 'Bytes of bodies being read and events waiting', parts.queue.bytes),
-  gauge('doorward_event_stream_followers', 'Open event streams', parts.streams),
-  gauge('doorward_problems', 'Problems that status shows', parts.problems),
-  ...ofTokens(parts),
-]
-
-const ofProcess = (startedAt: Date): Metric[] => {
+const collectProcess = (
+  registry: Registry,
+  { startedAt, queue, streams, problems }: Snapshot,
+): void => {
   const { userCPUTime, systemCPUTime } = resourceUsage()
   const { rss, heapUsed } = memoryUsage()
-  const cpu = (userCPUTime + systemCPUTime) / 1e6
-  return [
-    counter('process_cpu_seconds_total', 'Processor time of the daemon', [[{}, cpu]]),
-    gauge('process_resident_memory_bytes', 'Memory that the daemon holds', rss),
-    gauge('process_start_time_seconds', 'Start, since 1970', startedAt.getTime() / 1000),
-    gauge('nodejs_heap_size_used_bytes', 'Memory of living objects', heapUsed),
-  ]
+  const cpuSeconds = (userCPUTime + systemCPUTime) / 1e6
+  const gauge = addGauge(registry)
+  gauge('doorward_build_info', 'Always 1; the version is its label', [[{ version }, 1]])
+  addCounter(registry)('process_cpu_seconds_total', 'Processor time of the daemon', cpuSeconds)
+  gauge('process_resident_memory_bytes', 'Resident memory of the daemon', rss)
+  gauge('process_start_time_seconds', 'Start, since 1970', startedAt.getTime() / 1000)
+  gauge('nodejs_heap_size_used_bytes', 'Used heap', heapUsed)
+  gauge('doorward_queue_waiting', 'Accepted events that wait for an agent', queue.waiting)
+  gauge('doorward_queue_running', 'Events at an agent or in delivery', queue.running)
+  gauge('doorward_queue_bytes', 'Bytes of bodies being read and events waiting', queue.bytes)
+  gauge('doorward_event_stream_followers', 'Open event streams', streams)
+  gauge('doorward_problems', 'Problems that status shows', problems.length)
 }
 
-const ofWebhooks = (webhooks: readonly WebhookSummary[]): Metric[] => [
+const collectWebhooks = (registry: Registry, { webhooks }: Snapshot): void => {
+  const counter = addCounter(registry)
   counter(
     'doorward_deliveries_total',
-    'Deliveries by what became of them at the door',
+    'Deliveries by result',
     webhooks.flatMap(({ path, counts }) =>
       (['accepted', 'filtered', 'duplicate', 'rejected'] as const).map(
         (result) => [{ webhook: path, result }, counts[result]] as const,
       ),
     ),
-  ),
+  )
   counter(
     'doorward_events_total',
-    'Accepted events by how they ended',
+    'Accepted events by final state',
     webhooks.flatMap(({ path, counts }) =>
       (['done', 'failed', 'dropped'] as const).map(
         (state) => [{ webhook: path, state }, counts[state]] as const,
       ),
     ),
-  ),
-  gauge(
+  )
+  addGauge(registry)(
     'doorward_webhook_last_event_timestamp_seconds',
     'Newest event of a webhook, since 1970',
     webhooks.flatMap(({ path, lastEventAt }) =>
       lastEventAt === null ? [] : [[{ webhook: path }, Date.parse(lastEventAt) / 1000] as const],
     ),
-  ),
-]
-
-const ofTimes = ({ answer, queue, agents, deliver }: Measures): Metric[] => [
-  histogram(
-    'doorward_answer_duration_seconds',
-    'From the head of a delivery to our answer',
-    quickBoundsMs,
-    [[{}, answer]],
-  ),
-  histogram(
-    'doorward_queue_wait_duration_seconds',
-    'From its acceptance to the start of its agent',
-    slowBoundsMs,
-    [[{}, queue]],
-  ),
-  histogram(
-    'doorward_agent_duration_seconds',
-    'How long agents ran',
-    slowBoundsMs,
-    [...agents].map(([agent, distribution]) => [{ agent }, distribution] as const),
-  ),
-  histogram(
-    'doorward_delivery_duration_seconds',
-    'How long an answer took to all its targets',
-    slowBoundsMs,
-    [[{}, deliver]],
-  ),
-]
-
-const ofTokens = ({ oauthCounts, tokens }: MetricParts): Metric[] => {
-  const counted = oauthCounts.all()
-  const providers = new Set([...tokens, ...counted].map(({ provider }) => provider))
-  // From 0 on: `increase()` does not see the first of a series that begins with 1.
-  const times = (what: OAuthCount, result: string) =>
-    [...providers].map((provider) => {
-      const of = counted.find((entry) => entry.what === what && entry.provider === provider)
-      return [{ provider, result }, of?.times ?? 0] as const
-    })
-  return [
-    counter('doorward_token_requests_total', 'Tokens asked for by programs of this machine', [
-      ...times('token-given', 'given'),
-      ...times('token-not-given', 'refused'),
-    ]),
-    counter('doorward_token_renewals_total', 'Renewals at providers', [
-      ...times('token-renewed', 'done'),
-      ...times('renewal-failed', 'failed'),
-    ]),
-    gauge(
-      'doorward_token_expiry_timestamp_seconds',
-      'End of an access token, since 1970',
-      tokens.flatMap(({ provider, expiresAt }) =>
-        expiresAt === null ? [] : [[{ provider }, Date.parse(expiresAt) / 1000] as const],
-      ),
-    ),
-    gauge(
-      'doorward_login_ok',
-      '1 for a login that works, 0 for one that is needed again',
-      tokens.map(({ provider, status }) => [{ provider }, status === 'needs-login' ? 0 : 1]),
-    ),
-  ]
+  )
 }
 
-type Labelled<Value> = readonly (readonly [Readonly<Record<string, string>>, Value])[]
-
-const plain =
-  (type: 'counter' | 'gauge') =>
-  (name: string, help: string, values: Labelled<number> | number): Metric => ({
-    name,
-    help,
-    type,
-    samples: (typeof values === 'number' ? ([[{}, values]] as const) : values).map(
-      ([labels, value]) => ({ name, labels, value }),
+const collectTokens = (registry: Registry, { tokens }: Snapshot): void => {
+  const gauge = addGauge(registry)
+  gauge(
+    'doorward_token_expiry_timestamp_seconds',
+    'Expiry of an access token, since 1970',
+    tokens.flatMap(({ provider, expiresAt }) =>
+      expiresAt === null ? [] : [[{ provider }, Date.parse(expiresAt) / 1000] as const],
     ),
-  })
-const counter = plain('counter')
-const gauge = plain('gauge')
-
-const histogram = (
-  name: string,
-  help: string,
-  boundsMs: readonly number[],
-  distributions: Labelled<Distribution>,
-): Metric => ({
-  name,
-  help,
-  type: 'histogram',
-  samples: distributions.flatMap(([labels, distribution]) => {
-    const upTo = distribution.upTo()
-    return [
-      ...boundsMs.map((bound, index) => ({
-        name: `${name}_bucket`,
-        labels: { ...labels, le: String(bound / 1000) },
-        value: upTo[index] ?? 0,
-      })),
-      { name: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: distribution.count() },
-      { name: `${name}_sum`, labels, value: distribution.totalMs() / 1000 },
-      { name: `${name}_count`, labels, value: distribution.count() },
-    ]
-  }),
-})
-
-/** How often each thing happened to the tokens of each provider. */
-export type OAuthCounts = {
-  readonly count: (what: OAuthCount, provider: string) => void
-  readonly all: () => readonly {
-    readonly what: OAuthCount
-    readonly provider: string
-    readonly times: number
-  }[]
+  )
+  gauge(
+    'doorward_login_ok',
+    '1 for a login that works, 0 for one that is needed again',
+    tokens.map(({ provider, status }) => [{ provider }, status === 'needs-login' ? 0 : 1]),
+  )
 }
 
-/** All at zero. */
-export const createOAuthCounts = (): OAuthCounts => {
-  const counts = new Map<OAuthCount, Map<string, number>>()
-  return {
-    count: (what, provider) => {
-      const byProvider = counts.get(what) ?? new Map<string, number>()
-      counts.set(what, byProvider)
-      byProvider.set(provider, (byProvider.get(provider) ?? 0) + 1)
-    },
-    all: () =>
-      [...counts].flatMap(([what, byProvider]) =>
-        [...byProvider].map(([provider, times]) => ({ what, provider, times })),
-      ),
+type Samples = readonly (readonly [labels: Readonly<Record<string, string>>, value: number])[]
+
+const adder =
+  (Type: typeof Gauge | typeof Counter) =>
+  (registry: Registry) =>
+  (name: string, help: string, values: Samples | number): void => {
+    const samples: Samples = typeof values === 'number' ? [[{}, values]] : values
+    const [first] = samples
+    // Without label names, the library adds a sample of 0.
+    if (!first) return
+    const labelNames = Object.keys(first[0])
+    const metric = new Type({ name, help, labelNames, registers: [registry] })
+    for (const [labels, value] of samples) metric.inc(labels, value)
   }
+const addGauge = adder(Gauge)
+const addCounter = adder(Counter)
+
+/** Sums a histogram over its labels. */
+const toTiming = async (histogram: Pick<Histogram, 'get'>): Promise<Timings[keyof Timings]> => {
+  const counts = new Map<number, number>()
+  for (const { metricName, labels, value } of (await histogram.get()).values)
+    if (metricName?.endsWith('_bucket')) {
+      const bound = labels.le === '+Inf' ? Infinity : Number(labels.le)
+      counts.set(bound, (counts.get(bound) ?? 0) + value)
+    }
+  const quantileMs = (part: number) => Number((toQuantile(counts, part) * 1000).toPrecision(2))
+  return { count: counts.get(Infinity) ?? 0, p50Ms: quantileMs(0.5), p99Ms: quantileMs(0.99) }
 }
 
 /**
- * The one file that knows prom-client: it writes the text format (Prometheus, "Exposition formats"). It
- * is loaded by the first who asks. What is measured is counted by us, without labels on the way of a
- * delivery, so it gets the finished values.
+ * The value that this part (0 to 1) of all did not exceed, estimated within its bucket as Prometheus'
+ * `histogram_quantile` does; 0 without values. `counts` are cumulative, by ascending upper bound.
  */
-export const expose = async (
-  metrics: readonly Metric[],
-): Promise<{ readonly text: string; readonly mediaType: string }> => {
-  const { Registry } = await import('prom-client')
-  const registry = new Registry()
-  for (const { name, help, type, samples } of metrics) {
-    const values = samples.map((sample) => ({ ...sample, metricName: sample.name }))
-    // All that a registry asks of a metric; its own classes count one by one.
-    const finished = { name, get: async () => ({ name, help, type, values, aggregator: 'sum' }) }
-    registry.registerMetric(finished as unknown as LibraryMetric)
+export const toQuantile = (counts: ReadonlyMap<number, number>, part: number): number => {
+  const total = counts.get(Infinity) ?? 0
+  if (total === 0) return 0
+  let lower = 0
+  let below = 0
+  for (const [upper, count] of counts) {
+    if (upper === Infinity) break
+    if (count >= total * part)
+      return lower + ((upper - lower) * (total * part - below)) / (count - below)
+    lower = upper
+    below = count
   }
-  return { text: await registry.metrics(), mediaType: registry.contentType }
+  return lower
 }
