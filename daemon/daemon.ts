@@ -197,7 +197,7 @@ const createServices = (
   const whereabouts = createDaemonFileWriter({ home, startedAt, listeners, current, log })
 
   const memory = createMemory(gateway.events.keep)
-  const { events, messages, promises } = memory
+  const { events, messages } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, current)
   const marks = createCommentMarks(apiToken)
@@ -235,7 +235,6 @@ const createServices = (
     home,
     current,
     events,
-    promises,
     log,
     count: metrics.countToken,
     elsewhere: async () => (await handOver().decided())?.access,

@@ -41,7 +41,6 @@ export type LeadershipServices = {
   readonly home: Home
   readonly current: () => Pick<Engine, 'config' | 'env'>
   readonly events: EventStore
-  readonly promises: NonNullable<OAuthDependencies['promises']>
   readonly log: Log
   readonly count: NonNullable<OAuthDependencies['count']>
   /** Who gives out tokens while this daemon does not. */
@@ -56,7 +55,6 @@ export const createLeadership = ({
   home,
   current,
   events,
-  promises,
   log,
   count,
   elsewhere,
@@ -69,7 +67,6 @@ export const createLeadership = ({
         env: viewOf(() => current().env),
         log,
         announce: announceTo(events),
-        promises,
         count,
         elsewhere,
       },

@@ -1,6 +1,5 @@
 import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
-import { type Promises, createPromises } from './oauth/tokens/promises.ts'
 import { type EventStore, createEventStore } from './events/event-store.ts'
 import { type SeenDeliveries, createSeenDeliveries } from './webhook/dedupe.ts'
 import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
@@ -16,7 +15,6 @@ export type Memory = {
   readonly rateLimits: RateLimits
   readonly progress: Progress
   readonly messages: OwnMessages
-  readonly promises: Promises
 }
 
 /** With nothing in it yet; for the newest `keep` events of each sort. */
@@ -30,6 +28,5 @@ export const createMemory = (keep: number): Memory => {
     rateLimits: createRateLimits(),
     progress: createProgress(),
     messages: createOwnMessages(),
-    promises: createPromises(),
   }
 }

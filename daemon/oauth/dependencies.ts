@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { AccessToken } from '../../shared/api.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Home } from '../../shared/home/home.ts'
-import type { Promises } from './tokens/promises.ts'
 import type { TokenRecord } from './tokens/token-record.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
@@ -46,8 +45,6 @@ export type OAuthDependencies = {
   readonly count?: (what: OAuthCount, provider: string) => void
   /** Who gives out tokens once this is closed, if anybody does; waits while that is being decided. */
   readonly elsewhere?: () => Promise<Tokens['access'] | undefined>
-  /** What was promised of tokens that were handed out before; left out: nothing. */
-  readonly promises?: Promises
   /** How time passes between two requests of a login by device code; left out: by the clock. */
   readonly wait?: Wait
 }

@@ -21,7 +21,7 @@ import type { Bucket } from '../webhook/rate-limit.ts'
  */
 
 /** Raised with every change of a message: one of another number is not handed over to. */
-export const protocol = 2
+export const protocol = 3
 
 /** From the old one. */
 export type FromOld =
@@ -38,8 +38,6 @@ export type FromOld =
   | { readonly kind: 'progress'; readonly key: string; readonly reached?: Reached | undefined }
   /** Posted to Slack by this home. */
   | { readonly kind: 'message'; readonly name: string }
-  /** A token was handed out that is to work until then, in milliseconds since 1970. */
-  | { readonly kind: 'promise'; readonly provider: string; readonly until: number }
   /** The lock is yours, and tokens are yours to renew; with those that the disk refused. */
   | { readonly kind: 'office'; readonly unsaved: readonly TokenRecord[] }
   /** Comes with the socket. */
@@ -165,7 +163,6 @@ export type MemoryCopy = {
   readonly rateLimits: readonly (readonly [webhook: string, bucket: Bucket, ageMs: number])[]
   readonly progress: readonly (readonly [key: string, reached: Reached])[]
   readonly messages: readonly string[]
-  readonly promises: readonly (readonly [provider: string, until: number])[]
 }
 
 /** What it takes to run an event again, but its prompt, which the event itself has. */

@@ -14,7 +14,6 @@ export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (
     ),
     memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached })),
     memory.messages.follow((name) => send({ kind: 'message', name })),
-    memory.promises.follow((provider, until) => send({ kind: 'promise', provider, until })),
   ]
   return () => {
     for (const leave of unfollow) leave()
@@ -33,7 +32,6 @@ const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
     .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
   progress: memory.progress.entries(),
   messages: memory.messages.names(),
-  promises: memory.promises.entries(),
 })
 
 /** Goes on where the other one was; for a memory that has nothing yet. */
@@ -47,7 +45,6 @@ const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void =>
     memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
   for (const [key, reached] of copy.progress) memory.progress.put(key, reached)
   for (const name of copy.messages) memory.messages.put(name)
-  for (const [provider, until] of copy.promises) memory.promises.note(provider, until)
 }
 
 /** Follows what the other one tells; what is no news of its memory changes nothing. */
@@ -57,7 +54,6 @@ export const applyChange = (memory: Memory, message: FromOld, nowMs: number): vo
   if (message.kind === 'kept') restoreKept(memory, message.id, message.event)
   if (message.kind === 'progress') memory.progress.put(message.key, message.reached)
   if (message.kind === 'message') memory.messages.put(message.name)
-  if (message.kind === 'promise') memory.promises.note(message.provider, message.until)
   if (message.kind !== 'delivery') return
   if (message.isKnown) memory.deliveries.remember(message.key, message.eventId, nowMs)
   else memory.deliveries.forget(message.key, message.eventId)

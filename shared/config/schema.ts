@@ -231,7 +231,10 @@ export const gatewayFileSchema = z.strictObject({
           'Port of the login callback, open only while a login waits; 0 takes any free port, where the provider allows that. Default 53174.',
         ),
       login_timeout: duration('10m', 'How long a login waits for you.'),
-      refresh_ahead: duration('5m', 'How long before its end an access token is renewed.'),
+      refresh_ahead: duration(
+        '5m',
+        'How long before it expires an access token is renewed; not where a refresh ends the old token, as at GitHub.',
+      ),
     })
     .prefault({}),
   queue: z

@@ -1,8 +1,8 @@
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { knownError } from '../../util/assets.ts'
 import type { OAuthDependencies, OAuthEvent } from '../dependencies.ts'
-import { isEndedByRefresh } from './ended-by-refresh.ts'
-import type { Promises } from './promises.ts'
+import { getDialect } from '../dialects/dialects.ts'
+import { findProvider } from '../providers/providers.ts'
 import { backoffMs, isFromFuture, refreshTime } from './refresh-time.ts'
 import type { Refresh } from './refresh.ts'
 import type { TokenRecord } from './token-record.ts'
@@ -27,13 +27,12 @@ export type RefreshScheduler = ReturnType<typeof createRefreshScheduler>
 
 /*
  * One renewal of a provider at a time, for all who wait -> what came of it is logged, counted and told ->
- * the alarm for the next one, or for the next try. Where a refresh ends the token before it, none begins
- * by itself while somebody was promised that one, as far as can be (promises.ts).
+ * the alarm for the next one, or for the next try. Where a refresh ends the old access token, as at GitHub,
+ * none runs ahead of time: a program may be using that token.
  */
 export const createRefreshScheduler = (
   { gateway, log, announce, count }: OAuthDependencies,
   refresh: Refresh,
-  promises: Promises,
 ) => {
   const underWay = new Map<string, Promise<TokenRecord>>()
   const last = new Map<string, Ended>()
@@ -61,7 +60,6 @@ export const createRefreshScheduler = (
       askAgainAt: 0,
       renewedTo: record.accessToken,
     })
-    promises.forget(provider)
     log.info({ provider, expiresAt: record.expiresAt }, 'token renewed')
     count?.('token-renewed', provider)
     if (failures > 0) announce(renewedEvent(provider, 'the token could be renewed again'))
@@ -93,6 +91,10 @@ export const createRefreshScheduler = (
 
   const schedule = (provider: string, record: TokenRecord): void => {
     if (isClosed) return
+    if (endsOldToken(provider)) {
+      alarms.set(provider, undefined)
+      return
+    }
     const at = refreshTime(record, gateway.oauth.refresh_ahead, Math.random())
     const isDue = at !== undefined && isFromFuture(record, Date.now())
     alarms.set(provider, isDue ? Date.now() : at)
@@ -103,19 +105,16 @@ export const createRefreshScheduler = (
     renew(provider).catch(() => undefined)
   }
 
-  /** Until when whoever was given the token may go on with it; a renewal that failed may have ended it. */
-  const putOffUntil = (provider: string): number | undefined => {
-    const until = promises.untilOf(provider)
-    if (until <= Date.now() || last.get(provider)?.error) return undefined
-    return isEndedByRefresh(provider, gateway) ? until : undefined
+  const endsOldToken = (provider: string): boolean => {
+    try {
+      return getDialect(findProvider(provider, gateway)).refreshEndsAccessToken === true
+    } catch {
+      // No longer in gateway.yaml: nothing renews it.
+      return false
+    }
   }
 
-  const alarms = createAlarms((provider, isDue) => {
-    // A clock that was set back tells nothing of when the token ends.
-    const until = isDue ? putOffUntil(provider) : undefined
-    if (until === undefined) inBackground(provider)
-    else alarms.set(provider, until)
-  })
+  const alarms = createAlarms(inBackground)
 
   // A clock that was set back leaves times that are still to come: they hold nobody up.
   const isRecent = ({ at }: Ended): boolean => Math.abs(Date.now() - at) < justNowMs
@@ -133,8 +132,8 @@ export const createRefreshScheduler = (
     },
     inBackground,
     underWay: (provider: string): Promise<TokenRecord> | undefined => underWay.get(provider),
-    /** Whether the last one failed, with the login still there. */
-    hasFailed: (provider: string): boolean => last.get(provider)?.error !== undefined,
+    /** True while a refresh is running that ends the stored access token. */
+    isEndingToken: (provider: string): boolean => underWay.has(provider) && endsOldToken(provider),
     /** Whether this token is as fresh as it can be. */
     isJustRenewed: ({ provider, accessToken }: TokenRecord): boolean => {
       const before = last.get(provider)
@@ -145,7 +144,6 @@ export const createRefreshScheduler = (
     /** Lets go of what it knows of a provider: a login or logout has changed its file. */
     forget: (provider: string): void => {
       last.delete(provider)
-      promises.forget(provider)
       alarms.set(provider, undefined)
     },
     /** Begins none any more, and waits for those on their way. */
@@ -171,11 +169,11 @@ export type Alarms = {
 
 /**
  * Calls `ring` for a name at its time by the clock of the wall. Timers alone stand still while a machine
- * sleeps, so the clock is looked at from time to time. Rings too, with `isDue` false, when the clock was
- * set back: the time was one of the clock as it was. Keeps no process alive.
+ * sleeps, so the clock is looked at from time to time. Rings too when the clock was set back: the time was
+ * one of the clock as it was. Keeps no process alive.
  */
 export const createAlarms = (
-  ring: (name: string, isDue: boolean) => void,
+  ring: (name: string) => void,
   now: () => number = Date.now,
   steady: () => number = () => performance.now(),
 ): Alarms => {
@@ -188,8 +186,7 @@ export const createAlarms = (
     const ahead = now() - steady()
     const timer = setTimeout(() => {
       timers.delete(name)
-      const isDue = now() >= at
-      if (isDue || now() - steady() < ahead - noticeableMs) ring(name, isDue)
+      if (now() >= at || now() - steady() < ahead - noticeableMs) ring(name)
       else set(name, at)
     }, wait)
     timers.set(name, timer.unref())

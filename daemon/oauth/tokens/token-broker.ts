@@ -4,10 +4,8 @@ import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
-import { isEndedByRefresh } from './ended-by-refresh.ts'
 import { createAccessLog } from './access-log.ts'
 import { createCrashRecovery, takeUpLeftovers } from './crash-recovery.ts'
-import { createPromises, isRenewedFirst, toPromise } from './promises.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import { createRefreshScheduler, renewedEvent } from './refresh-scheduler.ts'
@@ -36,7 +34,6 @@ export const createTokens = (
   const cutOff = new AbortController()
   const cache = createTokenCache(home)
   const handOuts = createAccessLog(announce)
-  const promises = dependencies.promises ?? createPromises()
   const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
     dependencies,
     discover,
@@ -44,20 +41,19 @@ export const createTokens = (
     cutOff.signal,
     left,
   )
-  const renewals = createRefreshScheduler(dependencies, refresh, promises)
+  const renewals = createRefreshScheduler(dependencies, refresh)
   const { takeUp, isRecovering } = createCrashRecovery(dependencies, renewals)
 
   const atOnce = (provider: string, request: TokenRequest): AccessToken | undefined => {
     if (isRecovering(provider) || isUnsaved(provider)) return undefined
     const stored = cache.known(provider)
     if (!stored || !isFreshEnough(stored, request.minValidityMs, Date.now())) return undefined
-    if (isBetterRenewed(provider, stored, request)) return undefined
+    if (renewals.isEndingToken(provider)) return undefined
     return handOut(stored, provider, request)
   }
 
   const handOut = (record: TokenRecord, provider: string, request: TokenRequest): AccessToken => {
     handOuts.note(provider, request.asker)
-    promises.note(provider, toPromise(record, request.minValidityMs, Date.now()))
     count?.('token-given', provider)
     return toAccessToken(record)
   }
@@ -69,39 +65,18 @@ export const createTokens = (
     if (!stored && !isUnsaved(provider)) throw unknownOrNotLoggedIn(provider)
     const record =
       stored && isFreshEnough(stored, request.minValidityMs, Date.now())
-        ? await lasting(provider, stored, request)
+        ? await lasting(provider, stored)
         : await renewed(provider, stored)
     return handOut(record, provider, request)
   }
 
-  /** A renewal that is on its way or near would end this token in the hands of who is given it now. */
-  const isBetterRenewed = (
-    provider: string,
-    stored: TokenRecord,
-    { minValidityMs }: TokenRequest,
-  ): boolean => {
-    if (!isRenewable(stored) || renewals.hasFailed(provider)) return false
-    const plan = {
-      aheadMs: gateway.oauth.refresh_ahead,
-      promisedUntil: promises.untilOf(provider),
-    }
-    const isNear =
-      renewals.underWay(provider) !== undefined ||
-      isRenewedFirst(stored, minValidityMs, plan, Date.now())
-    return isNear && isEndedByRefresh(provider, gateway)
-  }
-
-  /** A token that is good for as long as asked, or the next one where a renewal would soon end it. */
-  const lasting = async (
-    provider: string,
-    stored: TokenRecord,
-    request: TokenRequest,
-  ): Promise<TokenRecord> => {
-    if (!isBetterRenewed(provider, stored, request)) return stored
+  /** A token that is good for as long as asked, or its successor where a running refresh ends it. */
+  const lasting = async (provider: string, stored: TokenRecord): Promise<TokenRecord> => {
+    if (!renewals.isEndingToken(provider)) return stored
     try {
       return await renewed(provider, stored)
     } catch (error) {
-      // What is left of a login that has ended is given out all the same.
+      // The rest of a login that has ended is still issued.
       if (error instanceof DoorwardError && error.code === 'needs-login') return stored
       throw error
     }

@@ -12,30 +12,22 @@ describe('shareMemory', () => {
       memory.deliveries.remember({ webhook: '/a', hash: 'x' }, '1', 0)
       memory.progress.put('key', { parts: 1, mayHaveArrived: false })
       memory.messages.put('C1 1.1')
-      memory.promises.note('github', sent.length + 1)
     }
     const stop = shareMemory(memory, ({ kind }) => sent.push(kind))
     change()
-    assert.deepEqual(sent, ['memory', 'event', 'delivery', 'progress', 'message', 'promise'])
+    assert.deepEqual(sent, ['memory', 'event', 'delivery', 'progress', 'message'])
     stop()
     change()
-    assert.equal(sent.length, 6)
+    assert.equal(sent.length, 5)
   })
 
   it('brings what there was, and each change, to the memory of the other', () => {
     const [memory, other] = [createMemory(10), createMemory(10)]
     memory.messages.put('C1 1.1')
-    memory.promises.note('github', 5000)
     shareMemory(memory, (message) => applyChange(other, message, 0))
     const isOwn = (ts: string) => other.messages.isOwnMessage({ event: { channel: 'C1', ts } })
-    assert.deepEqual(
-      [isOwn('1.1'), isOwn('1.2'), other.promises.untilOf('github')],
-      [true, false, 5000],
-    )
+    assert.deepEqual([isOwn('1.1'), isOwn('1.2')], [true, false])
     memory.messages.put('C1 1.2')
-    memory.promises.note('github', 9000)
-    memory.promises.note('work', 7000)
-    assert.deepEqual([isOwn('1.2'), other.promises.untilOf('github')], [true, 9000])
-    assert.equal(other.promises.untilOf('work'), 7000)
+    assert.equal(isOwn('1.2'), true)
   })
 })
