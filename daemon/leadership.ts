@@ -92,17 +92,17 @@ export const createLeadership = ({
     },
     passTo: async (holding) => {
       if (!lock) throw new Error('the home is not locked')
-      await lock.passTo(holding)
+      await lock.transferTo(holding)
     },
     takeBack: async (unsaved) => {
-      if (!(await lock?.isHeld())) lock = await holdAgain(home, log)
+      if (!(await lock?.isOurs())) lock = await holdAgain(home, log)
       oauth = makeOAuth(unsaved)
       await oauth.start()
     },
-    isHeld: async () => (await lock?.isHeld().catch(() => false)) ?? false,
+    isHeld: async () => (await lock?.isOurs().catch(() => false)) ?? false,
     takeNoLogins: () => oauth.takeNoLogins(),
     close: async () => oauth.close(),
-    letGo: async () => lock?.letGo(),
+    letGo: async () => lock?.release(),
   }
 }
 

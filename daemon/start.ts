@@ -6,7 +6,7 @@ import { type Home, prepareHome, readSecretFile } from '../shared/home/home.ts'
 import { acquireLock, type HomeLock, newLockToken } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
 import { readConfig } from './config/live-config.ts'
-import { removeHalfWritten } from './config/stale-files.ts'
+import { removeStaleFiles } from './config/stale-files.ts'
 import { createDaemon, type RunningDaemon } from './daemon.ts'
 import { meetPredecessor, type Predecessor } from './restart/new-process.ts'
 import type { Channel, FromNew, FromOld } from './restart/protocol.ts'
@@ -34,7 +34,7 @@ export const startDaemon = async (
   try {
     // Of a daemon that was killed: its process number and port may be another's by now.
     await unlink(home.daemonJson).catch(() => undefined)
-    await removeHalfWritten(home)
+    await removeStaleFiles(home)
     await initHome(home)
     const started = await readConfig(home, processEnv)
     const apiToken = await readOrMakeApiToken(home)
@@ -48,7 +48,7 @@ export const startDaemon = async (
       throw error
     }
   } catch (error) {
-    await lock.letGo()
+    await lock.release()
     throw error
   }
 }
@@ -96,7 +96,7 @@ const begin = async (
     return await daemon.serve()
   } catch (error) {
     await daemon.giveUp()
-    await lock?.letGo()
+    await lock?.release()
     throw error
   }
 }

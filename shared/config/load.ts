@@ -66,7 +66,7 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
     const file = readYaml(path, '')
     const missing = systemCode(error) === 'ENOENT'
     const why = error instanceof DoorwardError ? error.message : systemReason(error)
-    const reason = missing ? 'there is no such file' : `cannot be read: ${why}`
+    const reason = missing ? 'no such file' : `cannot be read: ${why}`
     const hint = missing ? 'doorward init writes a sample' : undefined
     return { ...file, isReadable: false, problems: [file.problemAt([], reason, hint)] }
   }

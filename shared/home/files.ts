@@ -3,9 +3,9 @@ import { open, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes a file whole or not at all, readable by its owner alone (mode 0600 unless told): a new file
- * beside it, fsync, rename, fsync of the folder. A crash at any point leaves the old or the new
- * content, never a part. The name may be a planted link: rename replaces it instead of following.
+ * Replaces the content of a file atomically, readable by its owner alone by default: temporary file,
+ * fsync, rename, fsync of the folder. A crash leaves the old or the new content, never a part. A planted
+ * link of this name is replaced, not followed.
  */
 export const writeFileAtomic = async (
   path: string,
@@ -29,7 +29,7 @@ export const writeFileAtomic = async (
   await syncFolder(dirname(path))
 }
 
-/** Makes a rename or removal in this folder survive a power cut. Windows has no such call. */
+/** Makes a rename or removal in this folder survive a power failure. Windows has no such call. */
 export const syncFolder = async (folder: string): Promise<void> => {
   if (process.platform === 'win32') return
   const handle = await open(folder, 'r')

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from '../errors.ts'
 
-/** Where everything of one installation lies. See the README for what each file holds. */
+/** The paths of one installation. See the README for what each file holds. */
 export type Home = {
   readonly root: string
   readonly config: string
@@ -22,9 +22,9 @@ export type Home = {
  * Throws `home-unusable` when none of them names a folder.
  */
 export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.env): Home => {
-  const named = option ?? (env['DOORWARD_HOME'] || join(userHome(), '.doorward'))
-  // No shell makes a folder of it in `--home=~/gateway`, nor a service manager of a variable.
-  const root = absolute(expandTilde(named))
+  const named = option ?? (env['DOORWARD_HOME'] || join(requireUserHome(), '.doorward'))
+  // No shell expands `--home=~/gateway`, and no service manager the `~` of a variable.
+  const root = toAbsolute(expandTilde(named))
   return {
     root,
     config: join(root, 'config'),
@@ -39,22 +39,25 @@ export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.en
   }
 }
 
-const absolute = (path: string): string => {
+const toAbsolute = (path: string): string => {
   try {
     return resolve(path)
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',
-      `the home ${path} is below the current folder, which is not there any more`,
-      { cause: error, hint: 'go to a folder that is there, or name the home by its whole path' },
+      `the home ${path} is relative to the current folder, which was removed`,
+      {
+        cause: error,
+        hint: 'change to a folder that exists, or give the absolute path of the home',
+      },
     )
   }
 }
 
 /**
- * Makes the folders of a home, all 0700, and refuses what other users could reach: a folder of
- * another owner or one that others can write to, and a folder for secrets that others can read.
- * Throws `home-unusable` (cannot be made or written) or `home-insecure` (with the chmod to run).
+ * Creates the folders of a home, all 0700. Refuses a folder of another owner, one that others can write
+ * to, and a folder for secrets that others can read. Throws `home-unusable` (cannot be created or
+ * written) or `home-insecure` (with the chmod to run).
  */
 export const prepareHome = async (home: Home): Promise<void> => {
   for (const folder of [home.root, home.config, home.logs, home.run, home.tokens, home.clients]) {
@@ -66,7 +69,7 @@ export const prepareHome = async (home: Home): Promise<void> => {
       throw new DoorwardError(
         'home-unusable',
         `cannot use the folder ${folder}: ${systemReason(error)}`,
-        { cause: error, hint: 'make it writable for you, or name another with DOORWARD_HOME' },
+        { cause: error, hint: 'make it writable for you, or set DOORWARD_HOME to another folder' },
       )
     }
   }
@@ -75,12 +78,12 @@ export const prepareHome = async (home: Home): Promise<void> => {
 
 const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void> => {
   if (process.platform === 'win32') return
-  // Of the folder itself where the name is a link to it: a home may lie on another disk.
+  // Follows a link: a home may be stored on another disk.
   const { uid, mode } = await files.stat(folder)
   const permissions = (mode & 0o777).toString(8)
   if (uid !== process.getuid?.())
     throw new DoorwardError('home-insecure', `folder ${folder} belongs to another user (${uid})`, {
-      hint: `sudo chown ${process.getuid?.()} ${quote(folder)}, or name another with DOORWARD_HOME`,
+      hint: `sudo chown ${process.getuid?.()} ${quote(folder)}, or set DOORWARD_HOME to another folder`,
     })
   if ((mode & 0o077) === 0) return
   if (!holdsSecrets && (mode & 0o022) === 0) return files.chmod(folder, 0o700)
@@ -91,21 +94,21 @@ const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void>
   )
 }
 
-/** About what the daemon writes into `run` itself. */
+/** About as much as the daemon writes to `run`. */
 const probeBytes = 4096
 
 const checkWritable = async (home: Home): Promise<void> => {
   const probe = join(home.run, `.probe-${process.pid}`)
   try {
-    // On a full disk an empty file can still be made.
+    // A full disk still creates an empty file.
     await files.writeFile(probe, Buffer.alloc(probeBytes), { mode: 0o600 })
   } catch (error) {
     const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
-    const mend = isFull ? 'make room on that disk' : 'make it writable for you'
+    const fix = isFull ? 'free space on that disk' : 'make it writable for you'
     throw new DoorwardError(
       'home-unusable',
       `cannot write to ${home.run}: ${systemReason(error)}`,
-      { cause: error, hint: `${mend}, or name another home with DOORWARD_HOME` },
+      { cause: error, hint: `${fix}, or set DOORWARD_HOME to another folder` },
     )
   } finally {
     await files.unlink(probe).catch(() => undefined)
@@ -113,25 +116,25 @@ const checkWritable = async (home: Home): Promise<void> => {
 }
 
 /**
- * Reads a file that must be ours and 0600, or undefined when there is none. Never follows a link. Reads
- * at once: for so little, threads and `node:fs/promises` would cost a command a tenth of its time.
- * Throws `home-insecure` with the command that mends it, `home-unusable` when it cannot be read.
+ * Reads a file that must be ours and 0600; undefined when it does not exist. Never follows a link. The
+ * synchronous calls save a short command a tenth of its time. Throws `home-insecure` with the command
+ * that fixes it, `home-unusable` when it cannot be read.
  */
 export const readSecretFile = async (path: string): Promise<string | undefined> => {
   let file: number
   try {
-    // A pipe would keep us waiting for a writer; Windows knows neither flag.
+    // Without O_NONBLOCK a pipe would wait for a writer. Windows has neither flag.
     file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
     if (systemCode(error) === 'ELOOP')
       throw new DoorwardError('home-insecure', `${path} is a symbolic link`, {
-        hint: 'replace it by the file itself: a secret is read from no other place',
+        hint: 'replace it with the file itself: links to secrets are not followed',
       })
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`, {
       cause: error,
       hint: isTransient(error)
-        ? 'it is tried again when it is needed; if this stays, look at the limits (ulimit -n) and the disk'
+        ? 'doorward tries again when it needs the file; if this persists, check the limits (ulimit -n) and the disk'
         : `chmod 600 ${quote(path)}`,
     })
   }
@@ -139,7 +142,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
     const stats = fstatSync(file)
     if (!stats.isFile())
       throw new DoorwardError('home-unusable', `${path} is not a file`, {
-        hint: 'replace it by a file: a secret is read from no other place',
+        hint: 'replace it with a regular file',
       })
     const { uid, mode } = stats
     if (process.platform !== 'win32') {
@@ -160,11 +163,11 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
   }
 }
 
-/** True for a refusal of the system that says nothing of the file: it may be gone the next time. */
+/** True for a system error that has nothing to do with the file and may not happen again. */
 export const isTransient = (error: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'ENOMEM', 'EIO', 'EAGAIN'].includes(systemCode(error) ?? '')
 
-/** Why the system refused, in words: for messages about files and folders. */
+/** Describes a system error for messages about files and folders. */
 export const systemReason = (error: unknown): string => {
   const code = systemCode(error)
   const words: Record<string, string> = {
@@ -172,15 +175,15 @@ export const systemReason = (error: unknown): string => {
     EPERM: 'operation not permitted',
     EROFS: 'the file system is read-only',
     ENOSPC: 'no space left on the disk',
-    EDQUOT: 'no space left that this user may fill',
+    EDQUOT: 'the disk quota of this user is used up',
     EMFILE: 'too many files are open',
     ENFILE: 'too many files are open on this machine',
-    EIO: 'the disk has a fault',
+    EIO: 'input/output error of the disk',
     ENOTDIR: 'a part of the path is a file, not a folder',
-    EEXIST: 'a file of that name is in the way',
+    EEXIST: 'a file of that name already exists',
     EISDIR: 'it is a folder',
-    ELOOP: 'the link leads back to itself',
-    ENOENT: 'there is no such file',
+    ELOOP: 'the symbolic link points to itself',
+    ENOENT: 'no such file',
   }
   return (code === undefined ? undefined : words[code]) ?? code ?? 'unknown reason'
 }
@@ -189,28 +192,32 @@ const quote = (path: string): string =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 
 /**
- * Makes a folder and those above it that are missing, all 0700. Throws what the system says, and
- * `home-unusable` with more than that where a link leads to nothing or a folder takes no other, as /proc:
- * there Node's own `recursive` tries for ever.
+ * Creates a folder and its missing parents, all 0700. Throws the system's error, or `home-unusable` for a
+ * dangling link and for a parent that accepts no folders, such as /proc (Node's own `recursive` never
+ * returns there).
  */
 const makeFolder = async (folder: string): Promise<void> => {
-  const above = dirname(folder)
+  const parent = dirname(folder)
   try {
-    await makeOne(folder)
+    await makeSingleFolder(folder)
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT' || above === folder) throw error
-    await makeFolder(above)
-    await makeOne(folder).catch((still: unknown) => {
+    if (systemCode(error) !== 'ENOENT' || parent === folder) throw error
+    await makeFolder(parent)
+    await makeSingleFolder(folder).catch((still: unknown) => {
       if (systemCode(still) !== 'ENOENT') throw still
-      throw new DoorwardError('home-unusable', `cannot make ${folder}: ${above} takes no folders`, {
-        cause: still,
-        hint: 'name another home with DOORWARD_HOME',
-      })
+      throw new DoorwardError(
+        'home-unusable',
+        `cannot create ${folder}: ${parent} accepts no folders`,
+        {
+          cause: still,
+          hint: 'set DOORWARD_HOME to another folder',
+        },
+      )
     })
   }
 }
 
-const makeOne = async (folder: string): Promise<void> => {
+const makeSingleFolder = async (folder: string): Promise<void> => {
   try {
     await files.mkdir(folder, { mode: 0o700 })
   } catch (error) {
@@ -218,7 +225,7 @@ const makeOne = async (folder: string): Promise<void> => {
   }
 }
 
-/** Throws where the name is a link to nothing. */
+/** Throws for a dangling link. */
 const isFolder = async (path: string): Promise<boolean> => {
   try {
     return (await files.stat(path)).isDirectory()
@@ -226,16 +233,16 @@ const isFolder = async (path: string): Promise<boolean> => {
     const to =
       systemCode(error) === 'ENOENT' ? await files.readlink(path).catch(() => undefined) : undefined
     if (to === undefined) return false
-    throw new DoorwardError('home-unusable', `${path} is a link to ${to}, which is not there`, {
+    throw new DoorwardError('home-unusable', `${path} is a link to ${to}, which does not exist`, {
       cause: error,
-      hint: 'make what it leads to, as by connecting its disk, or name another home with DOORWARD_HOME',
+      hint: `create ${to} or connect its disk, or set DOORWARD_HOME to another folder`,
     })
   }
 }
 
 /**
- * The home folder of the user; undefined where neither HOME nor the system's list of users names one, as
- * in a container that runs under a number of its own.
+ * The home folder of the user; undefined where neither HOME nor the user database names one, such as in
+ * a container with an arbitrary uid.
  */
 export const findUserHome = (): string | undefined => {
   try {
@@ -246,22 +253,19 @@ export const findUserHome = (): string | undefined => {
   }
 }
 
-/** The same as programs with this environment take it, HOME first; the root folder where there is none. */
+/** The same for programs with this environment: HOME first, and `/` where no folder is known. */
 export const getUserHome = (env: NodeJS.ProcessEnv): string =>
   env['HOME'] || (findUserHome() ?? '/')
 
-/** The home folder of the user. Throws `home-unusable` where there is none. */
-const userHome = (): string => {
+/** As `findUserHome`, but throws `home-unusable` where no folder is known. */
+const requireUserHome = (): string => {
   const folder = findUserHome()
   if (folder !== undefined) return folder
   throw new DoorwardError('home-unusable', 'no home folder: HOME is not set', {
-    hint: 'set HOME, or name a folder with --home or DOORWARD_HOME',
+    hint: 'set HOME, or give a folder with --home or DOORWARD_HOME',
   })
 }
 
-/**
- * The path, with a `~` in front as the home folder of the user: what no shell has expanded. Throws
- * `home-unusable` for a `~` where there is no such folder.
- */
+/** Expands a leading `~`. Throws `home-unusable` for it where no home folder is known. */
 export const expandTilde = (path: string): string =>
-  path === '~' || path.startsWith('~/') ? join(userHome(), path.slice(1)) : path
+  path === '~' || path.startsWith('~/') ? join(requireUserHome(), path.slice(1)) : path

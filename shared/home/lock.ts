@@ -6,70 +6,50 @@ import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from './home.ts'
 
-/** `config` is held by a command while it adds to the configuration. */
-type Locked = 'daemon' | 'tray' | 'config'
+/** `config` is taken by a command while it adds to the configuration. */
+type LockName = 'daemon' | 'tray' | 'config'
+
+/** A lock of this process, which can be given to another process without being free in between. */
+export type HomeLock = {
+  readonly release: () => Promise<void>
+  readonly isOurs: () => Promise<boolean>
+  /** Gives the lock to the process that made this token. Throws what the disk refuses. */
+  readonly transferTo: (token: string) => Promise<void>
+}
 
 /**
  * Makes this process the only daemon, or the only tray, of a home, by `run/daemon.lock` or
- * `run/tray.lock`. A lock whose process has gone, even by SIGKILL, is taken over. Throws
- * `already-running` with the pid, `home-unusable` where the file system cannot do it. Returns how to let
- * go.
+ * `run/tray.lock`. Replaces a lock whose process no longer runs, even after SIGKILL. Throws
+ * `already-running` with the pid, `home-unusable` where the file system cannot do it. Returns the release.
  */
-export const lockHome = async (home: Home, what: Locked = 'daemon'): Promise<() => Promise<void>> =>
-  (await acquireLock(home, what)).letGo
+export const lockHome = async (
+  home: Home,
+  name: LockName = 'daemon',
+): Promise<() => Promise<void>> => (await acquireLock(home, name)).release
 
-/** A lock that is held, and can be passed on to another process without being free in between. */
-export type HomeLock = {
-  readonly letGo: () => Promise<void>
-  readonly isHeld: () => Promise<boolean>
-  /** From then on it is that of the process that has made this text. Throws what the disk refuses. */
-  readonly passTo: (holding: string) => Promise<void>
-}
-
-/** What the lock says while this process holds it; another text each time. */
+/** The content of a lock: its process, and a nonce that is new each time. */
 export const newLockToken = (): string =>
   `${process.pid} ${readStartTime(process.pid) ?? '?'} ${randomBytes(6).toString('hex')}`
 
-const getLockPath = (home: Home, what: Locked): string => join(home.run, `${what}.lock`)
-
-/** A file of this process beside a lock: its name says whose it is before anything is written into it. */
-const claimPath = (path: string): string =>
-  `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
-
-const held = (path: string, mine: string): HomeLock => ({
-  letGo: async () => letGo(path, mine),
-  isHeld: async () => (await readContent(path)) === mine,
-  passTo: async (holding) => {
-    const unique = claimPath(path)
-    await writeFile(unique, holding, { mode: 0o600, flag: 'wx' })
-    try {
-      // As long as its process lives nobody else replaces it.
-      if ((await readContent(path)) !== mine)
-        throw new DoorwardError('already-running', `${path} is not ours any more`)
-      await rename(unique, path)
-    } finally {
-      await unlink(unique).catch(() => undefined)
-    }
-  },
-})
-
-/** As `lockHome`, with the lock itself; one that was passed to us under `mine` is held already. */
+/** As `lockHome`, with the lock itself. A lock that was transferred to `token` is already acquired. */
 export const acquireLock = async (
   home: Home,
-  what: Locked = 'daemon',
-  mine = newLockToken(),
+  name: LockName = 'daemon',
+  token = newLockToken(),
 ): Promise<HomeLock> => {
-  const path = getLockPath(home, what)
+  const path = getLockPath(home, name)
   try {
-    // After a crash one try is enough; more are needed only while others do the same.
+    // One try is enough, even after a crash, unless other processes try at the same time.
     for (let tries = 0; tries < 100; tries += 1) {
-      const holder = await acquire(path, mine)
-      if (holder === mine) return held(path, mine)
-      if (holder !== undefined)
+      const owner = await tryAcquire(path, token)
+      if (owner === token) return createLock(path, token)
+      if (owner !== undefined)
         throw new DoorwardError(
           'already-running',
-          heldBy(what, parsePid(holder), home),
-          what === 'daemon' ? { hint: 'doorward daemon status, or doorward daemon restart' } : {},
+          name === 'config'
+            ? `another command (pid ${parsePid(owner)}) is changing the configuration of ${home.root}`
+            : `a ${name} with pid ${parsePid(owner)} already runs on ${home.root}`,
+          name === 'daemon' ? { hint: 'doorward daemon status, or doorward daemon restart' } : {},
         )
       await setTimeout(20)
     }
@@ -77,55 +57,65 @@ export const acquireLock = async (
     if (error instanceof DoorwardError) throw error
     throw new DoorwardError('home-unusable', `cannot lock ${path}: ${systemReason(error)}`, {
       cause: error,
-      hint: 'name a home on a disk with hard links with DOORWARD_HOME',
+      hint: 'set DOORWARD_HOME to a folder on a disk that supports hard links',
     })
   }
-  throw new DoorwardError('already-running', `cannot take ${path}: others start at the same time`)
+  throw new DoorwardError('already-running', `cannot lock ${path}: others start at the same time`)
 }
 
-const heldBy = (what: Locked, pid: string, { root }: Home): string =>
-  what === 'config'
-    ? `another command (pid ${pid}) adds to the configuration of ${root} just now`
-    : `a ${what} with pid ${pid} already runs on ${root}`
+const createLock = (path: string, token: string): HomeLock => ({
+  release: async () => releaseLock(path, token),
+  isOurs: async () => (await readContent(path)) === token,
+  transferTo: async (successor) => {
+    const unique = uniquePath(path)
+    await writeFile(unique, successor, { mode: 0o600, flag: 'wx' })
+    try {
+      // No other process replaces the lock while its own process lives.
+      if ((await readContent(path)) !== token)
+        throw new DoorwardError('already-running', `${path} now belongs to another process`)
+      await rename(unique, path)
+    } finally {
+      await unlink(unique).catch(() => undefined)
+    }
+  },
+})
 
 /**
- * Who holds the lock now: `mine` when we got it, another that lives, or undefined when it changes
- * hands just now. A stale lock may be replaced only by who holds the lock on doing so, named after
- * the stale one: without it, of two that saw the same stale lock the slower would remove the lock of
- * the quicker. That second lock is made and, after a crash, taken over in the same way.
+ * The owner of the lock: `token` when we got it, another live process, or undefined when it is just
+ * changing. A stale lock may be replaced only by the owner of a second lock, named after the stale one:
+ * otherwise, of two processes that saw the same stale lock, the slower would remove the lock of the
+ * faster. The second lock is acquired, and after a crash replaced, in the same way.
  */
-const acquire = async (path: string, mine: string): Promise<string | undefined> => {
-  const unique = claimPath(path)
+const tryAcquire = async (path: string, token: string): Promise<string | undefined> => {
+  const unique = uniquePath(path)
   try {
-    // A full disk takes the name and not the content.
-    await writeFile(unique, mine, { mode: 0o600, flag: 'wx' })
-    if (await linked(unique, path)) return mine
-    const holder = await readContent(path)
-    if (holder === undefined) return undefined
-    if (isHeld(holder)) return holder
-    const claim = `${path}.after-${getNonce(holder)}`
-    if ((await acquire(claim, mine)) !== mine) return undefined
+    // Written first, then linked: a full disk creates a file but cannot store its content.
+    await writeFile(unique, token, { mode: 0o600, flag: 'wx' })
+    if (await createLink(unique, path)) return token
+    const owner = await readContent(path)
+    if (owner === undefined) return undefined
+    if (isLockOwnerAlive(owner)) return owner
+    const claim = `${path}.after-${toDigest(owner)}`
+    if ((await tryAcquire(claim, token)) !== token) return undefined
     try {
-      // Only the holder of this claim replaces that lock, so what is seen here stays so.
-      if ((await readContent(path)) !== holder) return undefined
+      // Only the owner of this claim replaces the lock, so this comparison stays valid.
+      if ((await readContent(path)) !== owner) return undefined
       await rename(unique, path)
-      return mine
+      return token
     } finally {
-      await letGo(claim, mine)
+      await releaseLock(claim, token)
     }
   } finally {
     await unlink(unique).catch(() => undefined)
   }
 }
 
-const parsePid = (holder: string): string => holder.split(' ')[0] ?? ''
+const releaseLock = async (path: string, token: string): Promise<void> => {
+  if ((await readContent(path)) === token) await unlink(path).catch(() => undefined)
+}
 
-/** Names one holding of a lock; what is no lock of ours is named by all of it. */
-const getNonce = (holder: string): string =>
-  createHash('sha256').update(holder).digest('hex').slice(0, 12)
-
-/** Creates the lock with its content in one step: no one sees it empty. */
-const linked = async (from: string, path: string): Promise<boolean> => {
+/** Creates the lock and its content in one step: no one can read it empty. */
+const createLink = async (from: string, path: string): Promise<boolean> => {
   try {
     await link(from, path)
     return true
@@ -135,9 +125,17 @@ const linked = async (from: string, path: string): Promise<boolean> => {
   }
 }
 
-const letGo = async (path: string, mine: string): Promise<void> => {
-  if ((await readContent(path)) === mine) await unlink(path).catch(() => undefined)
-}
+const getLockPath = (home: Home, name: LockName): string => join(home.run, `${name}.lock`)
+
+/** A temporary file next to a lock. The pid in its name says whose it is while it is empty. */
+const uniquePath = (path: string): string =>
+  `${path}.${process.pid}-${randomBytes(6).toString('hex')}`
+
+const parsePid = (owner: string): string => owner.split(' ')[0] ?? ''
+
+/** Hashes all of it: the file may not be a lock of ours. */
+const toDigest = (owner: string): string =>
+  createHash('sha256').update(owner).digest('hex').slice(0, 12)
 
 const readContent = async (path: string): Promise<string | undefined> => {
   try {
@@ -148,25 +146,25 @@ const readContent = async (path: string): Promise<string | undefined> => {
   }
 }
 
-/** The process that holds a lock of this home now, or undefined when none does. Never throws. */
-export const readLockOwner = async (home: Home, what: Locked): Promise<number | undefined> => {
-  const holder = await readContent(getLockPath(home, what)).catch(() => undefined)
-  return holder !== undefined && isHeld(holder) ? Number(parsePid(holder)) : undefined
+/** The pid of the live process that owns a lock of this home, or undefined. Never throws. */
+export const readLockOwner = async (home: Home, name: LockName): Promise<number | undefined> => {
+  const owner = await readContent(getLockPath(home, name)).catch(() => undefined)
+  return owner !== undefined && isLockOwnerAlive(owner) ? Number(parsePid(owner)) : undefined
 }
 
-/** True while the process that has written this into a lock lives. */
-export const isHeld = (holder: string): boolean => {
-  const [pidText = '', start = '?'] = holder.split(' ')
+/** True while the process that wrote this into a lock is alive. */
+export const isLockOwnerAlive = (owner: string): boolean => {
+  const [pidText = '', start = '?'] = owner.split(' ')
   const pid = Number(pidText)
   if (!Number.isSafeInteger(pid) || pid <= 0 || !isAlive(pid)) return false
-  // The number may have been given to another process since: then its start differs.
+  // The pid may have been reused: then the start time differs.
   const now = readStartTime(pid)
   return start === '?' || now === undefined || now === start
 }
 
 /**
- * True while a process of this number exists and has not ended. One that has ended keeps its number
- * until its parent asks for its exit code, which in a container without an init is never.
+ * True while a process of this pid exists and has not exited. An exited process keeps its pid until its
+ * parent reads the exit code, which in a container without an init is never.
  */
 export const isAlive = (pid: number): boolean => {
   try {
@@ -177,20 +175,17 @@ export const isAlive = (pid: number): boolean => {
   return !/^[ZX]/.test(readStat(pid)?.state ?? '')
 }
 
-/** When a process started, or undefined where the system does not tell: with its number, who it is. */
+/** When a process started, or undefined where the system does not say: identifies it together with its pid. */
 export const readStartTime = (pid: number): string | undefined => readStat(pid)?.start
 
-/**
- * True while the process that started then is alive; where the system does not tell when, one of that
- * number is taken for it.
- */
+/** True while the process that started then is alive. Without a start time the pid decides. */
 export const isSameProcess = ({ pid, start }: { pid: number; start?: string }): boolean =>
   isAlive(pid) && (start === undefined || readStartTime(pid) === start)
 
-/** True for a process that leads a group; false where the system does not tell. */
+/** True for a process that leads a group; false where the system does not say. */
 export const isGroupLeader = (pid: number): boolean => readStat(pid)?.group === String(pid)
 
-/** State of a process, its group, and when it started, in ticks since boot (proc(5), fields 3, 5 and 22 of stat); Linux only. */
+/** Fields 3, 5 and 22 of proc(5) stat: state, process group, and start in ticks since boot. Linux only. */
 const readStat = (pid: number): { state?: string; group?: string; start?: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

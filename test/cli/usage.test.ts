@@ -134,7 +134,7 @@ describe('cli: usage', () => {
     [
       'a file that is not there',
       ['webhook', 'learn', '/a', '--from', '/none'],
-      /cannot read \/none: there is no such file/,
+      /cannot read \/none: no such file/,
     ],
     ['an unknown configuration file', ['config', 'schema', 'webhook'], /one of webhooks, agents/],
     [

@@ -102,9 +102,9 @@ describe('a daemon whose home cannot be used', () => {
     const home = await temporaryHome()
     await writeFile(home.run, '')
     for (const [at, message] of [
-      [resolveHome(file), 'a file of that name is in the way'],
+      [resolveHome(file), 'a file of that name already exists'],
       [resolveHome(join(file, 'below')), 'a part of the path is a file, not a folder'],
-      [home, 'a file of that name is in the way'],
+      [home, 'a file of that name already exists'],
     ] as const) {
       const { code, stderr } = await tried(at)
       assert.equal(code, 78)
@@ -145,7 +145,7 @@ describe('a daemon whose home cannot be used', () => {
     await symlink(`${home.env}.real`, home.env)
     const { code, stderr } = await tried(home)
     assert.equal(code, 78)
-    assert.match(stderr, /\.env is a symbolic link\nhint: replace it by the file itself/)
+    assert.match(stderr, /\.env is a symbolic link\nhint: replace it with the file itself/)
     await rm(home.env)
     await rename(`${home.env}.real`, home.env)
     await startsAndStops(home)

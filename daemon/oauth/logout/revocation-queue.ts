@@ -19,7 +19,7 @@ import {
   type PendingRevocation,
   type RevocationStore,
   providerOfName,
-  removeHalfWritten,
+  removeStaleFiles,
   retryDelayMs,
   type Wait,
 } from './revocation-store.ts'
@@ -225,7 +225,7 @@ export const createRevocationQueue = ({
 
   const takeUpLeftovers = async (): Promise<void> => {
     try {
-      await removeHalfWritten(home)
+      await removeStaleFiles(home)
       for (const name of await store.names())
         // What is wrong with single ones is told when they are tried.
         await finishLogout(name, providerOfName(name) ?? '').catch(() => undefined)

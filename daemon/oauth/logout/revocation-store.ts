@@ -96,7 +96,7 @@ const removePending = async (home: Home, name: string): Promise<void> => {
 }
 
 /** Removes what a daemon that was killed left half written: there are tokens in it. */
-export const removeHalfWritten = async (home: Home): Promise<void> => {
+export const removeStaleFiles = async (home: Home): Promise<void> => {
   for (const name of (await listFolder(home)).filter((name) => leftover.test(name)))
     await removePending(home, name)
 }

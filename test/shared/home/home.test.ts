@@ -125,7 +125,7 @@ describe('the home', () => {
     await refused(
       prepareHome(resolveHome(join(folder, 'file'))),
       'home-unusable',
-      /^cannot use the folder .*: a file of that name is in the way$/,
+      /^cannot use the folder .*: a file of that name already exists$/,
     )
     await refused(
       prepareHome(resolveHome(join(folder, 'file', 'below'))),
@@ -135,7 +135,7 @@ describe('the home', () => {
     const home = await newHome()
     await mkdir(home.root, { mode: 0o700 })
     await writeFile(home.run, '')
-    await refused(prepareHome(home), 'home-unusable', /run: a file of that name is in the way$/)
+    await refused(prepareHome(home), 'home-unusable', /run: a file of that name already exists$/)
   })
 
   it('is refused where a link leads to nothing, which is named', async () => {
@@ -146,13 +146,17 @@ describe('the home', () => {
       await refused(
         prepareHome(resolveHome(join(folder, name))),
         'home-unusable',
-        /\/link is a link to disk, which is not there$/,
+        /\/link is a link to disk, which does not exist$/,
       )
     await mkdir(join(folder, 'disk'))
     await prepareHome(resolveHome(join(folder, 'link/of/home')))
     assert.equal(await modeOf(join(folder, 'disk/of')), 0o700)
     await symlink('round', join(folder, 'round'))
-    await refused(prepareHome(resolveHome(join(folder, 'round'))), 'home-unusable', /in the way$/)
+    await refused(
+      prepareHome(resolveHome(join(folder, 'round'))),
+      'home-unusable',
+      /already exists$/,
+    )
   })
 
   it('is refused where no folder can be made, at once', async () => {
@@ -161,7 +165,7 @@ describe('the home', () => {
       await refused(
         prepareHome(resolveHome(root)),
         'home-unusable',
-        /: \/proc(\/self)? takes no folders$/,
+        /: \/proc(\/self)? accepts no folders$/,
       )
   })
 

@@ -36,70 +36,70 @@ describe('the lock of a home', () => {
         return child
       }),
     )
-  /** What each says after all were told to try at once. */
+  /** What each reports after all try at the same time. */
   const race = async (rivals: readonly ChildProcess[]): Promise<string[]> =>
     Promise.all(
       rivals.map(async (child) => {
-        const said = once(child, 'message')
+        const reports = once(child, 'message')
         child.send('try')
-        return String((await said)[0])
+        return String((await reports)[0])
       }),
     )
   const kill = async (child: ChildProcess) => {
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     child.kill('SIGKILL')
-    await gone
+    await exited
   }
 
-  it('is held by one, for its owner alone, until it is let go', async () => {
-    const letGo = await lockHome(home)
+  it('belongs to one process, readable by its owner alone, until it is released', async () => {
+    const release = await lockHome(home)
     assert.equal((await stat(lock)).mode & 0o777, 0o600)
     await assert.rejects(lockHome(home), {
       code: 'already-running',
       message: new RegExp(`pid ${process.pid} `),
     })
-    await letGo()
-    await letGo()
+    await release()
+    await release()
     await (
       await lockHome(home)
     )()
     assert.deepEqual(await readdir(home.run), [])
   })
 
-  it('goes to exactly one of several processes that try at once', async () => {
-    const said = await race(await start(5))
-    assert.deepEqual(said.toSorted(), [...Array<string>(4).fill('already-running'), 'held'])
+  it('goes to exactly one of several processes that try at the same time', async () => {
+    const reports = await race(await start(5))
+    assert.deepEqual(reports.toSorted(), [...Array<string>(4).fill('already-running'), 'held'])
   })
 
-  it('is taken over from a holder that was killed, by exactly one, time and again', async () => {
+  it('goes to exactly one other process each time its owner is killed', async () => {
     let rivals = await start(6)
     while (rivals.length > 1) {
-      const said = await race(rivals)
+      const reports = await race(rivals)
       assert.deepEqual(
-        said.toSorted(),
-        [...Array<string>(said.length - 1).fill('already-running'), 'held'].toSorted(),
+        reports.toSorted(),
+        [...Array<string>(reports.length - 1).fill('already-running'), 'held'].toSorted(),
       )
-      const holder = rivals[said.indexOf('held')]
-      assert.ok(holder)
+      const owner = rivals[reports.indexOf('held')]
+      assert.ok(owner)
       assert.deepEqual(await readdir(home.run), ['daemon.lock'])
-      await kill(holder)
-      rivals = rivals.filter((rival) => rival !== holder)
+      await kill(owner)
+      rivals = rivals.filter((rival) => rival !== owner)
     }
   })
 
-  it('is taken over though the process that took it over before was killed half way', async () => {
+  it('is replaced although the previous replacement was killed half way', async () => {
     await writeFile(lock, '0 0 a')
     const second = `${lock}.after-${createHash('sha256').update('0 0 a').digest('hex').slice(0, 12)}`
     await writeFile(second, '0 0 b')
-    const letGo = await lockHome(home)
+    const release = await lockHome(home)
     assert.deepEqual(await readdir(home.run), ['daemon.lock'])
-    await letGo()
+    await release()
     await writeFile(lock, '0 0 a')
     await writeFile(second, `${process.pid} ?`)
     await assert.rejects(lockHome(home), { code: 'already-running' })
   })
 
-  it('is taken over when its pid belongs to another process by now', async function () {
+  it('is replaced when its pid was reused by another process', async function () {
     if (process.platform !== 'linux') return this.skip()
     await writeFile(lock, `${process.pid} 1`)
     await (
@@ -108,19 +108,19 @@ describe('the lock of a home', () => {
     return undefined
   })
 
-  it('is taken over when it is empty or holds nonsense', async () => {
+  it('is replaced when it is empty or contains nonsense', async () => {
     for (const text of ['', 'nonsense', '-1 5', '0 0', '1e9 1', '99999999999999999999 1']) {
       await writeFile(lock, text)
-      const letGo = await lockHome(home)
+      const release = await lockHome(home)
       assert.match(await readFile(lock, 'utf8'), new RegExp(`^${process.pid} `))
-      await letGo()
+      await release()
     }
   })
 
-  it('is not taken away by one who lets go of it too late', async () => {
-    const letGo = await lockHome(home)
+  it('is not removed by a process that no longer owns it', async () => {
+    const release = await lockHome(home)
     await writeFile(lock, '1 1')
-    await letGo()
+    await release()
     assert.equal(await readFile(lock, 'utf8'), '1 1')
   })
 })

@@ -227,7 +227,7 @@ describe('pending revocation', () => {
         await symlink(join(home.root, 'elsewhere'), join(folder, file))
       },
       'token-file-insecure',
-      /replace it by the file itself/,
+      /replace it with the file itself/,
     ],
     [
       'that is damaged',

@@ -148,9 +148,9 @@ describe('a configuration', () => {
     await mkdir(join(home.config, 'agents.yaml'))
     await symlink('gateway.yaml', join(home.config, 'gateway.yaml'))
     assert.deepEqual(await problemsOn(home), [
-      '/gateway.yaml:1:1 cannot be read: the link leads back to itself',
+      '/gateway.yaml:1:1 cannot be read: the symbolic link points to itself',
       '/agents.yaml:1:1 cannot be read: it is a folder',
-      '/webhooks.yaml:1:1 there is no such file (doorward init writes a sample)',
+      '/webhooks.yaml:1:1 no such file (doorward init writes a sample)',
     ])
   })
 
