@@ -37,7 +37,7 @@ if (leaveOut)
     `NOT RUN: test/desktop (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
   )
 
-/** What holds the table of threats in SECURITY.md, but for what it names of single parts. */
+/** The end-to-end tests of docs/threat-model.md that run besides test/security. */
 const flows =
   'guard unsigned webhook-bad-input public-listener delivery-once nothing-leaks no-token-leaks event-page login'
 const ofSecurity = ['security/**/*', ...flows.split(' ').map((name) => `flows/${name}`)].map(
