@@ -25,7 +25,7 @@ import { type Backend, withFallback } from './notifications/backend.ts'
 import { notifyDbus } from './notifications/dbus.ts'
 import { noteOnce } from './notifications/dedupe.ts'
 import { nodeNotifier } from './notifications/node-notifier.ts'
-import { desktopNotifier } from './notifications/notifier.ts'
+import { Notifier } from './notifications/notifier.ts'
 import { crashNote, startFailureNote } from './notifications/state-notes.ts'
 import { fewestAccountRows } from './view.ts'
 
@@ -43,7 +43,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   const quit = () => stopping.abort()
   process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
   const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const notifier = desktopNotifier({
+  const notifier = new Notifier({
     backend: desktopBackend(),
     iconFor: ({ failure }) => noteIconFile(failure ? 'needs-you' : 'idle'),
     onAction: (action) => clicks.click(action),
@@ -66,7 +66,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   })
   const notes = noteOnce({
     show: notifier.show,
-    takeAway: notifier.takeAway,
+    close: notifier.close,
     isOn: () => clicks.own().notifications,
     tellsLogin: clicks.tellsLogin,
   })
@@ -78,7 +78,7 @@ export const runTray = async (home: Home, folder: string, hostWaitMs: number): P
   const face = (): Face => {
     const now = Date.now()
     const utcOffset = -new Date(now).getTimezoneOffset()
-    const notice = notifier.trouble()
+    const notice = notifier.trouble
     const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
     const view = { daemon: daemon.view, now, utcOffset, own, accountRows }
     const steady = performance.now()

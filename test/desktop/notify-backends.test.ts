@@ -138,10 +138,10 @@ describeOnLinux('notes over the session bus', () => {
   })
 
   it('are taken away by their key, if they are there', async () => {
-    await on.backend.takeAway?.('k')
+    await on.backend.close?.('k')
     await on.show({ ...notice, key: 'k' })
     await on.show({ ...notice, key: 'other' })
-    await on.backend.takeAway?.('k')
+    await on.backend.close?.('k')
     assert.deepEqual(on.service.closed, [1])
     await on.show({ ...notice, key: 'k' })
     assert.equal(on.service.shown.at(-1)?.replaces, 0)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Home } from '../../shared/home/home.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { connectBus } from '../../tray/dbus/bus.ts'
+import { Bus } from '../../tray/dbus/bus.ts'
 import { untilHost, watchHost } from '../../tray/icon/panel-host.ts'
 import {
   type Desktop,
@@ -33,7 +33,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
     desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
   /** What is found in this time, and whether it had to be waited for. */
   const look = async (waitMs: number) => {
-    const bus = await connectBus(desktop.env)
+    const bus = await Bus.connect(desktop.env)
     let waited = false
     const found = await untilHost(bus, {
       env: desktop.env,

@@ -1,11 +1,12 @@
+import type { Socket } from 'node:net'
 import { BusError, openSocket } from './connect.ts'
 import { type Message, decodeMessage, encodeMessage, lengthOfMessage } from './message.ts'
 import { type ServedObject, answerCall } from './served-object.ts'
 
 /*
- * A connection to the desktop's session bus, as small as the tray needs it: calls with a time limit,
- * signals, names, and objects of our own. Nothing here throws outside of a promise or a call: a bus
- * that dies rejects what waits and resolves `closed`.
+ * A connection to the desktop's session bus with what the tray needs: calls with a time limit, signals,
+ * names, and served objects. When the bus dies, pending calls reject and `closed` resolves; no error
+ * escapes as an event.
  */
 
 export type Call = {
@@ -20,7 +21,7 @@ export type Call = {
 }
 
 export type Signal = {
-  /** Unique name of who sent it; not the well-known one. */
+  /** The unique name of the sender, not its well-known one. */
   readonly sender: string
   readonly path: string
   readonly body: readonly unknown[]
@@ -34,39 +35,7 @@ export type SignalMatch = {
   readonly arg0?: string
 }
 
-export type Bus = {
-  /** Our unique name, `:1.42`. */
-  readonly name: string
-  /**
-   * Calls a method and resolves with the values of the reply. Rejects with `BusError`: the D-Bus
-   * name of the error that was answered, `bus-timeout`, `bus-closed`, `bus-protocol`.
-   */
-  readonly call: (call: Call) => Promise<readonly unknown[]>
-  /** Hears a signal until the returned function is called. Rejects as `call`. */
-  readonly onSignal: (match: SignalMatch, listener: (signal: Signal) => void) => Promise<() => void>
-  /** Tells who owns a name, now and at every change; undefined is nobody. Rejects as `call`. */
-  readonly onOwner: (
-    name: string,
-    listener: (owner: string | undefined) => void,
-  ) => Promise<() => void>
-  /** Takes a well-known name; false when another program has it. Rejects as `call`. */
-  readonly ownName: (name: string) => Promise<boolean>
-  /** Answers calls to a path from now on. */
-  readonly serve: (path: string, object: ServedObject) => void
-  /** Sends a signal; on a dead bus it goes nowhere. Throws when the values do not fit. */
-  readonly emit: (
-    path: string,
-    interfaceName: string,
-    member: string,
-    signature: string,
-    body: readonly unknown[],
-  ) => void
-  /** Resolves when the connection has ended, whoever ended it. */
-  readonly closed: Promise<void>
-  readonly close: () => void
-}
-
-const daemon = {
+const busDaemon = {
   destination: 'org.freedesktop.DBus',
   path: '/org/freedesktop/DBus',
   interface: 'org.freedesktop.DBus',
@@ -74,173 +43,216 @@ const daemon = {
 const defaultTimeoutMs = 5000
 const doNotQueue = 4
 
-/**
- * Connects to the session bus that the environment names.
- * Throws `BusError`: `bus-absent`, `bus-refused`, `bus-closed`, `bus-timeout`.
- */
-export const connectBus = async (
-  env: NodeJS.ProcessEnv = process.env,
-  timeoutMs = defaultTimeoutMs,
-): Promise<Bus> => {
-  const { socket, early } = await openSocket(env, timeoutMs)
-  const waiting = new Map<number, (reply: Message | BusError) => void>()
-  const listeners = new Set<{ match: SignalMatch; listener: (signal: Signal) => void }>()
-  const objects = new Map<string, ServedObject>()
-  let lastSerial = 0
+type SignalHandler = {
+  readonly match: SignalMatch
+  readonly listener: (signal: Signal) => void
+}
 
-  const send = (message: Omit<Message, 'serial'>): number => {
-    const serial = lastSerial + 1
-    const bytes = encodeMessage({ ...message, serial })
-    lastSerial = serial
-    if (socket.writable) socket.write(bytes)
-    return serial
+export class Bus {
+  /** Resolves when the connection has closed, from either side. */
+  readonly closed: Promise<void>
+  readonly #socket: Socket
+  readonly #pendingCalls = new Map<number, (reply: Message | BusError) => void>()
+  readonly #handlers = new Set<SignalHandler>()
+  readonly #objects = new Map<string, ServedObject>()
+  #name = ''
+  #lastSerial = 0
+  #unread: Buffer = Buffer.alloc(0)
+
+  /**
+   * Connects to the session bus that the environment names.
+   * Throws `BusError`: `bus-absent`, `bus-refused`, `bus-closed`, `bus-timeout`.
+   */
+  static async connect(
+    env: NodeJS.ProcessEnv = process.env,
+    timeoutMs = defaultTimeoutMs,
+  ): Promise<Bus> {
+    const { socket, early } = await openSocket(env, timeoutMs)
+    const bus = new Bus(socket, early)
+    try {
+      const [name] = await bus.call({ ...busDaemon, member: 'Hello', timeoutMs })
+      bus.#name = String(name)
+      return bus
+    } catch (error) {
+      bus.close()
+      throw error
+    }
   }
 
-  const call: Bus['call'] = async ({ timeoutMs: limitMs = defaultTimeoutMs, ...request }) =>
-    new Promise((resolve, reject) => {
-      if (!socket.writable) throw new BusError('bus-closed')
-      const serial = send({ type: 'call', ...request })
-      const timer = setTimeout(() => settle(new BusError('bus-timeout')), limitMs)
+  private constructor(socket: Socket, early: Buffer) {
+    this.#socket = socket
+    this.closed = new Promise<void>((resolve) => {
+      socket.once('close', () => {
+        for (const settle of this.#pendingCalls.values()) settle(new BusError('bus-closed'))
+        resolve()
+      })
+    })
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
+    socket.resume()
+    this.#read(early)
+  }
+
+  /** Our unique name, `:1.42`. */
+  get name(): string {
+    return this.#name
+  }
+
+  /**
+   * Calls a method and resolves with the values of the reply. Rejects with `BusError`: the D-Bus
+   * name of the error in the reply, `bus-timeout`, `bus-closed`, `bus-protocol`.
+   */
+  async call({ timeoutMs = defaultTimeoutMs, ...request }: Call): Promise<readonly unknown[]> {
+    return new Promise((resolve, reject) => {
+      if (!this.#socket.writable) throw new BusError('bus-closed')
+      const serial = this.#send({ type: 'call', ...request })
+      const timer = setTimeout(() => settle(new BusError('bus-timeout')), timeoutMs)
       const settle = (reply: Message | BusError) => {
         clearTimeout(timer)
-        waiting.delete(serial)
+        this.#pendingCalls.delete(serial)
         if (reply instanceof BusError) reject(reply)
         else if (reply.type === 'reply') resolve(reply.body ?? [])
         else reject(new BusError(reply.errorName ?? 'bus-protocol', String(reply.body?.[0] ?? '')))
       }
-      waiting.set(serial, settle)
+      this.#pendingCalls.set(serial, settle)
     })
+  }
 
-  const answer = (message: Message): void => {
-    const to = { destination: message.sender, replySerial: message.serial }
+  /** Calls the listener for each matching signal until the returned function is called. Rejects as `call`. */
+  async onSignal(match: SignalMatch, listener: (signal: Signal) => void): Promise<() => void> {
+    const handler = { match, listener }
+    const request = { ...busDaemon, signature: 's', body: [toMatchRule(match)] }
+    this.#handlers.add(handler)
     try {
-      const object = objects.get(message.path ?? '')
-      if (!object) throw new BusError('org.freedesktop.DBus.Error.UnknownObject')
-      const reply = answerCall(object, message)
-      if (!message.noReply) send({ type: 'reply', ...to, ...reply })
+      await this.call({ ...request, member: 'AddMatch' })
     } catch (error) {
-      const code = error instanceof BusError && error.code.includes('.') ? error.code : failed
-      if (!message.noReply) send({ type: 'error', ...to, errorName: code })
-    }
-  }
-
-  const receive = (message: Message): void => {
-    if (message.type === 'call') return answer(message)
-    if (message.type !== 'signal') return waiting.get(message.replySerial ?? 0)?.(message)
-    const { sender = '', path = '', body = [] } = message
-    for (const { match, listener } of listeners) {
-      if (match.interface !== message.interface || match.member !== message.member) continue
-      if (match.path !== undefined && match.path !== path) continue
-      if (match.arg0 !== undefined && match.arg0 !== body[0]) continue
-      // Only the bus knows who owns a well-known name; it has looked already.
-      const isExact = match.sender?.startsWith(':') || match.sender === daemon.destination
-      if (isExact && match.sender !== sender) continue
-      try {
-        listener({ sender, path, body })
-      } catch {
-        // A fault of one listener is no fault of the connection.
-      }
-    }
-  }
-
-  const closed = new Promise<void>((resolve) => {
-    socket.once('close', () => {
-      for (const settle of waiting.values()) settle(new BusError('bus-closed'))
-      resolve()
-    })
-  })
-
-  let pending = early
-  const read = (chunk: Buffer): void => {
-    pending = pending.length > 0 ? Buffer.concat([pending, chunk]) : chunk
-    try {
-      for (;;) {
-        const length = lengthOfMessage(pending)
-        if (length === undefined || pending.length < length) return
-        const message = decodeMessage(pending.subarray(0, length))
-        pending = pending.subarray(length)
-        if (message) receive(message)
-      }
-    } catch {
-      // Where the next message begins is not known any more.
-      socket.destroy()
-    }
-  }
-  socket.on('data', read)
-  socket.resume()
-  read(Buffer.alloc(0))
-
-  const onSignal: Bus['onSignal'] = async (match, listener) => {
-    const entry = { match, listener }
-    const rule = toMatchRule(match)
-    listeners.add(entry)
-    try {
-      await call({ ...daemon, member: 'AddMatch', signature: 's', body: [rule] })
-    } catch (error) {
-      listeners.delete(entry)
+      this.#handlers.delete(handler)
       throw error
     }
     return () => {
-      if (!listeners.delete(entry)) return
-      const removed = call({ ...daemon, member: 'RemoveMatch', signature: 's', body: [rule] })
-      removed.catch(() => undefined)
+      if (!this.#handlers.delete(handler)) return
+      this.call({ ...request, member: 'RemoveMatch' }).catch(() => undefined)
     }
   }
 
-  try {
-    const [name] = await call({ ...daemon, member: 'Hello', timeoutMs })
-    return {
-      name: String(name),
-      call,
-      onSignal,
-      onOwner: async (wanted, listener) => {
-        let heard = false
-        const stop = await onSignal(
-          {
-            interface: daemon.interface,
-            member: 'NameOwnerChanged',
-            sender: daemon.destination,
-            arg0: wanted,
-          },
-          ({ body }) => {
-            heard = true
-            listener(body[2] === '' ? undefined : String(body[2]))
-          },
-        )
-        const owner = await call({
-          ...daemon,
-          member: 'GetNameOwner',
-          signature: 's',
-          body: [wanted],
-        })
-          .then(([found]) => String(found))
-          .catch((error: unknown) => {
-            if (error instanceof BusError && error.code.endsWith('.NameHasNoOwner'))
-              return undefined
-            stop()
-            throw error
-          })
-        if (!heard) listener(owner)
-        return stop
+  /** Reports the owner of a name now and at every change; undefined without one. Rejects as `call`. */
+  async onOwner(name: string, listener: (owner: string | undefined) => void): Promise<() => void> {
+    const { interface: sender } = busDaemon
+    let hasChanged = false
+    const stop = await this.onSignal(
+      { interface: sender, member: 'NameOwnerChanged', sender, arg0: name },
+      ({ body }) => {
+        hasChanged = true
+        listener(body[2] === '' ? undefined : String(body[2]))
       },
-      ownName: async (wanted) => {
-        const body = [wanted, doNotQueue]
-        const [code] = await call({ ...daemon, member: 'RequestName', signature: 'su', body })
-        return code === 1 || code === 4
-      },
-      serve: (path, object) => void objects.set(path, object),
-      emit: (path, interfaceName, member, signature, body) =>
-        void send({ type: 'signal', path, interface: interfaceName, member, signature, body }),
-      closed,
-      close: () => void socket.destroy(),
+    )
+    try {
+      const owner = await this.#getOwner(name)
+      if (!hasChanged) listener(owner)
+      return stop
+    } catch (error) {
+      stop()
+      throw error
     }
-  } catch (error) {
-    socket.destroy()
-    throw error
+  }
+
+  /** Takes a well-known name; false when another program has it. Rejects as `call`. */
+  async ownName(name: string): Promise<boolean> {
+    const request = { ...busDaemon, member: 'RequestName', signature: 'su' }
+    const [code] = await this.call({ ...request, body: [name, doNotQueue] })
+    return code === 1 || code === 4
+  }
+
+  /** Answers calls to a path from now on. */
+  serve(path: string, object: ServedObject): void {
+    this.#objects.set(path, object)
+  }
+
+  /** Sends a signal; does nothing on a closed bus. Throws when the values do not fit the signature. */
+  emit(
+    path: string,
+    interfaceName: string,
+    member: string,
+    signature: string,
+    body: readonly unknown[],
+  ): void {
+    this.#send({ type: 'signal', path, interface: interfaceName, member, signature, body })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  async #getOwner(name: string): Promise<string | undefined> {
+    try {
+      const request = { ...busDaemon, member: 'GetNameOwner', signature: 's', body: [name] }
+      return String((await this.call(request))[0])
+    } catch (error) {
+      if (error instanceof BusError && error.code.endsWith('.NameHasNoOwner')) return undefined
+      throw error
+    }
+  }
+
+  #send(message: Omit<Message, 'serial'>): number {
+    const serial = this.#lastSerial + 1
+    const bytes = encodeMessage({ ...message, serial })
+    this.#lastSerial = serial
+    if (this.#socket.writable) this.#socket.write(bytes)
+    return serial
+  }
+
+  #read(chunk: Buffer): void {
+    this.#unread = this.#unread.length > 0 ? Buffer.concat([this.#unread, chunk]) : chunk
+    try {
+      for (;;) {
+        const length = lengthOfMessage(this.#unread)
+        if (length === undefined || this.#unread.length < length) return
+        const message = decodeMessage(this.#unread.subarray(0, length))
+        this.#unread = this.#unread.subarray(length)
+        if (message) this.#receive(message)
+      }
+    } catch {
+      // After a damaged message there is no telling where the next one begins.
+      this.#socket.destroy()
+    }
+  }
+
+  #receive(message: Message): void {
+    if (message.type === 'call') this.#answer(message)
+    else if (message.type === 'signal') this.#dispatch(message)
+    else this.#pendingCalls.get(message.replySerial ?? 0)?.(message)
+  }
+
+  #answer(message: Message): void {
+    const to = { destination: message.sender, replySerial: message.serial }
+    try {
+      const object = this.#objects.get(message.path ?? '')
+      if (!object) throw new BusError('org.freedesktop.DBus.Error.UnknownObject')
+      const reply = answerCall(object, message)
+      if (!message.noReply) this.#send({ type: 'reply', ...to, ...reply })
+    } catch (error) {
+      const isDbusName = error instanceof BusError && error.code.includes('.')
+      const errorName = isDbusName ? error.code : 'org.freedesktop.DBus.Error.Failed'
+      if (!message.noReply) this.#send({ type: 'error', ...to, errorName })
+    }
+  }
+
+  #dispatch(message: Message): void {
+    const { sender = '', path = '', body = [] } = message
+    for (const { match, listener } of this.#handlers) {
+      if (match.interface !== message.interface || match.member !== message.member) continue
+      if (match.path !== undefined && match.path !== path) continue
+      if (match.arg0 !== undefined && match.arg0 !== body[0]) continue
+      // Only the bus knows who owns a well-known name; its own match rule has checked that.
+      const isUnique = match.sender?.startsWith(':') || match.sender === busDaemon.destination
+      if (isUnique && match.sender !== sender) continue
+      try {
+        listener({ sender, path, body })
+      } catch {
+        // An error in one listener must not end the connection.
+      }
+    }
   }
 }
-
-const failed = 'org.freedesktop.DBus.Error.Failed'
 
 const toMatchRule = ({ arg0, ...match }: SignalMatch): string =>
   Object.entries({ type: 'signal', ...match, ...(arg0 === undefined ? {} : { arg0 }) })

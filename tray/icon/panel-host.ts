@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import { getUserHome } from '../../shared/home/home.ts'
-import { type Bus, connectBus } from '../dbus/bus.ts'
+import { Bus } from '../dbus/bus.ts'
 import { Variant } from '../dbus/marshal.ts'
 import type { TrayProgram } from './tray-binary.ts'
 
@@ -42,7 +42,7 @@ export const watchHost = async (options: HostOptions): Promise<void> => {
   if (process.platform !== 'linux') return untilEnded(undefined, signal)
   let { waitMs } = options
   while (!signal.aborted) {
-    const bus = await connectBus(env).catch(() => undefined)
+    const bus = await Bus.connect(env).catch(() => undefined)
     try {
       if (!(await untilHost(bus, { ...options, waitMs }))) throw noHost(env)
       await untilEnded(bus, signal)

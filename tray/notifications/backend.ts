@@ -24,7 +24,7 @@ export type Backend = {
     signal: AbortSignal,
   ) => Promise<void>
   /** Takes the notice with this key away, if it is still there. Throws nothing. */
-  readonly takeAway?: (key: string) => Promise<void>
+  readonly close?: (key: string) => Promise<void>
   /** Is told whenever the notification service has come, where this way hears of that. */
   readonly onReturn?: (listener: () => void) => void
   /** Takes away what has buttons, since nobody hears them any more, and ends what still runs. */

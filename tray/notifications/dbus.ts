@@ -1,5 +1,5 @@
 import { BusError } from '../dbus/connect.ts'
-import { type Bus, type Signal, connectBus } from '../dbus/bus.ts'
+import { Bus, type Signal } from '../dbus/bus.ts'
 import { variant } from '../dbus/marshal.ts'
 import { bodyMarkup, plainText, titleText } from '../text.ts'
 import { type Backend, type Notice, NotifyFailure } from './backend.ts'
@@ -69,7 +69,7 @@ export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
         throw toFailure(error)
       }
     },
-    takeAway: async (key) => {
+    close: async (key) => {
       const made = await connecting?.catch(() => undefined)
       if (!made) return
       const { bus, visible } = made
@@ -101,7 +101,7 @@ const connect = async (
   onReturn: () => void,
   onEnd: () => void,
 ): Promise<Connection> => {
-  const bus = await connectBus(env)
+  const bus = await Bus.connect(env)
   const visible = new Map<number, Visible>()
   const made: Connection = { bus, visible }
   let owner: string | undefined

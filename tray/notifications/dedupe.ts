@@ -17,7 +17,7 @@ type Notes = {
 type NotesParts = {
   readonly show: (note: Note) => void
   /** The note with this key is no longer so. */
-  readonly takeAway: (key: string) => void
+  readonly close: (key: string) => void
   /** While it answers false, only events that are for the desktop by their targets are shown. */
   readonly isOn: () => boolean
   /** True while a login to this provider is told in answer to a click. */
@@ -25,7 +25,7 @@ type NotesParts = {
 }
 
 /** Passes on the notes of what the daemon says, more than 3 in 10 s as one. */
-export const noteOnce = ({ show, takeAway, isOn, tellsLogin = () => false }: NotesParts): Notes => {
+export const noteOnce = ({ show, close, isOn, tellsLogin = () => false }: NotesParts): Notes => {
   const seen = new Set<string>()
   let told = nothingTold
   let isDaemonMissed = false
@@ -59,9 +59,9 @@ export const noteOnce = ({ show, takeAway, isOn, tellsLogin = () => false }: Not
     status: (status) => {
       const news = notesOfStatus(status, told, tellsLogin)
       ;({ told } = news)
-      if (isDaemonMissed) takeAway(daemonKey)
+      if (isDaemonMissed) close(daemonKey)
       isDaemonMissed = false
-      news.over.forEach(takeAway)
+      news.over.forEach(close)
       news.notes.forEach(tell)
     },
     tell,

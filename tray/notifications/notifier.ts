@@ -3,79 +3,125 @@ import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.t
 import type { Action } from '../action.ts'
 
 /*
- * Takes notes to the desktop, few at a time. A service that is away or hangs holds up nothing else: the
- * newest notes wait for it a while, and it is tried again ever more rarely.
+ * Sends notifications to the desktop, a few at a time. While the service is away or hangs, the newest
+ * ones wait for a while, and the service is tried again at growing intervals.
  */
 
-export type Notifier = {
-  readonly show: (note: Note) => void
-  /** What the note with this key told is no longer so: it goes, where the desktop lets it. */
-  readonly takeAway: (key: string) => void
-  /** In a few words, why notes do not appear just now. */
-  readonly trouble: () => string | undefined
-  /** Takes away what has buttons, and ends; a hung service does not hold it up. */
-  readonly stop: () => Promise<void>
-}
-
-export type NotifierParts = {
+export type NotifierOptions = {
   readonly backend: Backend
-  /** The picture for a note, by its absolute path. */
+  /** The absolute path of the picture for a note. */
   readonly iconFor: (note: Note) => string
-  /** What the pressed button of a note asks for. */
+  /** Called with the action of a button that was pressed. */
   readonly onAction: (action: Action) => void
-  /** Notes do not appear, with why and what mends it, or, without a reason, they do again. */
+  /** Called with why notes do not appear and how to fix it, and without a reason when they do again. */
   readonly onTrouble: (reason?: string) => void
 }
 
-export type NotifyLimits = {
+export type NotifierLimits = {
   readonly inFlight: number
   readonly waiting: number
-  /** Older ones are no news any more. */
+  /** Older notes are dropped. */
   readonly waitingMs: number
   readonly answerMs: number
-  readonly tryAgainMs: readonly number[]
+  readonly retryMs: readonly number[]
   readonly stopMs: number
 }
 
-const usualLimits: NotifyLimits = {
+const defaultLimits: NotifierLimits = {
   inFlight: 2,
   waiting: 10,
   waitingMs: 10 * 60_000,
   answerMs: 10_000,
-  tryAgainMs: [5000, 15_000, 60_000],
+  retryMs: [5000, 15_000, 60_000],
   stopMs: 1000,
 }
 
 const shownMs = 15_000
-/** A person has to come to a decision. */
+/** A failure asks for a decision, which takes longer. */
 const failureShownMs = 60_000
 
 type Waiting = { readonly note: Note; readonly since: number }
 
-/** A notifier that shows notes by this backend. */
-export const desktopNotifier = (
-  { backend, iconFor, onAction, onTrouble }: NotifierParts,
-  limits: NotifyLimits = usualLimits,
-): Notifier => {
-  const stopping = new AbortController()
-  const inFlight = new Set<Promise<void>>()
-  let waiting: Waiting[] = []
-  let failures = 0
-  let trouble: NotifyFailureKind | undefined
-  let timer: NodeJS.Timeout | undefined
-  /** Something came that makes another try worth while, and one was still under way. */
-  let hasNews = false
+export class Notifier {
+  readonly #options: NotifierOptions
+  readonly #limits: NotifierLimits
+  readonly #stopping = new AbortController()
+  readonly #inFlight = new Set<Promise<void>>()
+  #waiting: readonly Waiting[] = []
+  #failures = 0
+  #trouble: NotifyFailureKind | undefined
+  #retryTimer: NodeJS.Timeout | undefined
+  /** Try again right after the attempt in progress, even if it fails. */
+  #retrySoon = false
 
-  const become = (next: NotifyFailureKind | undefined): void => {
-    if (trouble === next) return
-    trouble = next
-    onTrouble(next && reasons[next].long)
+  constructor(options: NotifierOptions, limits: NotifierLimits = defaultLimits) {
+    this.#options = options
+    this.#limits = limits
+    options.backend.onReturn?.(() => {
+      const isSending = this.#inFlight.size > 0
+      this.#sendWaiting()
+      this.#retrySoon = isSending
+    })
   }
 
-  const send = async (one: Waiting): Promise<void> => {
-    const { note } = one
+  readonly show = (note: Note): void => {
+    this.#enqueue([...this.#waiting, { note, since: performance.now() }])
+    this.#sendWaiting()
+    this.#retrySoon = this.#waiting.length > 0
+  }
+
+  /** Drops or closes the note with this key, if the desktop supports that. */
+  readonly close = (key: string): void => {
+    this.#waiting = this.#waiting.filter(({ note }) => note.key !== key)
+    // The note may be one of those being sent.
+    void Promise.all(this.#inFlight).then(async () => this.#options.backend.close?.(key))
+  }
+
+  /** In a few words, why notes do not appear at the moment. */
+  get trouble(): string | undefined {
+    return this.#trouble && reasons[this.#trouble].short
+  }
+
+  /** Closes the notes that have buttons, and stops; waits for a hanging service at most `stopMs`. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    clearTimeout(this.#retryTimer)
+    const limit = new Promise<void>((resolve) => setTimeout(resolve, this.#limits.stopMs).unref())
+    await Promise.race([limit, Promise.all([this.#options.backend.stop(), ...this.#inFlight])])
+  }
+
+  /** Keeps the newest notes, and the last of those with the same key. */
+  #enqueue(notes: readonly Waiting[]): void {
+    const isReplaced = ({ note }: Waiting, index: number) =>
+      note.key !== undefined && notes.slice(index + 1).some((later) => later.note.key === note.key)
+    this.#waiting = notes
+      .filter((entry, index) => !isReplaced(entry, index))
+      .slice(-this.#limits.waiting)
+  }
+
+  #sendWaiting(): void {
+    this.#retrySoon = false
+    const oldest = performance.now() - this.#limits.waitingMs
+    this.#waiting = this.#waiting.filter(({ since }) => since > oldest)
+    // While the service fails, one note at a time tests whether it works again.
+    const maxInFlight = this.#trouble ? 1 : this.#limits.inFlight
+    while (!this.#stopping.signal.aborted && this.#inFlight.size < maxInFlight) {
+      const [next, ...rest] = this.#waiting
+      if (!next) return
+      this.#waiting = rest
+      const sending = this.#send(next).finally(() => {
+        this.#inFlight.delete(sending)
+        if (!this.#trouble || this.#retrySoon) this.#sendWaiting()
+      })
+      this.#inFlight.add(sending)
+    }
+  }
+
+  async #send(entry: Waiting): Promise<void> {
+    const { note } = entry
+    const { backend, iconFor, onAction } = this.#options
+    const { signal: stopped } = this.#stopping
     const buttons = note.buttons ?? []
-    const late = AbortSignal.timeout(limits.answerMs)
     const notice = {
       title: note.title,
       body: note.body,
@@ -86,81 +132,43 @@ export const desktopNotifier = (
     }
     const onPressed = (index: number) => {
       const action = buttons[index]?.action
-      if (action && !stopping.signal.aborted) onAction(action)
+      if (action && !stopped.aborted) onAction(action)
     }
+    const late = AbortSignal.timeout(this.#limits.answerMs)
     try {
-      await backend.show(notice, onPressed, AbortSignal.any([late, stopping.signal]))
-      failures = 0
-      become(undefined)
+      await backend.show(notice, onPressed, AbortSignal.any([late, stopped]))
+      this.#failures = 0
+      this.#setTrouble(undefined)
     } catch (error) {
-      if (stopping.signal.aborted) return
-      wait([one, ...waiting])
-      become(error instanceof NotifyFailure ? error.kind : 'refused')
-      const pause = limits.tryAgainMs[Math.min(failures, limits.tryAgainMs.length - 1)]
-      failures += 1
-      clearTimeout(timer)
-      timer = setTimeout(pump, pause)
+      if (stopped.aborted) return
+      this.#enqueue([entry, ...this.#waiting])
+      this.#setTrouble(error instanceof NotifyFailure ? error.kind : 'refused')
+      this.#retryLater()
     }
   }
 
-  /** Keeps the newest, and of those with one key the last. */
-  const wait = (notes: readonly Waiting[]): void => {
-    const isReplaced = ({ note }: Waiting, index: number) =>
-      note.key !== undefined && notes.slice(index + 1).some((later) => later.note.key === note.key)
-    waiting = notes.filter((one, index) => !isReplaced(one, index)).slice(-limits.waiting)
+  #retryLater(): void {
+    const { retryMs } = this.#limits
+    const pauseMs = retryMs[Math.min(this.#failures, retryMs.length - 1)]
+    this.#failures += 1
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = setTimeout(() => this.#sendWaiting(), pauseMs)
   }
 
-  const pump = (): void => {
-    hasNews = false
-    const now = performance.now()
-    waiting = waiting.filter(({ since }) => now - since < limits.waitingMs)
-    // In trouble a single one tries the way.
-    while (!stopping.signal.aborted && inFlight.size < (trouble ? 1 : limits.inFlight)) {
-      const one = waiting.shift()
-      if (!one) return
-      const sending = send(one).finally(() => {
-        inFlight.delete(sending)
-        if (!trouble || hasNews) pump()
-      })
-      inFlight.add(sending)
-    }
-  }
-
-  backend.onReturn?.(() => {
-    const isUnderWay = inFlight.size > 0
-    pump()
-    hasNews = isUnderWay
-  })
-
-  return {
-    show: (note) => {
-      wait([...waiting, { note, since: performance.now() }])
-      pump()
-      hasNews = waiting.length > 0
-    },
-    takeAway: (key) => {
-      waiting = waiting.filter(({ note }) => note.key !== key)
-      const remove = async () => backend.takeAway?.(key)
-      // It may just be on its way.
-      void Promise.all(inFlight).then(remove)
-    },
-    trouble: () => trouble && reasons[trouble].short,
-    stop: async () => {
-      stopping.abort()
-      clearTimeout(timer)
-      const limit = new Promise<void>((resolve) => setTimeout(resolve, limits.stopMs).unref())
-      await Promise.race([limit, Promise.all([backend.stop(), ...inFlight])])
-    },
+  #setTrouble(trouble: NotifyFailureKind | undefined): void {
+    if (this.#trouble === trouble) return
+    this.#trouble = trouble
+    this.#options.onTrouble(trouble && reasons[trouble].long)
   }
 }
 
-const noWay = {
+const noBackend = {
   short: 'no notification service',
-  long: 'notifications cannot be shown: there is neither a session bus nor notify-send (on Debian and Ubuntu: sudo apt install libnotify-bin)',
+  long: 'notifications cannot be shown: there is no session bus and no notify-send (Debian, Ubuntu: sudo apt install libnotify-bin)',
 }
 const reasons: Readonly<Record<NotifyFailureKind, { short: string; long: string }>> = {
-  unsuited: noWay,
-  'no-program': noWay,
+  unsuited: noBackend,
+  'no-program': noBackend,
   'no-service': {
     short: 'no notification service',
     long: 'notifications cannot be shown: this desktop runs no notification service',

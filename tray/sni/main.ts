@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorName, systemCode } from '../../shared/errors.ts'
-import { type Bus, connectBus } from '../dbus/bus.ts'
+import { Bus } from '../dbus/bus.ts'
 import { itemInterface, itemObject, type ShownFace } from './item.ts'
-import { menuInterface, type MenuObject, menuObject } from './menu.ts'
+import { menuInterface, MenuObject } from './menu.ts'
 import { halved, toPixmap } from './pixmap.ts'
 import { clickedLine, type Face, type Order, parseOrder, readyLine } from './protocol.ts'
 
@@ -53,7 +53,7 @@ const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promi
 const itemPath = '/StatusNotifierItem'
 const menuPath = '/MenuBar'
 
-const bus = await connectBus().catch((error: unknown) => {
+const bus = await Bus.connect().catch((error: unknown) => {
   process.stderr.write(`no session bus: ${systemCode(error) ?? 'unknown reason'}\n`)
   process.exit(1)
 })
@@ -86,7 +86,7 @@ const tell = (): void => {
 
 const begin = async (first: Extract<Order, { do: 'show-menu' }>): Promise<void> => {
   take(first.face)
-  menu = menuObject(first.items, (id) => process.stdout.write(clickedLine(id)))
+  menu = new MenuObject(first.items, (id) => process.stdout.write(clickedLine(id)))
   bus.serve(menuPath, menu.object)
   bus.serve(
     itemPath,

@@ -1,133 +1,147 @@
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 import { BusError } from '../dbus/connect.ts'
-import type { ServedInterface, ServedMethod, ServedObject } from '../dbus/served-object.ts'
+import type { ServedMethod, ServedObject } from '../dbus/served-object.ts'
 import { type Variant, variant } from '../dbus/marshal.ts'
 import type { Item } from './protocol.ts'
 
 /*
- * The menu as `com.canonical.dbusmenu`: the panel asks for the tree once and hears what changes. The
- * rows stay the same; only their text and whether they can be seen and clicked changes.
+ * The menu as `com.canonical.dbusmenu`: the panel reads the tree once and is notified of changes. The
+ * rows are fixed; only their text, visibility and whether a click is possible change.
  * https://github.com/AyatanaIndicators/libdbusmenu, libdbusmenu-glib/dbus-menu.xml
  */
 
 export const menuInterface = 'com.canonical.dbusmenu'
-
-export type MenuObject = {
-  readonly object: ServedObject
-  /** Takes what a row shows now; true when that is news. */
-  readonly change: (item: Item) => boolean
-  /** Signature and values of the signal that tells the panel of these rows. */
-  readonly changes: (ids: readonly number[]) => { signature: string; body: readonly unknown[] }
-}
 
 type Properties = Map<string, Variant>
 type Layout = [id: number, properties: Properties, rows: Variant<Layout>[]]
 
 const root = 0
 
-/** A menu of these rows; `onClick` hears the number of a row that was clicked and may be. */
-export const menuObject = (items: readonly Item[], onClick: (id: number) => void): MenuObject => {
-  const rows = new Map<number, Item>([
-    [root, { __id: root, title: '', enabled: true, hidden: false, items }],
-  ])
-  const collect = (item: Item): void => {
-    rows.set(item.__id, item)
-    item.items.forEach(collect)
-  }
-  items.forEach(collect)
+/** A menu of these rows; `onClick` gets the number of a row that can be clicked and was. */
+export class MenuObject {
+  readonly object: ServedObject
+  readonly #rows = new Map<number, Item>()
+  readonly #onClick: (id: number) => void
 
-  const rowOf = (id: unknown): Item => {
-    const row = rows.get(Number(id))
+  constructor(items: readonly Item[], onClick: (id: number) => void) {
+    this.#onClick = onClick
+    this.#add({ __id: root, title: '', enabled: true, hidden: false, items })
+    this.object = {
+      [menuInterface]: {
+        methods: { ...this.#readMethods(), ...this.#eventMethods() },
+        properties: {
+          Version: () => variant('u', 3),
+          TextDirection: () => variant('s', 'ltr'),
+          Status: () => variant('s', 'normal'),
+          IconThemePath: () => variant('as', []),
+        },
+        signals: { ItemsPropertiesUpdated: updateSignature, LayoutUpdated: 'ui' },
+      },
+    }
+  }
+
+  /** Replaces what a row shows; true when that is a change. */
+  change({ __id, title, enabled, hidden }: Item): boolean {
+    const row = this.#rows.get(__id)
+    if (!row || __id === root) return false
+    if (row.title === title && row.enabled === enabled && row.hidden === hidden) return false
+    this.#rows.set(__id, { ...row, title, enabled, hidden })
+    return true
+  }
+
+  /** Signature and values of the `ItemsPropertiesUpdated` signal for these rows. */
+  changes(ids: readonly number[]): { signature: string; body: readonly unknown[] } {
+    const updated = ids.map((id) => [id, getProperties(this.#getRow(id))])
+    return { signature: updateSignature, body: [updated, []] }
+  }
+
+  #add(item: Item): void {
+    this.#rows.set(item.__id, item)
+    for (const child of item.items) this.#add(child)
+  }
+
+  #getRow(id: unknown): Item {
+    const row = this.#rows.get(Number(id))
     if (!row) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
     return row
   }
-  const layoutOf = (item: Item, depth: number, names: readonly string[]): Layout => {
-    const row = rows.get(item.__id) ?? item
-    const inner = depth === 0 ? [] : row.items
+
+  #readMethods(): Readonly<Record<string, ServedMethod>> {
+    return {
+      GetLayout: {
+        takes: 'iias',
+        gives: 'u(ia{sv}av)',
+        run: ([id, depth, names]) => [
+          1,
+          this.#toLayout(this.#getRow(id), Number(depth), toTexts(names)),
+        ],
+      },
+      GetGroupProperties: {
+        takes: 'aias',
+        gives: 'a(ia{sv})',
+        run: ([ids, names]) => {
+          const wanted = toList(ids).length === 0 ? [...this.#rows.keys()] : toList(ids)
+          const known = wanted.flatMap((id) => this.#rows.get(Number(id)) ?? [])
+          return [known.map((row) => [row.__id, only(getProperties(row), toTexts(names))])]
+        },
+      },
+      GetProperty: {
+        takes: 'is',
+        gives: 'v',
+        run: ([id, name]) => {
+          const value = getProperties(this.#getRow(id)).get(String(name))
+          if (!value) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
+          return [value]
+        },
+      },
+      AboutToShow: { takes: 'i', gives: 'b', run: () => [false] },
+      AboutToShowGroup: { takes: 'ai', gives: 'aiai', run: () => [[], []] },
+    }
+  }
+
+  #eventMethods(): Readonly<Record<string, ServedMethod>> {
+    return {
+      Event: {
+        takes: 'isvu',
+        gives: '',
+        run: ([id, kind]) => {
+          this.#click(this.#getRow(id), kind)
+          return []
+        },
+      },
+      EventGroup: {
+        takes: 'a(isvu)',
+        gives: 'ai',
+        run: ([events]) => {
+          const unknownIds: unknown[] = []
+          for (const [id, kind] of toList(events).map(toList)) {
+            const row = this.#rows.get(Number(id))
+            if (row) this.#click(row, kind)
+            else unknownIds.push(id)
+          }
+          return [unknownIds]
+        },
+      },
+    }
+  }
+
+  #toLayout(item: Item, depth: number, names: readonly string[]): Layout {
+    const row = this.#rows.get(item.__id) ?? item
+    const children = depth === 0 ? [] : row.items
     return [
       row.__id,
       only(getProperties(row), names),
-      inner.map((one) => variant('(ia{sv}av)', layoutOf(one, depth - 1, names))),
+      children.map((child) => variant('(ia{sv}av)', this.#toLayout(child, depth - 1, names))),
     ]
   }
-  const event = (id: unknown, kind: unknown): void => {
-    const row = rowOf(id)
-    // Over the bus even what no person can see could be clicked.
-    if (kind === 'clicked' && canBeClicked(row)) onClick(row.__id)
-  }
 
-  const methods: Readonly<Record<string, ServedMethod>> = {
-    GetLayout: {
-      takes: 'iias',
-      gives: 'u(ia{sv}av)',
-      run: ([id, depth, names]) => [1, layoutOf(rowOf(id), Number(depth), toTexts(names))],
-    },
-    GetGroupProperties: {
-      takes: 'aias',
-      gives: 'a(ia{sv})',
-      run: ([ids, names]) => {
-        const wanted = toList(ids).length === 0 ? [...rows.keys()] : toList(ids)
-        const known = wanted.flatMap((id) => rows.get(Number(id)) ?? [])
-        return [known.map((row) => [row.__id, only(getProperties(row), toTexts(names))])]
-      },
-    },
-    GetProperty: {
-      takes: 'is',
-      gives: 'v',
-      run: ([id, name]) => {
-        const value = getProperties(rowOf(id)).get(String(name))
-        if (!value) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
-        return [value]
-      },
-    },
-    Event: {
-      takes: 'isvu',
-      gives: '',
-      run: ([id, kind]) => {
-        event(id, kind)
-        return []
-      },
-    },
-    EventGroup: {
-      takes: 'a(isvu)',
-      gives: 'ai',
-      run: ([events]) => {
-        const unknown = toList(events).filter((one) => !rows.has(Number(toList(one)[0])))
-        for (const [id, kind] of toList(events).map(toList)) {
-          if (rows.has(Number(id))) event(id, kind)
-        }
-        return [unknown.map((one) => toList(one)[0])]
-      },
-    },
-    AboutToShow: { takes: 'i', gives: 'b', run: () => [false] },
-    AboutToShowGroup: { takes: 'ai', gives: 'aiai', run: () => [[], []] },
-  }
-  const served: ServedInterface = {
-    methods,
-    properties: {
-      Version: () => variant('u', 3),
-      TextDirection: () => variant('s', 'ltr'),
-      Status: () => variant('s', 'normal'),
-      IconThemePath: () => variant('as', []),
-    },
-    signals: { ItemsPropertiesUpdated: 'a(ia{sv})a(ias)', LayoutUpdated: 'ui' },
-  }
-  return {
-    object: { [menuInterface]: served },
-    change: (item) => {
-      const row = rows.get(item.__id)
-      if (!row || item.__id === root) return false
-      const { title, enabled, hidden } = item
-      if (row.title === title && row.enabled === enabled && row.hidden === hidden) return false
-      rows.set(item.__id, { ...row, title, enabled, hidden })
-      return true
-    },
-    changes: (ids) => ({
-      signature: 'a(ia{sv})a(ias)',
-      body: [ids.map((id) => [id, getProperties(rowOf(id))]), []],
-    }),
+  /** Ignores rows that cannot be clicked: over the bus a program can click even a hidden row. */
+  #click(row: Item, kind: unknown): void {
+    if (kind === 'clicked' && canBeClicked(row)) this.#onClick(row.__id)
   }
 }
+
+const updateSignature = 'a(ia{sv})a(ias)'
 
 const isSeparator = ({ title }: Item): boolean => title === '<SEPARATOR>'
 
@@ -153,7 +167,7 @@ const getProperties = (row: Item): Properties => {
   ])
 }
 
-/** Those asked for; an empty list asks for all. */
+/** The properties with these names; all for an empty list. */
 const only = (properties: Properties, names: readonly string[]): Properties =>
   names.length === 0
     ? properties

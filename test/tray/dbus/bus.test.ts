@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import dbus, { type Message, type MessageBus } from 'dbus-next'
-import { type Bus, type Signal, connectBus } from '../../../tray/dbus/bus.ts'
+import { Bus, type Signal } from '../../../tray/dbus/bus.ts'
 import { BusError } from '../../../tray/dbus/connect.ts'
 import { variant } from '../../../tray/dbus/marshal.ts'
 import { describeOnLinux } from '../../support/desktop.ts'
@@ -21,7 +21,7 @@ describeOnLinux('the connection to the session bus', () => {
   beforeEach(async () => {
     children = []
     env = { DBUS_SESSION_BUS_ADDRESS: await startBus(await temporaryFolder(), children) }
-    bus = await connectBus(env)
+    bus = await Bus.connect(env)
     other = dbus.sessionBus({ busAddress: env['DBUS_SESSION_BUS_ADDRESS'] })
     await once(other, 'connect')
     await other.requestName('test.Other', 0)
@@ -132,7 +132,7 @@ describeOnLinux('the connection to the session bus', () => {
       },
     })
     assert.equal(await bus.ownName('test.Server'), true)
-    const rival = await connectBus(env)
+    const rival = await Bus.connect(env)
     assert.equal(await rival.ownName('test.Server'), false)
     rival.close()
 
@@ -183,7 +183,7 @@ describeOnLinux('the connection to the session bus', () => {
     await bus.closed
     bus.emit('/x', 'test.Other', 'News', '', [])
     await assert.rejects(bus.call(toOther('Echo')), { code: 'bus-closed' })
-    await assert.rejects(connectBus(env), { code: 'bus-absent' })
+    await assert.rejects(Bus.connect(env), { code: 'bus-absent' })
   })
 
   it('does not wait for a bus that accepts and never answers, and refuses one that is none', async () => {
@@ -199,12 +199,12 @@ describeOnLinux('the connection to the session bus', () => {
       }).listen(path)
       await once(server, 'listening')
       await assert.rejects(
-        connectBus({ DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` }, 300),
+        Bus.connect({ DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` }, 300),
         (error) => error instanceof BusError && error.code === code,
       )
       server.close()
     }
-    await assert.rejects(connectBus({}), { code: 'bus-absent' })
+    await assert.rejects(Bus.connect({}), { code: 'bus-absent' })
   })
 })
 

@@ -8,7 +8,7 @@ import {
   NotifyFailure,
   withFallback,
 } from '../../../tray/notifications/backend.ts'
-import { type Notifier, desktopNotifier } from '../../../tray/notifications/notifier.ts'
+import { Notifier } from '../../../tray/notifications/notifier.ts'
 
 /** A desktop that does as the test says. */
 const scriptedBackend = () => {
@@ -23,7 +23,7 @@ const scriptedBackend = () => {
       news.emit('call')
       await answer(signal)
     },
-    takeAway: async (key) => {
+    close: async (key) => {
       gone.push(key)
       news.emit('gone')
     },
@@ -60,7 +60,7 @@ describe('the notifier', () => {
     waiting: 3,
     waitingMs: 60_000,
     answerMs: 60_000,
-    tryAgainMs: [1],
+    retryMs: [1],
     stopMs: 50,
   }
   let desktop: ReturnType<typeof scriptedBackend>
@@ -74,7 +74,7 @@ describe('the notifier', () => {
     actions = []
     troubles = []
     news = new EventEmitter()
-    notifier = desktopNotifier(
+    notifier = new Notifier(
       {
         backend: desktop.backend,
         iconFor: ({ failure }) => (failure ? '/bad.png' : '/good.png'),
@@ -135,7 +135,7 @@ describe('the notifier', () => {
     notifier.show(note('1', { key: 'k' }))
     notifier.show(note('2', { key: 'k' }))
     notifier.show(note('3'))
-    notifier.takeAway('k')
+    notifier.close('k')
     assert.deepEqual(desktop.gone, [])
     const gone = desktop.waitForProcessExit()
     desktop.answers(async () => undefined)
@@ -146,13 +146,13 @@ describe('the notifier', () => {
   })
 
   it('says once that notes do not appear, and that they do again; none is lost meanwhile', async () => {
-    start({ tryAgainMs: [1, 60_000] })
+    start({ retryMs: [1, 60_000] })
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
     })
     notifier.show(note('1'))
     await once(news, 'trouble')
-    assert.equal(notifier.trouble(), 'no notification service')
+    assert.equal(notifier.trouble, 'no notification service')
     await desktop.untilCalls(2)
     desktop.answers(async () => undefined)
     const healed = once(news, 'trouble')
@@ -160,14 +160,14 @@ describe('the notifier', () => {
     await healed
     while (bodies().at(-1) !== '2') await desktop.untilCalls(desktop.calls.length + 1)
     assert.deepEqual([...new Set(bodies())], ['1', '2'])
-    assert.equal(notifier.trouble(), undefined)
+    assert.equal(notifier.trouble, undefined)
     assert.equal(troubles.length, 2)
     assert.match(troubles[0] ?? '', /^notifications cannot be shown/)
     assert.equal(troubles[1], undefined)
   })
 
   it('tries again at once when the service comes back', async () => {
-    start({ tryAgainMs: [60_000] })
+    start({ retryMs: [60_000] })
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
     })
@@ -180,11 +180,11 @@ describe('the notifier', () => {
   })
 
   it('gives up what takes too long', async () => {
-    start({ answerMs: 10, tryAgainMs: [60_000] })
+    start({ answerMs: 10, retryMs: [60_000] })
     desktop.answers(untilEnd)
     notifier.show(note('1'))
     await once(news, 'trouble')
-    assert.equal(notifier.trouble(), 'the notification service hangs')
+    assert.equal(notifier.trouble, 'the notification service hangs')
   })
 
   it('ends in time, whatever the way to the desktop does', async () => {

@@ -154,7 +154,7 @@ describe('noteOnce', () => {
     let isOn = false
     const notes = noteOnce({
       show: (note) => shown.push(note),
-      takeAway: () => undefined,
+      close: () => undefined,
       isOn: () => isOn,
     })
     const targets = [{ target: 'notify:desktop', state: 'done' as const, attempts: 1 }]
@@ -177,7 +177,7 @@ describe('noteOnce', () => {
     const gone: string[] = []
     const notes = noteOnce({
       show: () => undefined,
-      takeAway: (key) => gone.push(key),
+      close: (key) => gone.push(key),
       isOn: () => true,
     })
     notes.tell(crashNote)
@@ -195,7 +195,7 @@ describe('noteOnce', () => {
     const gone: string[] = []
     const notes = noteOnce({
       show: (note) => shown.push(note),
-      takeAway: (key) => gone.push(key),
+      close: (key) => gone.push(key),
       isOn: () => true,
     })
     const unset = (name: string) => ({ code: 'secret-unset', detail: name, hint: 'set it' })
@@ -218,7 +218,7 @@ describe('noteOnce', () => {
     const gone: string[] = []
     const notes = noteOnce({
       show: () => undefined,
-      takeAway: (key) => gone.push(key),
+      close: (key) => gone.push(key),
       isOn: () => true,
     })
     notes.status(statusWith({ providers: [github('needs-login')] }))

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { packageFolder } from '../../../shared/version.ts'
-import { type Bus, connectBus } from '../../../tray/dbus/bus.ts'
+import { Bus } from '../../../tray/dbus/bus.ts'
 import type { Variant } from '../../../tray/dbus/marshal.ts'
 import { cleanEnvironment } from '../../support/daemon.ts'
 import { describeOnLinux } from '../../support/desktop.ts'
@@ -73,7 +73,7 @@ describeOnLinux('the tray program of our own', () => {
   beforeEach(async () => {
     children = []
     address = await startBus(await temporaryFolder(), children)
-    bus = await connectBus({ DBUS_SESSION_BUS_ADDRESS: address })
+    bus = await Bus.connect({ DBUS_SESSION_BUS_ADDRESS: address })
     await start()
   })
   afterEach(async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Message } from '../../../tray/dbus/message.ts'
 import { answerCall } from '../../../tray/dbus/served-object.ts'
 import { variant, writeValues } from '../../../tray/dbus/marshal.ts'
-import { menuInterface, menuObject } from '../../../tray/sni/menu.ts'
+import { menuInterface, MenuObject } from '../../../tray/sni/menu.ts'
 import { parseOrder } from '../../../tray/sni/protocol.ts'
 
 const line = JSON.stringify({
@@ -29,7 +29,7 @@ const begin = () => {
   const order = parseOrder(line)
   assert.equal(order?.do, 'show-menu')
   const clicked: number[] = []
-  const menu = menuObject(order.items, (id) => clicked.push(id))
+  const menu = new MenuObject(order.items, (id) => clicked.push(id))
   const call = (member: string, signature: string, body: unknown[]): readonly unknown[] => {
     const message: Message = {
       type: 'call',
@@ -44,7 +44,7 @@ const begin = () => {
     writeValues(answer.signature, answer.body)
     return answer.body
   }
-  return { ...menu, call, clicked }
+  return { menu, call, clicked }
 }
 
 describe('the menu on the bus', () => {
@@ -117,16 +117,19 @@ describe('the menu on the bus', () => {
   })
 
   it('tells what has changed, and takes clicks by it', () => {
-    const { call, change, changes, clicked } = begin()
+    const { menu, call, clicked } = begin()
     const order = (item: object) => {
       const update = parseOrder(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
       assert.equal(update?.do, 'show-item')
       return update.item
     }
-    assert.equal(change(order({ __id: 1, title: 'Ready', enabled: false, hidden: false })), false)
-    assert.equal(change(order({ __id: 88, title: 'x', enabled: true, hidden: false })), false)
-    assert.equal(change(order({ __id: 5, title: 'seen', enabled: true, hidden: false })), true)
-    const { signature, body } = changes([5])
+    assert.equal(
+      menu.change(order({ __id: 1, title: 'Ready', enabled: false, hidden: false })),
+      false,
+    )
+    assert.equal(menu.change(order({ __id: 88, title: 'x', enabled: true, hidden: false })), false)
+    assert.equal(menu.change(order({ __id: 5, title: 'seen', enabled: true, hidden: false })), true)
+    const { signature, body } = menu.changes([5])
     writeValues(signature, body)
     assert.deepEqual(body, [
       [
