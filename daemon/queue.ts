@@ -96,7 +96,6 @@ export const createQueue = ({
   let { maxEvents, concurrency } = initialLimits
   const waitingOf = new Map<string, Job[]>()
   const runningOf = new Map<string, number>()
-  // Few at a time. Not a Set, for the reason that `by-id.ts` gives.
   const runningJobs: Job[] = []
   const stop = new AbortController()
   // All that runs listens to it.

@@ -1,12 +1,12 @@
 import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
-import { type EventStore, createEventStore } from './events/event-store.ts'
+import { EventStore } from './events/event-store.ts'
 import { type SeenDeliveries, createSeenDeliveries } from './webhook/dedupe.ts'
 import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
-/** All that a daemon knows and that is on no disk: a restart hands it over, a stop loses it. */
+/** What a daemon knows and keeps in memory only: a restart passes it on, a stop loses it. */
 export type Memory = {
   readonly events: EventStore
   readonly counts: EventCounts
@@ -17,9 +17,9 @@ export type Memory = {
   readonly messages: OwnMessages
 }
 
-/** With nothing in it yet; for the newest `keep` events of each sort. */
+/** Empty; for the newest `keep` events of each ring. */
 export const createMemory = (keep: number): Memory => {
-  const events = createEventStore(keep)
+  const events = new EventStore(keep)
   return {
     events,
     counts: countEvents(events),

@@ -1,36 +1,35 @@
 import { randomBytes } from 'node:crypto'
 import type { EventRecord, EventState } from '../../shared/api.ts'
-import { isoTime } from '../iso-time.ts'
 
-/** What is known of an event from its beginning. */
+/** The fields of a new event. */
 export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {
   readonly state: EventState
 }
 
-/** A change to undefined takes the field away. */
+/** A field that changes to undefined is removed. */
 export type EventChanges = { readonly [Key in keyof EventRecord]?: EventRecord[Key] | undefined }
 
 /** One step of an event. */
 export type EventChange = {
   readonly sequence: number
-  /** As it is from now on; nothing in it changes any more. */
+  /** The record after this change; it is never modified. */
   readonly record: EventRecord
-  /** The state before; undefined for an event that is new, or where it is not known any more. */
+  /** The state before; undefined for a new event, or where it is no longer known. */
   readonly before?: EventState | undefined
 }
 
 /**
- * A record that names every field, in one order, whether it is set or not: V8 makes and reads what is all of
- * one shape in a fraction of the time. In JSON there is no difference; others see it by `plainRecord`.
+ * A record with every field in one order, set or not: V8 creates and reads objects of one shape much
+ * faster. In JSON there is no difference; `plainRecord` makes the public form.
  */
 export type FullRecord = { [Key in keyof Required<EventRecord>]: EventRecord[Key] }
 
 /** The first record of an event. */
-export const newRecord = (id: string, receivedAt: Date, fields: EventFields): FullRecord => ({
+export const newRecord = (id: string, receivedAt: string, fields: EventFields): FullRecord => ({
   id,
   kind: fields.kind ?? 'webhook',
   webhook: fields.webhook ?? null,
-  receivedAt: isoTime(receivedAt.getTime()),
+  receivedAt,
   state: fields.state,
   stage: fields.stage,
   code: fields.code,
@@ -46,36 +45,15 @@ export const newRecord = (id: string, receivedAt: Date, fields: EventFields): Fu
   resultPreview: fields.resultPreview,
 })
 
-// Nothing of a record changes: those that have none share these.
+// Records are never modified, so they can share these.
 const noDurations: EventRecord['durations'] = {}
 const noTargets: EventRecord['targets'] = []
 
-/** A record of its own with the same in it. */
-export const fullRecord = (record: EventRecord): FullRecord => ({
-  id: record.id,
-  kind: record.kind,
-  webhook: record.webhook,
-  receivedAt: record.receivedAt,
-  state: record.state,
-  stage: record.stage,
-  code: record.code,
-  detail: record.detail,
-  deliveryId: record.deliveryId,
-  signed: record.signed,
-  size: record.size,
-  agent: record.agent,
-  target: record.target,
-  attempts: record.attempts,
-  durations: record.durations,
-  targets: record.targets,
-  resultPreview: record.resultPreview,
-})
-
 /** The record after a change. */
 export const changedRecord = (record: FullRecord, changes: EventChanges): FullRecord =>
-  Object.assign(fullRecord(record), changes)
+  Object.assign({ ...record }, changes)
 
-/** The record with the fields that are set, and no others. */
+/** The record without the fields that are not set. */
 export const plainRecord = (record: FullRecord): EventRecord => {
   const plain: EventRecord = { ...record }
   for (const key in plain) {
@@ -85,7 +63,7 @@ export const plainRecord = (record: FullRecord): EventRecord => {
   return plain
 }
 
-/** True once nothing more happens to an event in this state by itself. */
+/** True for the states in which an event stays unless somebody retries it. */
 export const isFinal = (state: EventState): boolean => {
   switch (state) {
     case 'done':
@@ -103,28 +81,5 @@ export const isFinal = (state: EventState): boolean => {
   }
 }
 
-const prefix = 'evt_'
-const bytesEach = 9
-const made = 256
-
-/** Ids one behind the other, each given out once. */
-let ids = Buffer.alloc(0)
-let next = 0
-
-/**
- * 72 random bits; what an event is called in lists, links and logs. Many are made at a time, and each is a
- * string of its own: one put together of two pieces is kept, and moved by the garbage collector, as three.
- */
-export const newEventId = (): string => {
-  if (next === ids.length) {
-    const digits = randomBytes(bytesEach * made).toString('hex')
-    ids = Buffer.from(
-      digits.replaceAll(/.{18}/g, (id) => prefix + id),
-      'latin1',
-    )
-    next = 0
-  }
-  const start = next
-  next += prefix.length + 2 * bytesEach
-  return ids.toString('latin1', start, next)
-}
+/** 72 random bits; the name of an event in lists, links and logs. */
+export const newEventId = (): string => `evt_${randomBytes(9).toString('hex')}`

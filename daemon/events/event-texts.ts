@@ -1,92 +1,65 @@
 import type { EventRecord } from '../../shared/api.ts'
 import { createFifo } from '../util/fifo.ts'
-import { type KeptText, createTextRoom } from './text-room.ts'
 
-/** What an agent was asked and what it said. */
+/** The prompt for an agent and its answer. */
 export type Detail = { readonly prompt?: string; readonly result?: string }
 
-/** In the room of texts once the event is done: who waits or has failed may run, with the same string. */
-type Text = string | KeptText
-
 /** An event whose prompt and answer may be kept with it. */
-export type Detailed = {
+export type EventWithTexts = {
   readonly record: EventRecord
-  prompt: Text | undefined
-  result: Text | undefined
-}
-
-/** Prompts and answers of events, under a limit of their own. */
-export type EventDetails<Event extends Detailed> = {
-  /** What is not in it stays. Lets the oldest ones of finished events go when there are too many. */
-  readonly set: (event: Event, detail: Detail) => void
-  readonly of: (event: Event) => Detail
-  /** It has ended, so that its own may be let go from now on. */
-  readonly finished: (event: Event) => void
-  /** It runs again. */
-  readonly reopened: (event: Event) => void
-  /** Lets go of its own. */
-  readonly forget: (event: Event) => void
+  prompt: string | undefined
+  result: string | undefined
 }
 
 const maxCharacters = 32 * 1024 * 1024
 
-/** Keeps none yet; `forgotten` is called with each event whose prompt and answer are let go. */
-export const createEventDetails = <Event extends Detailed>(
-  forgotten: (event: Event) => void,
-): EventDetails<Event> => {
-  const texts = createTextRoom()
-  /** Finished events that still have theirs, in the order they ended. */
-  const finished = createFifo<Event>()
-  let characters = 0
+/** Keeps prompts and answers under one limit; those of events that finished first are removed first. */
+export class EventTexts<Event extends EventWithTexts> {
+  readonly #onForget: (event: Event) => void
+  /** Finished events that still have their texts, in the order in which they finished. */
+  readonly #finished = createFifo<Event>()
+  #characters = 0
 
-  const isOverLimit = () => characters > maxCharacters
-  const asString = (text: Text) => (typeof text === 'string' ? text : texts.read(text))
-  const putAway = (text: Text | undefined) => (typeof text === 'string' ? texts.put(text) : text)
-  const free = (text: Text | undefined) => {
-    if (typeof text === 'object') texts.free(text)
+  /** `onForget` is called with each event whose texts are removed. */
+  constructor(onForget: (event: Event) => void) {
+    this.#onForget = onForget
   }
-  const forget = (event: Event) => {
-    // They are let go in the order in which they ended.
-    if (finished.first() === event) finished.shift()
-    characters -= getSize(event)
-    free(event.prompt)
-    free(event.result)
+
+  /** Sets the given texts, and keeps the others of this event. */
+  set(event: Event, { prompt, result }: Detail): void {
+    this.#characters -= countCharacters(event)
+    if (prompt !== undefined) event.prompt = prompt
+    if (result !== undefined) event.result = result
+    this.#characters += countCharacters(event)
+    while (this.#characters > maxCharacters) {
+      const oldest = this.#finished.first()
+      if (!oldest) return
+      this.forget(oldest)
+    }
+  }
+
+  /** From now on its texts may be removed. */
+  finished(event: Event): void {
+    this.#finished.add(event)
+  }
+
+  /** It runs again, so its texts stay. */
+  reopened(event: Event): void {
+    this.#finished.remove(event)
+  }
+
+  forget(event: Event): void {
+    if (this.#finished.first() === event) this.#finished.shift()
+    this.#characters -= countCharacters(event)
     event.prompt = event.result = undefined
-    forgotten(event)
-  }
-
-  return {
-    set: (event, { prompt, result }) => {
-      characters -= getSize(event)
-      if (prompt !== undefined) {
-        free(event.prompt)
-        event.prompt = prompt
-      }
-      if (result !== undefined) {
-        free(event.result)
-        event.result = result
-      }
-      characters += getSize(event)
-      while (isOverLimit()) {
-        const oldest = finished.first()
-        if (!oldest) return
-        forget(oldest)
-      }
-    },
-    of: ({ prompt, result }) => ({
-      ...(prompt === undefined ? {} : { prompt: asString(prompt) }),
-      ...(result === undefined ? {} : { result: asString(result) }),
-    }),
-    finished: (event) => {
-      finished.add(event)
-      if (event.record.state !== 'done') return
-      event.prompt = putAway(event.prompt)
-      event.result = putAway(event.result)
-    },
-    reopened: (event) => finished.remove(event),
-    forget,
+    this.#onForget(event)
   }
 }
 
-const getSize = ({ prompt, result }: Detailed): number =>
+export const toDetail = ({ prompt, result }: EventWithTexts): Detail => ({
+  ...(prompt === undefined ? {} : { prompt }),
+  ...(result === undefined ? {} : { result }),
+})
+
+const countCharacters = ({ prompt, result }: EventWithTexts): number =>
   (prompt?.length ?? 0) + (result?.length ?? 0)

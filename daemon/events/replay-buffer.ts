@@ -1,34 +1,34 @@
 import type { EventChange } from './event-record.ts'
 
-/** The newest changes of events, each as it was then. */
-export type RecentChanges = {
-  /** From now on they are kept, behind these. Nobody can have missed one before anybody followed. */
-  readonly keep: (before: readonly EventChange[]) => void
-  readonly isKeeping: () => boolean
-  readonly add: (change: EventChange) => void
-  /** Those that are kept of the ones after this number. */
-  readonly since: (sequence: number) => readonly EventChange[]
-  readonly all: () => readonly EventChange[]
-}
-
 const maxChanges = 1000
 
-/** Keeps none until it is told to: five records of each event live longer than all the rest of it. */
-export const createRecentChanges = (): RecentChanges => {
-  const changes: EventChange[] = []
-  let isKeeping = false
-  return {
-    keep: (before) => {
-      isKeeping = true
-      changes.push(...before)
-    },
-    isKeeping: () => isKeeping,
-    add: (change) => {
-      if (!isKeeping) return
-      changes.push(change)
-      if (changes.length > maxChanges) changes.splice(0, changes.length - maxChanges / 2)
-    },
-    since: (sequence) => changes.filter((change) => change.sequence > sequence),
-    all: () => [...changes],
+/**
+ * The newest changes of events, for clients that reconnect with `Last-Event-ID`. Records nothing until
+ * the first client follows: the records of every change would outlive all else that a delivery allocates.
+ */
+export class ReplayBuffer {
+  readonly #changes: EventChange[] = []
+  #isRecording = false
+
+  get isRecording(): boolean {
+    return this.#isRecording
+  }
+
+  /** Records from now on, after these. */
+  start(before: readonly EventChange[]): void {
+    this.#isRecording = true
+    this.#changes.push(...before)
+  }
+
+  add(change: EventChange): void {
+    if (!this.#isRecording) return
+    this.#changes.push(change)
+    if (this.#changes.length > maxChanges)
+      this.#changes.splice(0, this.#changes.length - maxChanges / 2)
+  }
+
+  /** The changes after this number. */
+  since(sequence: number): readonly EventChange[] {
+    return this.#changes.filter((change) => change.sequence > sequence)
   }
 }

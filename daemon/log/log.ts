@@ -2,7 +2,6 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { isoTime } from '../iso-time.ts'
 import { createLineBuffer, openLogFile } from './log-file.ts'
 
 /** The daemon's log: JSON lines, never a secret, payload, prompt or answer. */
@@ -24,7 +23,7 @@ export const openLog = (home: Home, level = 'info'): OpenLog => {
   )
   const lines = createLineBuffer(file)
   const log = pino(
-    { level, base: null, timestamp: () => `,"time":"${isoTime(Date.now())}"` },
+    { level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` },
     lines,
   )
   return {

@@ -4,7 +4,7 @@ import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Reached } from '../delivery/multipart.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
-import type { EventsCopy } from '../events/event-store.ts'
+import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-texts.ts'
 import type { Place } from '../http/server.ts'
 import type { TokenRequest } from '../oauth/dependencies.ts'
@@ -152,7 +152,7 @@ export const errorFrom = ({ code, message, hint, localDetail }: ErrorCopy): Door
 
 /** The memory of a daemon as it travels. Times of one process mean nothing to another, so ages are sent (ms). */
 export type MemoryCopy = {
-  readonly events: EventsCopy
+  readonly events: EventsSnapshot
   readonly counts: readonly (readonly [path: string, counted: Counted])[]
   readonly kept: readonly (readonly [id: string, event: KeptCopy])[]
   readonly deliveries: readonly {

@@ -21,7 +21,7 @@ export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (
 }
 
 const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
-  events: memory.events.copy(),
+  events: memory.events.snapshot(),
   counts: memory.counts.entries(),
   kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
   deliveries: memory.deliveries

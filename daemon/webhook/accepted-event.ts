@@ -1,5 +1,4 @@
 import type { EventRecord } from '../../shared/api.ts'
-import { createById } from '../by-id.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
@@ -27,7 +26,7 @@ export type KeptEvents<Value> = {
 
 /** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
-  const kept = createById<Value>()
+  const kept = new Map<string, Value>()
   const listeners = new Set<(id: string, value: Value) => void>()
   events.onForget((id) => kept.delete(id))
   events.follow(({ record }) => {
@@ -39,7 +38,7 @@ export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> =
       for (const listener of listeners) listener(id, value)
     },
     get: (id) => kept.get(id),
-    entries: kept.entries,
+    entries: () => [...kept],
     follow: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -1,7 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Template } from '../../shared/templates.ts'
-import { randomHex } from '../random-hex.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Payload } from './parse.ts'
@@ -134,7 +134,7 @@ export const fence = (
  * for a prompt without markers.
  */
 export const fenceIdFor = ({ eventText }: ValueStyle): string =>
-  eventText === 'fenced' ? randomHex(8) : ''
+  eventText === 'fenced' ? randomBytes(8).toString('hex') : ''
 
 /** The first so many UTF-16 units of a text, never half a character, with a mark of what is missing. */
 const cutValue = (text: string, maxLength: number, fullLength = text.length): string => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../daemon/events/event-store.ts'
+import { EventStore } from '../../daemon/events/event-store.ts'
 import { createUnfinished } from '../../daemon/intake.ts'
 import type { EventRecord, EventState } from '../../shared/api.ts'
 
-const { add } = createEventStore(10)
+const events = new EventStore(10)
 const event = (agent: string, state: EventState): EventRecord =>
-  add(new Date(0), { kind: 'webhook', agent, state })
+  events.add(new Date(0), { kind: 'webhook', agent, state })
 
 describe('what the old daemon still works on', () => {
   it('is nothing as long as it tells nothing', () => {

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLiveConfig, readConfig } from '../../../daemon/config/live-config.ts'
-import { createEventStore } from '../../../daemon/events/event-store.ts'
+import { EventStore } from '../../../daemon/events/event-store.ts'
 import type { Engine } from '../../../daemon/webhook/engine.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
@@ -23,7 +23,7 @@ describe('a configuration that was broken', () => {
         processEnv: {},
         setUp: (config) => ({ config, warnings: [] }) as unknown as Engine,
         changed: async (config) => void taken.emit('config', config),
-        events: createEventStore(10),
+        events: new EventStore(10),
         log: { debug: silent, info: silent, warn: silent, error: silent },
       },
       await readConfig(home, {}),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventFields } from '../../../daemon/events/event-record.ts'
-import { createEventStore } from '../../../daemon/events/event-store.ts'
+import { EventStore } from '../../../daemon/events/event-store.ts'
 import { eventDetailSchema } from '../../../shared/api.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
@@ -8,7 +8,7 @@ const done: EventFields = { state: 'done', webhook: '/a' }
 
 describe('the event store', () => {
   it('gives each event an id of its own and a record of the documented form', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const first = events.add(at(1), done)
     const second = events.add(at(1), done)
     assert.notEqual(first.id, second.id)
@@ -21,7 +21,7 @@ describe('the event store', () => {
   })
 
   it('lists the newest first, by limit, webhook and state', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const ids = ['/a', '/b', '/a'].map((webhook, i) => events.add(at(i), { ...done, webhook }).id)
     events.add(at(4), { state: 'failed', webhook: '/a' })
     const list = (filter: object) => events.list({ limit: 10, ...filter }).map(({ id }) => id)
@@ -32,7 +32,7 @@ describe('the event store', () => {
   })
 
   it('takes a field away that changes to undefined', () => {
-    const events = createEventStore(2)
+    const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed', stage: 'agent', code: 'agent-failed' })
     events.update(id, { state: 'queued', stage: undefined, code: undefined })
     assert.deepEqual(eventDetailSchema.parse(events.get(id)), events.get(id))
@@ -40,7 +40,7 @@ describe('the event store', () => {
   })
 
   it('keeps an event that is tried again until it is finished again', () => {
-    const events = createEventStore(2)
+    const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed' })
     events.update(id, { state: 'queued' })
     for (let i = 0; i < 5; i += 1) events.add(at(1), done)
@@ -50,7 +50,7 @@ describe('the event store', () => {
   })
 
   it('tells whose prompt and answer it lets go', () => {
-    const events = createEventStore(1)
+    const events = new EventStore(1)
     const gone: string[] = []
     events.onForget((id) => gone.push(id))
     const first = events.add(at(0), done).id
@@ -60,7 +60,7 @@ describe('the event store', () => {
   })
 
   it('keeps fewer events from the moment it is told to', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     for (let i = 0; i < 10; i += 1) events.add(at(i), done)
     events.resize(3)
     assert.deepEqual(
@@ -70,7 +70,7 @@ describe('the event store', () => {
   })
 
   it('lets no flood of one sort push out another', () => {
-    const events = createEventStore(2)
+    const events = new EventStore(2)
     const ran = events.add(at(0), done).id
     const passed = events.add(at(0), { state: 'filtered' }).id
     for (let i = 0; i < 50; i += 1) events.add(at(1), { state: 'rejected' })
@@ -82,7 +82,7 @@ describe('the event store', () => {
   })
 
   it('lets no flood of tokens that are given away push out what ran', () => {
-    const events = createEventStore(2)
+    const events = new EventStore(2)
     const ran = events.add(at(0), done).id
     for (let i = 0; i < 50; i += 1) events.add(at(1), { kind: 'oauth', state: 'done' })
     assert.ok(events.get(ran))
@@ -90,7 +90,7 @@ describe('the event store', () => {
   })
 
   it('never lets go of an event that is not finished', () => {
-    const events = createEventStore(1)
+    const events = new EventStore(1)
     const open = events.add(at(0), { state: 'accepted' }).id
     events.update(open, { state: 'queued' }, { prompt: 'p' })
     for (let i = 0; i < 20; i += 1) events.add(at(1), done)
@@ -101,14 +101,14 @@ describe('the event store', () => {
   })
 
   it('gives prompt and answer of an event as they were, however it ended, and others in their place', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const text = 'p\u00e9\u20ac\ud800'
     for (const state of ['done', 'failed'] as const) {
       const { id } = events.add(at(0), { state: 'running' })
       events.update(id, { state }, { prompt: text, result: '' })
       assert.deepEqual([events.get(id)?.prompt, events.get(id)?.result], [text, ''])
-      const copied = createEventStore(10)
-      copied.restore(events.copy())
+      const copied = new EventStore(10)
+      copied.restore(events.snapshot())
       assert.deepEqual(copied.get(id), events.get(id))
       events.update(id, {}, { result: 'another' })
       assert.deepEqual([events.get(id)?.prompt, events.get(id)?.result], [text, 'another'])
@@ -116,7 +116,7 @@ describe('the event store', () => {
   })
 
   it('lets go of the oldest prompts and answers when there are too many, and keeps the events', () => {
-    const events = createEventStore(100)
+    const events = new EventStore(100)
     const text = 'x'.repeat(4 * 1024 * 1024)
     const ids = Array.from({ length: 12 }, (_, i) => {
       const { id } = events.add(at(i), { state: 'accepted' })
@@ -131,7 +131,7 @@ describe('the event store', () => {
   })
 
   it('lets go of each prompt once, and of none of an event that runs again', () => {
-    const events = createEventStore(100)
+    const events = new EventStore(100)
     const forgotten: string[] = []
     events.onForget((id) => forgotten.push(id))
     const text = 'x'.repeat(8 * 1024 * 1024)
@@ -151,7 +151,7 @@ describe('the event store', () => {
   })
 
   it('lists the newest of one kind, however many of others there are', () => {
-    const events = createEventStore(100)
+    const events = new EventStore(100)
     const ids = Array.from({ length: 30 }, (_, i) => {
       events.add(at(i), { kind: 'oauth', state: 'done' })
       return events.add(at(i), done).id
@@ -163,7 +163,7 @@ describe('the event store', () => {
   })
 
   it('knows what failed last, however much has come since', () => {
-    const events = createEventStore(20)
+    const events = new EventStore(20)
     const run = (state: 'done' | 'failed' | 'dropped') => {
       const { id } = events.add(at(0), { state: 'queued' })
       events.update(id, { state })
@@ -187,8 +187,8 @@ describe('the event store', () => {
     assert.deepEqual(failures(), [again, last, dropped])
     assert.equal(events.lastRun()?.id, again)
 
-    const successor = createEventStore(20)
-    successor.restore(events.copy())
+    const successor = new EventStore(20)
+    successor.restore(events.snapshot())
     assert.deepEqual(
       successor.failures(3).map(({ id }) => id),
       [again, last, dropped],
@@ -201,7 +201,7 @@ describe('the event store', () => {
   })
 
   it('tells its followers of each change, in order, until they leave', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const seen: string[] = []
     const leave = events.follow(({ sequence, record }) => seen.push(`${sequence} ${record.state}`))
     const { id } = events.add(at(0), { state: 'accepted' })
@@ -212,7 +212,7 @@ describe('the event store', () => {
   })
 
   it('gives a late follower the changes it missed, each as it was then', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     events.keepChanges()
     const { id } = events.add(at(0), { state: 'accepted' })
     events.update(id, { state: 'queued' })
@@ -224,7 +224,7 @@ describe('the event store', () => {
   })
 
   it('gives who comes after nobody followed the last change of each event, and all from then on', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const [first, second] = [0, 1].map((i) => events.add(at(i), { state: 'accepted' }).id)
     events.update(first ?? '', { state: 'failed' })
     const known = (store: typeof events, after: number) =>
@@ -238,13 +238,13 @@ describe('the event store', () => {
     events.keepChanges()
     const later = [...last, `4 ${first} queued`]
     assert.deepEqual(known(events, 0), later)
-    const successor = createEventStore(10)
-    successor.restore(events.copy())
+    const successor = new EventStore(10)
+    successor.restore(events.snapshot())
     assert.deepEqual(known(successor, 0), later)
   })
 
   it('remembers a bounded number of changes, the newest', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     events.keepChanges()
     for (let i = 0; i < 5000; i += 1) events.add(at(0), done)
     const known = events.since(0)
@@ -253,7 +253,7 @@ describe('the event store', () => {
   })
 
   it('gives no more than the newest 250 of many events from before anybody followed', () => {
-    const events = createEventStore(5000)
+    const events = new EventStore(5000)
     for (let i = 0; i < 3000; i += 1) events.add(at(0), done)
     events.keepChanges()
     const missed = events.since(0).map(({ sequence }) => sequence)
@@ -261,7 +261,7 @@ describe('the event store', () => {
   })
 
   it('ignores a change of an event that is gone', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     events.update('evt_gone', { state: 'done' })
     assert.equal(events.get('evt_gone'), undefined)
   })

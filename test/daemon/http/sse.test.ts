@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
-import { createEventStore } from '../../../daemon/events/event-store.ts'
+import { EventStore } from '../../../daemon/events/event-store.ts'
 import { type EventStream, createEventStream } from '../../../daemon/http/sse.ts'
 
 describe('the stream of events', () => {
@@ -11,7 +11,7 @@ describe('the stream of events', () => {
   let client: Socket
 
   beforeEach(async () => {
-    stream = createEventStream(createEventStore(10))
+    stream = createEventStream(new EventStore(10))
     server = createServer()
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

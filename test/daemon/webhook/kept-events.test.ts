@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../../daemon/events/event-store.ts'
+import { EventStore } from '../../../daemon/events/event-store.ts'
 import { createKeptEvents } from '../../../daemon/webhook/accepted-event.ts'
 
 const at = new Date(0)
 
 describe('what an event needs to be run again', () => {
   it('is there while the event goes on, and after it failed or was dropped', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const kept = createKeptEvents<string>(events)
     const { id } = events.add(at, { state: 'queued' })
     kept.keep(id, 'its payload')
@@ -20,7 +20,7 @@ describe('what an event needs to be run again', () => {
   })
 
   it('is let go once the event is done, which cannot be run again', () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const kept = createKeptEvents<string>(events)
     const [first, second] = ['a', 'b'].map((text) => {
       const { id } = events.add(at, { state: 'queued' })
@@ -32,7 +32,7 @@ describe('what an event needs to be run again', () => {
   })
 
   it('is let go with the prompt of the event', () => {
-    const events = createEventStore(1)
+    const events = new EventStore(1)
     const kept = createKeptEvents<string>(events)
     const fail = (prompt: string): string => {
       const { id } = events.add(at, { state: 'queued' })

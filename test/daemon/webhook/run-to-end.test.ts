@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createEventStore } from '../../../daemon/events/event-store.ts'
+import { EventStore } from '../../../daemon/events/event-store.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
 import { createRunToEnd } from '../../../daemon/webhook/event-runner.ts'
 import type { Log } from '../../../daemon/log/log.ts'
@@ -11,7 +11,7 @@ const othersMs = 400
 
 describe('the times of a run', () => {
   it('hold nothing of the jobs that start once its agent is free', async () => {
-    const events = createEventStore(10)
+    const events = new EventStore(10)
     const targets = [{ target: 'log', state: 'waiting' as const, attempts: 0 }]
     const { id } = events.add(new Date(), { state: 'queued', targets })
     const runToEnd = createRunToEnd({
