@@ -1,15 +1,24 @@
-/** What an agent answered; `cut` when it said more than its `output_limit`. */
+/** The answer of an agent; `cut` when it is longer than the `output_limit`. */
 export type Answer = { readonly text: string; readonly cut: boolean }
 
-/** Cuts a text to so many bytes of UTF-8, at a character, and says so in it. */
+/** Cuts a text to this many bytes of UTF-8, at a character, and adds a mark. */
 export const cutTo = (text: string, limitBytes: number): Answer => {
-  // No character takes more than three bytes: most texts need not be looked at.
+  // No UTF-16 unit takes more than three bytes: most texts need no count.
   if (text.length * 3 <= limitBytes || Buffer.byteLength(text) <= limitBytes)
     return { text, cut: false }
   const bytes = Buffer.from(text).subarray(0, limitBytes)
   return { text: cutText(bytes, limitBytes), cut: true }
 }
 
-/** The mark under a cut answer. A character that was cut in two is left out. */
+/** A cut answer with its mark. Half a character at the end is left out. */
 export const cutText = (bytes: Buffer, limitBytes: number): string =>
   `${new TextDecoder().decode(bytes, { stream: true })}\n[cut: longer than ${limitBytes} bytes]`
+
+/** Undefined for anything but JSON. A byte order mark is skipped. */
+export const parseJson = (source: string | Buffer): unknown => {
+  try {
+    return JSON.parse(typeof source === 'string' ? source : new TextDecoder().decode(source))
+  } catch {
+    return undefined
+  }
+}

@@ -3,68 +3,76 @@ import { agentClis } from '../../shared/config/agent-clis.ts'
 import type { CliAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo } from './answer.ts'
-import { buildArgv, grantsTools, NoAnswer, presets } from './cli-presets.ts'
-import { memoryFolder } from './workspace.ts'
-import { type Finished, type Surroundings, describeExit, lastLines, runProgram } from './program.ts'
+import { NoAnswer } from './cli-output.ts'
+import { buildArgv, grantsTools, presets } from './cli-presets.ts'
+import {
+  describeExit,
+  getLastLines,
+  type ProgramResult,
+  type RunContext,
+  runProgram,
+} from './program.ts'
+import { getMemoryFolder } from './workspace.ts'
 
-/** What stands around an answer in JSON: escapes, figures, and what tools said on the way. */
-const roomBytes = 16 * 1024 * 1024
-const shownCharacters = 600
+/** For the JSON around an answer: figures, and the output of tools. */
+const jsonOverheadBytes = 16 * 1024 * 1024
+const maxReasonLength = 600
 
 /**
- * Runs an agent program that doorward knows: right flags, a folder of its own for temporary files, the
- * answer read out of what it prints. Throws as `runProgram` does, and `agent-failed` with the
- * program's own words for the owner.
+ * Runs an agent program that doorward knows, with the right flags and a temporary folder of its own, and
+ * reads the answer from its output. Throws as `runProgram` does, and `agent-failed` with the program's
+ * own words in the local detail.
  */
 export const runCli = async (
   agent: CliAgent,
   prompt: string,
-  surroundings: Surroundings,
+  context: RunContext,
 ): Promise<Answer> => {
   const { kind } = agent
   const { env, passed, prepare, read } = presets[kind]
-  const grants = grantsTools(agent)
-  const finished = await runProgram(
+  const canUseTools = grantsTools(agent)
+  const result = await runProgram(
     {
       argv: buildArgv(agent),
       cwd: agent.cwd,
       env: agent.env ?? {},
       passed,
-      set: env(grants),
+      set: env?.(canUseTools),
       timeoutMs: agent.timeout,
-      outputLimitBytes: agent.output_limit * 6 + roomBytes,
+      // JSON may write a character as six: \u001b.
+      outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,
       install: agentClis[kind].install,
       ownFolder: {
-        parent: prepare ? memoryFolder() : tmpdir(),
-        prepare: async (folder) => (await prepare?.(folder, surroundings.env, grants)) ?? {},
+        parent: prepare ? getMemoryFolder() : tmpdir(),
+        prepare: async (folder) => (await prepare?.(folder, context.env, canUseTools)) ?? {},
       },
     },
     prompt,
-    surroundings,
+    context,
   )
   try {
     const text = read({
-      stdout: finished.stdout.toString('utf8'),
-      stderr: finished.stderr.toString('utf8'),
-      exitCode: finished.exitCode,
+      stdout: result.stdout.toString('utf8'),
+      stderr: result.stderr.toString('utf8'),
+      exitCode: result.exitCode,
     })
     return cutTo(text, agent.output_limit)
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
-    throw failed(agent, finished, error.message)
+    throw toFailure(agent, result, error.message)
   }
 }
 
-const failed = (agent: CliAgent, finished: Finished, words: string): DoorwardError => {
-  const { program } = agentClis[agent.kind]
+const toFailure = ({ kind }: CliAgent, result: ProgramResult, words: string): DoorwardError => {
+  const { program } = agentClis[kind]
   const message =
-    finished.exitCode === 0
-      ? `${program} ended without an answer that can be read`
-      : `${program} ${describeExit(finished)}`
-  const said = (finished.showable(words) || lastLines(finished)).slice(0, shownCharacters)
+    result.exitCode === 0
+      ? `${program} exited without a readable answer`
+      : `${program} ${describeExit(result)}`
+  const reason = (result.redact(words) || getLastLines(result)).slice(0, maxReasonLength)
   const aboutLogin = /\b40[13]\b|authenticat|unauthori[sz]ed|api[ _-]?key|log(ged)? ?in|credential/i
-  const login = aboutLogin.test(said) ? ` (${presets[agent.kind].login})` : ''
+  const login = aboutLogin.test(reason) ? ` (${presets[kind].login})` : ''
   return new DoorwardError('agent-failed', message, {
-    localDetail: `${message}${said === '' ? '' : `: ${said}`}${login}`,
+    localDetail: `${message}${reason === '' ? '' : `: ${reason}`}${login}`,
   })
 }

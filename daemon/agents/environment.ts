@@ -1,8 +1,8 @@
 import { listSecrets } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
-/** What programs need to find their files and speak the right language; nothing that is a secret. */
-const passed = [
+/** What programs need to find their files and the user's language; no secrets. */
+const passedNames = [
   'PATH',
   'HOME',
   'USER',
@@ -21,7 +21,7 @@ const passed = [
   'SystemDrive',
   'PATHEXT',
   'COMSPEC',
-  // As Windows itself writes them: names differ there in case only.
+  // The spelling of Windows, where names ignore case.
   'Path',
   'ComSpec',
   'USERPROFILE',
@@ -32,62 +32,30 @@ const passed = [
 ]
 
 /**
- * The environment of an agent: a short list from ours (and those of the names in `more`), what
- * doorward sets itself, and what its entry adds, where `env:NAME` is the value of one of ours and
- * `oauth:<provider>` one of these tokens. A name that is unset there is left out.
+ * The environment of an agent: a short list from ours, what doorward sets, and what its entry adds, where
+ * `env:NAME` is the value of one of ours and `oauth:<provider>` one of these tokens. An `env:NAME` that is
+ * unset is left out.
  */
 export const cleanEnvironment = (
   ours: NodeJS.ProcessEnv,
   added: Readonly<Record<string, string>>,
   tokens: ReadonlyMap<string, string> = new Map(),
   more: {
-    readonly passed?: readonly string[]
+    readonly passed?: readonly string[] | undefined
     readonly set?: Readonly<Record<string, string>>
   } = {},
 ): Record<string, string> => {
   const clean: Record<string, string> = {}
   const isPassed = (name: string) =>
-    passed.includes(name) || name.startsWith('LC_') || more.passed?.includes(name)
+    passedNames.includes(name) || name.startsWith('LC_') || more.passed?.includes(name)
   for (const [name, value] of Object.entries(ours))
     if (value !== undefined && isPassed(name)) clean[name] = value
   Object.assign(clean, more.set)
   for (const [name, value] of Object.entries(added)) {
-    const actual = resolveValue(value, ours, tokens)
-    if (actual !== undefined) clean[name] = actual
+    const resolved = resolveValue(value, ours, tokens)
+    if (resolved !== undefined) clean[name] = resolved
   }
   return clean
-}
-
-/** The providers whose tokens these values of an entry ask for. */
-export const providersIn = (added: Readonly<Record<string, string>>): string[] => [
-  ...new Set(
-    Object.values(added)
-      .filter((value) => value.startsWith('oauth:'))
-      .map((value) => value.slice('oauth:'.length)),
-  ),
-]
-
-/** Shorter values are no secrets, but words such as `true`. */
-const leastSecret = 8
-
-/**
- * What an entry brings into the environment that nobody may see: the tokens, and the values of
- * `env:NAME`, each line of one for itself.
- */
-export const secretsIn = (
-  ours: NodeJS.ProcessEnv,
-  added: Readonly<Record<string, string>>,
-  tokens: ReadonlyMap<string, string>,
-): Secrets => {
-  const secrets = new Map<string, string>()
-  for (const value of Object.values(added)) {
-    if (!value.startsWith('env:')) continue
-    const name = value.slice('env:'.length)
-    for (const line of (ownValue(ours, name) ?? '').split('\n').map((text) => text.trim()))
-      if (line.length >= leastSecret) secrets.set(line, `value of ${name}`)
-  }
-  for (const [provider, token] of tokens) secrets.set(token, `token of ${provider}`)
-  return secrets
 }
 
 const resolveValue = (
@@ -96,15 +64,23 @@ const resolveValue = (
   tokens: ReadonlyMap<string, string>,
 ): string | undefined => {
   if (value.startsWith('oauth:')) return tokens.get(value.slice('oauth:'.length))
-  return value.startsWith('env:') ? ownValue(ours, value.slice('env:'.length)) : value
+  return value.startsWith('env:') ? getOwn(ours, value.slice('env:'.length)) : value
 }
 
 /** `env:toString` names no variable, though every object has that property. */
-const ownValue = (variables: NodeJS.ProcessEnv, name: string): string | undefined =>
+const getOwn = (variables: NodeJS.ProcessEnv, name: string): string | undefined =>
   Object.hasOwn(variables, name) ? variables[name] : undefined
 
-/** The value of a variable that an agent cannot do without. Throws `agent-failed` when it is unset or empty. */
-export const envValue = (name: string, env: NodeJS.ProcessEnv): string => {
+/** The providers whose tokens an entry asks for. */
+export const getProviders = (added: Readonly<Record<string, string>>): Set<string> =>
+  new Set(
+    Object.values(added)
+      .filter((value) => value.startsWith('oauth:'))
+      .map((value) => value.slice('oauth:'.length)),
+  )
+
+/** The value of a variable that an agent needs. Throws `agent-failed` when it is unset or empty. */
+export const getRequired = (name: string, env: NodeJS.ProcessEnv): string => {
   const [value] = listSecrets([name], env)
   if (value !== undefined) return value.trim()
   const message = `${name} is unset or empty`
@@ -112,44 +88,63 @@ export const envValue = (name: string, env: NodeJS.ProcessEnv): string => {
   throw new DoorwardError('agent-failed', message, { hint, localDetail: `${message} (${hint})` })
 }
 
-/** What each secret is called where it may not be shown: `token of github`. */
+/** The name to show in place of each secret: `token of github`. */
 type Secrets = ReadonlyMap<string, string>
 
-/** Fewer characters of a secret tell nothing, and may well be part of another word. */
-const leastPart = 4
+/** Shorter values are words such as `true`, not secrets. */
+const minSecretLength = 8
+
+/** The secrets that an entry brings into the environment: tokens, and each line of `env:NAME` values. */
+export const collectSecrets = (
+  ours: NodeJS.ProcessEnv,
+  added: Readonly<Record<string, string>>,
+  tokens: ReadonlyMap<string, string>,
+): Secrets => {
+  const secrets = new Map<string, string>()
+  for (const value of Object.values(added)) {
+    if (!value.startsWith('env:')) continue
+    const name = value.slice('env:'.length)
+    for (const line of (getOwn(ours, name) ?? '').split('\n').map((text) => text.trim()))
+      if (line.length >= minSecretLength) secrets.set(line, `value of ${name}`)
+  }
+  for (const [provider, token] of tokens) secrets.set(token, `token of ${provider}`)
+  return secrets
+}
+
+/** Fewer characters of a secret disclose nothing, and are often part of another word. */
+const minPartLength = 4
 
 /**
- * The text with `<token of github>` in place of each secret. One that is cut, as the text begins or ends
- * in it, is hidden as far as it is there: what a program says is cut wherever it is too long, and who
- * writes a payload can choose the place.
+ * The text with `<token of github>` in place of each secret, and of the part of a secret at the start or
+ * end of the text: long output is cut, and the author of a payload can choose where.
  */
 export const hideSecrets = (text: string, secrets: Secrets): string => {
-  // One can be part of another.
+  // One secret can be part of another.
   const longestFirst = [...secrets].sort(([one], [other]) => other.length - one.length)
   return longestFirst.reduce(
     (clean, [secret, name]) => clean.replaceAll(secret, `<${name}>`),
-    withoutCutEnd(withoutCutStart(text.replace(/^\ufffd+/, ''), secrets), secrets),
+    hideCutEnd(hideCutStart(text.replace(/^\ufffd+/, ''), secrets), secrets),
   )
 }
 
-const withoutCutStart = (text: string, secrets: Secrets): string => {
-  const part = longestPart(secrets, (secret, length) => text.startsWith(secret.slice(-length)))
+const hideCutStart = (text: string, secrets: Secrets): string => {
+  const part = findLongestPart(secrets, (secret, length) => text.startsWith(secret.slice(-length)))
   return part ? `<${part.name}>${text.slice(part.length)}` : text
 }
 
-const withoutCutEnd = (text: string, secrets: Secrets): string => {
-  const part = longestPart(secrets, (secret, length) => text.endsWith(secret.slice(0, length)))
+const hideCutEnd = (text: string, secrets: Secrets): string => {
+  const part = findLongestPart(secrets, (secret, length) => text.endsWith(secret.slice(0, length)))
   return part ? `${text.slice(0, -part.length)}<${part.name}>` : text
 }
 
-/** Of all secrets the longest part, not the whole, of which this is so. */
-const longestPart = (
+/** The longest part of any secret, shorter than the whole, that matches. */
+const findLongestPart = (
   secrets: Secrets,
-  isThere: (secret: string, length: number) => boolean,
+  matches: (secret: string, length: number) => boolean,
 ): { readonly name: string; readonly length: number } | undefined => {
   let longest: { name: string; length: number } | undefined
   for (const [secret, name] of secrets)
-    for (let length = secret.length - 1; length >= leastPart; length -= 1)
-      if (length > (longest?.length ?? 0) && isThere(secret, length)) longest = { name, length }
+    for (let length = secret.length - 1; length >= minPartLength; length -= 1)
+      if (length > (longest?.length ?? 0) && matches(secret, length)) longest = { name, length }
   return longest
 }

@@ -9,13 +9,13 @@ import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { type Answer, cutText, cutTo } from './answer.ts'
-import { envValue, hideSecrets } from './environment.ts'
+import { type Answer, cutText, cutTo, parseJson } from './answer.ts'
+import { getRequired, hideSecrets } from './environment.ts'
 
-/** What may stand around the answer in a JSON body. */
-const roomBytes = 4 * 1024 * 1024
+/** For the JSON around an answer. */
+const jsonOverheadBytes = 4 * 1024 * 1024
 
-/** What an agent behind a URL is asked. */
+/** What an `http` agent receives. */
 export type Question = {
   readonly prompt: string
   readonly webhook: string
@@ -23,8 +23,8 @@ export type Question = {
 }
 
 /**
- * Posts the prompt to the URL of an `http` agent; the body of the answer, or what stands at
- * `answer_path` in it, is the answer. Throws an `agent-…` error without a header or the prompt.
+ * Posts the prompt to the URL of an `http` agent; the answer is the response body, or the value at
+ * `answer_path` in it. Throws an `agent-…` error without a header or the prompt.
  */
 export const askHttp = async (
   agent: HttpAgent,
@@ -32,12 +32,13 @@ export const askHttp = async (
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): Promise<Answer> => {
+  const { answer_path: answerPath, output_limit: outputLimit } = agent
   const url = new URL(agent.url)
   const secrets: string[] = []
   const headers = Object.fromEntries(
     Object.entries(agent.headers ?? {}).map(([name, value]) => {
       if (!value.startsWith('env:')) return [name.toLowerCase(), value]
-      const secret = envValue(value.slice('env:'.length), env)
+      const secret = getRequired(value.slice('env:'.length), env)
       secrets.push(secret)
       return [name.toLowerCase(), secret]
     }),
@@ -48,45 +49,38 @@ export const askHttp = async (
     {
       headers,
       timeoutMs: agent.timeout,
-      limitBytes:
-        agent.answer_path === undefined ? agent.output_limit : agent.output_limit * 6 + roomBytes,
+      limitBytes: answerPath === undefined ? outputLimit : outputLimit * 6 + jsonOverheadBytes,
       signal,
     },
   )
-  if (status < 200 || status >= 300) throw refusal(url, status, describeBody(body, secrets))
-  if (agent.answer_path === undefined)
-    return cut
-      ? { text: cutText(body, agent.output_limit), cut }
-      : { text: body.toString('utf8'), cut }
-  if (cut)
-    throw new DoorwardError('agent-failed', `${url.host} answered with more than can be read`)
-  return cutTo(answerAt(agent.answer_path, body, url), agent.output_limit)
+  if (status < 200 || status >= 300) throw toStatusError(url, status, describeBody(body, secrets))
+  if (answerPath === undefined)
+    return cut ? { text: cutText(body, outputLimit), cut } : { text: body.toString('utf8'), cut }
+  if (cut) throw new DoorwardError('agent-failed', `the answer of ${url.host} is too long`)
+  return cutTo(getAnswerAt(answerPath, body, url), outputLimit)
 }
 
-const answerAt = (path: string, body: Buffer, url: URL): string => {
-  let document: unknown
-  try {
-    document = JSON.parse(new TextDecoder().decode(body))
-  } catch {
-    throw new DoorwardError('agent-failed', `${url.host} answered with what is not JSON`)
-  }
+const getAnswerAt = (path: string, body: Buffer, { host }: URL): string => {
+  const document = parseJson(body)
+  if (document === undefined)
+    throw new DoorwardError('agent-failed', `the answer of ${host} is not JSON`)
   const value = valueAt(document, parseDotPath(path))
   if (value === undefined || value === null)
-    throw new DoorwardError('agent-failed', `${url.host} answered without ${path}`)
+    throw new DoorwardError('agent-failed', `the answer of ${host} has no ${path}`)
   return textOfValue(value)
 }
 
-const refusal = ({ host }: URL, status: number, said: string): DoorwardError => {
+const toStatusError = ({ host }: URL, status: number, words: string): DoorwardError => {
   const message =
     status >= 300 && status < 400
       ? `${host} answered with a redirect (${status}), which is not followed`
       : `${host} answered ${status}`
   return new DoorwardError('agent-failed', message, {
-    localDetail: said === '' ? message : `${message}: ${said}`,
+    localDetail: words === '' ? message : `${message}: ${words}`,
   })
 }
 
-export type Posted = {
+export type AgentResponse = {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   /** At most the limit; `cut` when there was more. */
@@ -96,36 +90,36 @@ export type Posted = {
 
 type PostOptions = {
   readonly headers: Readonly<Record<string, string>>
+  /** For all attempts together. */
   readonly timeoutMs: number
   readonly limitBytes: number
   readonly signal: AbortSignal
-  /** After how many milliseconds it is asked again; by default its first answer is the answer. */
-  readonly againAfterMs?: (posted: Posted, tries: number) => number | undefined
+  /** Milliseconds until the next attempt; by default there is only one. */
+  readonly retryAfterMs?: (response: AgentResponse, attempts: number) => number | undefined
 }
 
 /**
- * Posts a JSON document to an agent and reads what it answers, whatever its status: no redirect, no
- * proxy, no time limit but ours (fetch gives up on headers after 300 s, and models think for longer),
- * which holds for all tries together: none begins after it.
+ * Posts a JSON document to an agent and reads the response, whatever its status: no redirect, no proxy,
+ * and no time limit but ours (fetch gives up on headers after 300 s, but models think for longer).
  * Throws `agent-failed`, `agent-timeout` or `agent-stopped`, without the document or a header.
  */
 export const postToAgent = async (
   url: URL,
   document: unknown,
-  { headers, timeoutMs, limitBytes, signal, againAfterMs = () => undefined }: PostOptions,
-): Promise<Posted> => {
+  { headers, timeoutMs, limitBytes, signal, retryAfterMs = () => undefined }: PostOptions,
+): Promise<AgentResponse> => {
   let limited: AbortSignal | undefined
   try {
     return await withTimeLimit(timeoutMs, signal, async (both) => {
       limited = both
       const end = performance.now() + timeoutMs
-      for (let tries = 1; ; tries += 1) {
+      for (let attempts = 1; ; attempts += 1) {
         const response = await send(url, JSON.stringify(document), headers, both)
-        const posted = await readAnswer(response, limitBytes)
-        // A body that ends with its connection ends well when we break that off.
+        const read = await readResponse(response, limitBytes)
+        // Our own abort looks like the end of a body that ends with its connection.
         both.throwIfAborted()
-        const waitMs = againAfterMs(posted, tries)
-        if (waitMs === undefined || performance.now() + waitMs >= end) return posted
+        const waitMs = retryAfterMs(read, attempts)
+        if (waitMs === undefined || performance.now() + waitMs >= end) return read
         await wait(waitMs, undefined, { signal: both })
       }
     })
@@ -137,13 +131,13 @@ export const postToAgent = async (
         'agent-timeout',
         `${url.host} took longer than ${timeoutMs / 1000} s and was left`,
       )
-    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${describeReason(error)}`, {
+    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${describeError(error)}`, {
       cause: error,
     })
   }
 }
 
-/** The first words of an answer that is a refusal, for the owner; no secret that was sent is in them. */
+/** The first words of an error response for the owner, without the secrets that were sent. */
 export const describeBody = (body: Buffer, secrets: readonly string[]): string => {
   const words = toPlainLine(body.subarray(0, 4000).toString('utf8'))
   const named = secrets
@@ -176,12 +170,15 @@ const send = async (
       resolve,
     )
     request.once('error', reject)
-    // An answer such as 101 ends without any other event.
+    // A response such as 101 emits nothing else.
     request.once('close', () => reject(new Error('closed')))
     request.end(body)
   })
 
-const readAnswer = async (response: IncomingMessage, limitBytes: number): Promise<Posted> => {
+const readResponse = async (
+  response: IncomingMessage,
+  limitBytes: number,
+): Promise<AgentResponse> => {
   const collected = createByteCollector()
   let cut = false
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -189,28 +186,28 @@ const readAnswer = async (response: IncomingMessage, limitBytes: number): Promis
     collected.add(chunk.subarray(0, room))
     if (chunk.length <= room) continue
     cut = true
-    // Leaving the loop ends the connection.
+    // Leaving the loop closes the connection.
     break
   }
   const { statusCode: status = 0, headers } = response
   return { status, headers, body: collected.bytes(), cut }
 }
 
-const describeReason = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   const code = systemCode(error)
-  const words: Record<string, string> = {
+  const reasons: Record<string, string> = {
     ECONNREFUSED: 'nothing listens there: is it running?',
     ENOTFOUND: 'there is no such host',
-    EAI_AGAIN: 'the name of the host cannot be looked up now',
-    ECONNRESET: 'it broke the connection off',
+    EAI_AGAIN: 'its host name cannot be resolved now',
+    ECONNRESET: 'it closed the connection',
     ETIMEDOUT: 'it cannot be reached',
     EHOSTUNREACH: 'it cannot be reached',
     ENETUNREACH: 'it cannot be reached',
-    ERR_INVALID_CHAR: 'a header has a character that no header can have',
+    ERR_INVALID_CHAR: 'a header has an invalid character',
     HPE_INVALID_CONSTANT: 'it does not speak HTTP',
   }
   if (code !== undefined && isCertificateError(code))
     return `its certificate is not trusted (${code})`
   if (code !== undefined && isNotTls(code)) return 'it does not speak TLS'
-  return (code && words[code]) ?? code ?? 'it broke the connection off'
+  return (code && reasons[code]) ?? code ?? 'it closed the connection'
 }

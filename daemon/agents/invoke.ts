@@ -6,9 +6,9 @@ import { runCli } from './cli-agent.ts'
 import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
-import { describeExit, lastLines, runProgram, type Surroundings, type TokenOf } from './program.ts'
+import { describeExit, getLastLines, type RunContext, runProgram } from './program.ts'
 
-/** Asks an agent. The signal ends it when the daemon cannot wait any longer. */
+/** Asks an agent. The signal stops it when the daemon stops. */
 export type Invoke = (
   name: string,
   agent: Agent,
@@ -19,31 +19,32 @@ export type Invoke = (
 type InvokeParts = {
   readonly env: NodeJS.ProcessEnv
   readonly run: RunProcess
-  /** Gives an access token of the broker to whom it names. */
+  /** Returns an access token of the broker; `asker` appears in the log. */
   readonly access: (
     provider: string,
     request: { readonly minValidityMs: number; readonly asker: string },
   ) => Promise<{ readonly accessToken: string }>
 }
 
-/** Gives the prompt to an agent of any kind; throws an `agent-…` error when it does not answer. */
+/** Gives the prompt to an agent of any kind; throws an `agent-…` error when there is no answer. */
 export const createInvoke =
   ({ env, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
-    const tokenOf: TokenOf = async (provider, minValidityMs) =>
-      (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
     const { prompt } = question
+    const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
+      (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
+    const context = { env, run, getToken, signal }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
       case 'command':
-        return runCommand(agent, prompt, { env, run, tokenOf, signal })
+        return runCommand(agent, prompt, context)
       case 'claude':
       case 'codex':
       case 'gemini':
       case 'opencode':
       case 'llm':
-        return runCli(agent, prompt, { env, run, tokenOf, signal })
+        return runCli(agent, prompt, context)
       case 'openai':
         return askOpenAi(agent, prompt, env, signal)
       case 'http':
@@ -53,14 +54,14 @@ export const createInvoke =
 
 /**
  * Runs the program of a `command` agent; its standard output is the answer. Throws as `runProgram`
- * does, and `agent-failed` (exit code and last lines of standard error).
+ * does, and `agent-failed` with exit code and last lines of standard error.
  */
 export const runCommand = async (
   agent: CommandAgent,
   prompt: string,
-  surroundings: Surroundings,
+  context: RunContext,
 ): Promise<Answer> => {
-  const finished = await runProgram(
+  const result = await runProgram(
     {
       argv: agent.command,
       cwd: agent.cwd,
@@ -69,16 +70,16 @@ export const runCommand = async (
       outputLimitBytes: agent.output_limit,
     },
     prompt,
-    surroundings,
+    context,
   )
-  if (finished.exitCode !== 0) {
-    const message = `${agent.command[0]} ${describeExit(finished)}`
-    const last = lastLines(finished)
+  if (result.exitCode !== 0) {
+    const message = `${agent.command[0]} ${describeExit(result)}`
+    const last = getLastLines(result)
     throw new DoorwardError('agent-failed', message, {
       localDetail: last === '' ? message : `${message}: ${last}`,
     })
   }
-  return finished.cut
-    ? { text: cutText(finished.stdout, agent.output_limit), cut: true }
-    : { text: finished.stdout.toString('utf8'), cut: false }
+  return result.cut
+    ? { text: cutText(result.stdout, agent.output_limit), cut: true }
+    : { text: result.stdout.toString('utf8'), cut: false }
 }

@@ -6,8 +6,8 @@ import { isGroupLeader, isSameProcess, readStartTime } from '../../shared/home/l
 import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
 import { oneInATurn } from './one-in-a-turn.ts'
-import { type Ended, type ProcessOptions, runProcess } from './process.ts'
-import { isAgentFolder, removeLeftFolders } from './workspace.ts'
+import { type ProcessOptions, type ProcessResult, runProcess } from './process.ts'
+import { isAgentFolder, removeOrphanedFolders } from './workspace.ts'
 
 /** Notes a program that is about to start. */
 type NoteRun = (folder: string | undefined) => RunNote
@@ -75,7 +75,7 @@ export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
       await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
-  await removeLeftFolders()
+  await removeOrphanedFolders()
   if (ended > 0) log.warn({ agents: ended }, 'ended agents of a daemon that was killed')
 }
 
@@ -179,9 +179,9 @@ export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
 }
 
 /** Runs a program as `runProcess` does, which says what it rejects with. */
-export type RunProcess = (options: RunOptions) => Promise<Ended>
+export type RunProcess = (options: RunOptions) => Promise<ProcessResult>
 
-const neverStarted: Ended = {
+const neverStarted: ProcessResult = {
   reason: 'stopped',
   exitCode: null,
   exitSignal: null,

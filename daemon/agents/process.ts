@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { isAlive } from '../../shared/home/lock.ts'
-import { createByteCollector } from '../util/byte-budget.ts'
 import { longTimeout } from '../util/abort.ts'
+import { createByteCollector } from '../util/byte-budget.ts'
 
 export type ProcessOptions = {
   readonly argv: readonly string[]
@@ -10,17 +10,17 @@ export type ProcessOptions = {
   readonly input: string
   readonly timeoutMs: number
   readonly outputLimitBytes: number
-  /** Stops the program; with the reason `at-once` it has half a second instead of 5. */
+  /** Stops the program; with the reason `at-once` SIGKILL follows after 0.5 s instead of 5 s. */
   readonly signal: AbortSignal
-  /** Told the number of the process, which is that of its group too, as soon as it runs. */
+  /** Called with the pid, which is also the process group. */
   readonly onStart?: (pid: number) => void
 }
 
-export type Ended = {
+export type ProcessResult = {
   readonly reason: 'exit' | 'timeout' | 'stopped'
   readonly exitCode: number | null
   readonly exitSignal: NodeJS.Signals | null
-  /** At most `outputLimitBytes`; the rest was read and thrown away. */
+  /** At most `outputLimitBytes`; the rest is discarded. */
   readonly stdout: Buffer
   readonly cut: boolean
   /** The last 8 KiB. */
@@ -28,52 +28,52 @@ export type Ended = {
 }
 
 const killDelayMs = 5000
-const hurriedKillDelayMs = 500
+const immediateKillDelayMs = 500
 const closeDelayMs = 1000
 const stderrBytes = 8192
 
 /**
- * Runs a program in its own process group to its end, or to the end we make: SIGTERM to the group,
- * and SIGKILL after 5 s. Rejects with the system error when it cannot be started.
+ * Runs a program in its own process group until it exits, or is stopped: SIGTERM to the group, SIGKILL
+ * after 5 s. Rejects with the system error when it cannot start.
  */
-export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
+export const runProcess = async (options: ProcessOptions): Promise<ProcessResult> => {
+  const { signal } = options
   const [program = '', ...args] = options.argv
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: options.env,
     stdio: ['pipe', 'pipe', 'pipe'],
-    // Its own process group, so that what it started is ended with it.
+    // Its own process group, so that its children stop with it.
     detached: process.platform !== 'win32',
     windowsHide: true,
   })
   if (child.pid !== undefined) options.onStart?.(child.pid)
   const stdout = collectFirst(child, options.outputLimitBytes)
   const stderr = collectLast(child, stderrBytes)
-  // A program may end without reading its input: EPIPE is no fault.
+  // A program may exit without reading its input: EPIPE is not an error.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(options.input)
 
-  let reason: Ended['reason'] = 'exit'
+  let reason: ProcessResult['reason'] = 'exit'
   const timers: NodeJS.Timeout[] = []
-  const end = (why: 'timeout' | 'stopped', delayMs = killDelayMs) => {
+  const stop = (why: 'timeout' | 'stopped', delayMs = killDelayMs) => {
     if (reason !== 'exit') return
     reason = why
     killGroup(child, 'SIGTERM')
     timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
   }
-  const stopNow = () =>
-    end('stopped', options.signal.reason === 'at-once' ? hurriedKillDelayMs : killDelayMs)
-  const isRunning = () => child.exitCode === null && child.signalCode === null
-  // It may have ended while we were stopped or the machine slept: one look at what has happened first, and on a
-  // busy machine the word of that takes longer.
-  const atTimeout = () =>
-    setImmediate(() => isRunning() && isAlive(child.pid ?? 0) && end('timeout'))
-  const timeout = longTimeout(atTimeout, options.timeoutMs)
-  if (options.signal.aborted) stopNow()
-  options.signal.addEventListener('abort', stopNow)
+  const onAbort = () =>
+    stop('stopped', signal.reason === 'at-once' ? immediateKillDelayMs : killDelayMs)
+  const isRunning = () =>
+    child.exitCode === null && child.signalCode === null && isAlive(child.pid ?? 0)
+  // It may have exited in time while the machine slept: read pending events first, then ask the system.
+  const onTimeout = () => setImmediate(() => isRunning() && stop('timeout'))
+  const timeout = longTimeout(onTimeout, options.timeoutMs)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort)
 
   try {
-    const [exitCode, exitSignal] = await awaitExit(child, timers)
+    const [exitCode, exitSignal] = await waitForExit(child, timers)
     return {
       reason,
       exitCode,
@@ -83,18 +83,18 @@ export const runProcess = async (options: ProcessOptions): Promise<Ended> => {
       stderr: stderr(),
     }
   } finally {
-    options.signal.removeEventListener('abort', stopNow)
+    signal.removeEventListener('abort', onAbort)
     timeout.clear()
     for (const timer of timers) clearTimeout(timer)
   }
 }
 
 /**
- * Waits until the program has ended and its output is read, then kills what is left of its group: a
- * child that it leaves behind would work on in a folder that is gone, and outlive our limits. One
- * that holds the output open is waited for a second.
+ * Waits for the exit and the end of the output, then kills the rest of the group: a child left behind
+ * would work in a removed folder, beyond our limits. Waits one second for a child that keeps the output
+ * open.
  */
-const awaitExit = async (
+const waitForExit = async (
   child: ChildProcess,
   timers: NodeJS.Timeout[],
 ): Promise<[number | null, NodeJS.Signals | null]> =>
@@ -118,11 +118,11 @@ const awaitExit = async (
 const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
   if (child.pid === undefined) return
   try {
-    // There are no groups there, and a number may be another's once its process has ended.
+    // Windows has no process groups, and reuses pids.
     if (process.platform === 'win32') child.kill(signal)
     else process.kill(-child.pid, signal)
   } catch {
-    // ESRCH: the group has ended by itself meanwhile.
+    // ESRCH: the group has exited.
   }
 }
 

@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { toPlainText } from '../../shared/text.ts'
-import { cleanEnvironment, hideSecrets, providersIn, secretsIn } from './environment.ts'
-import { makeAgentFolder } from './workspace.ts'
+import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
 import type { RunProcess } from './orphans.ts'
-import type { Ended } from './process.ts'
+import type { ProcessResult } from './process.ts'
+import { makeAgentFolder } from './workspace.ts'
 
-const stderrLines = 5
+const maxStderrLines = 5
 
-/** Gives an access token, or throws why there is none. */
-export type TokenOf = (provider: string, minValidityMs: number) => Promise<string>
+/** Returns an access token that is valid for this many milliseconds if the provider issues such, or throws. */
+export type GetToken = (provider: string, minValidityMs: number) => Promise<string>
 
-export type Surroundings = {
-  /** Ours, of which the agent gets a part. */
+export type RunContext = {
+  /** The daemon's own; the agent gets a part of it. */
   readonly env: NodeJS.ProcessEnv
   readonly run: RunProcess
-  /** A token for `oauth:<provider>` that is good for so many milliseconds, if the provider gives such. */
-  readonly tokenOf: TokenOf
+  /** For `oauth:<provider>`. */
+  readonly getToken: GetToken
   readonly signal: AbortSignal
 }
 
@@ -27,52 +27,53 @@ export type Program = {
   readonly argv: readonly string[]
   /** `~` allowed; without it an empty folder that is removed afterwards. */
   readonly cwd: string | undefined
-  /** What the entry of the agent adds to a clean environment. */
+  /** `env` of the agent's entry. */
   readonly env: Readonly<Record<string, string>>
-  /** Names of variables of ours that it gets besides the usual ones. */
-  readonly passed?: readonly string[]
-  /** Variables that doorward sets, which those of the entry win over. */
-  readonly set?: Readonly<Record<string, string>>
+  /** Names of our own variables that it gets besides the usual ones. */
+  readonly passed?: readonly string[] | undefined
+  /** Variables that doorward sets; those of the entry override them. */
+  readonly set?: Readonly<Record<string, string>> | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
-  /** A folder of its own for temporary files, removed with all that is in it; more variables may come with it. */
+  /** A folder for temporary files, removed with its content; `prepare` may return more variables. */
   readonly ownFolder?: {
     readonly parent: string
     readonly prepare: (folder: string) => Promise<Readonly<Record<string, string>>>
   }
-  /** What to do where there is no such program. */
+  /** The command that installs it. */
   readonly install?: string
 }
 
-/** A program that ended by itself, with its output and what may be told of it. */
-export type Finished = Ended & {
-  /** A text of the program's as an event may show it: plain, no token and no value of `env:` in it. */
-  readonly showable: (text: string) => string
+/** The result of a program that exited on its own. */
+export type ProgramResult = ProcessResult & {
+  /** The program's words as an event may show them: plain text without a token or an `env:` value. */
+  readonly redact: (text: string) => string
 }
 
 /**
- * Runs a program to its own end: no shell, the prompt on its standard input, a clean environment with
- * the tokens that its entry names, its own process group. Throws what keeps a token from being given,
- * `agent-not-found`, `agent-timeout` or `agent-stopped`.
+ * Runs a program until it exits: no shell, prompt on standard input, a clean environment with the tokens
+ * that its entry names. Throws `agent-not-found`, `agent-timeout`, `agent-stopped`, or the reason why
+ * there is no token.
  */
 export const runProgram = async (
   program: Program,
   prompt: string,
-  { env, run, tokenOf, signal }: Surroundings,
-): Promise<Finished> => {
-  // Good for as long as the program may run.
-  const tokens = await tokensFor(program.env, (provider) => tokenOf(provider, program.timeoutMs))
+  { env, run, getToken, signal }: RunContext,
+): Promise<ProgramResult> => {
+  const tokens = new Map<string, string>()
+  for (const provider of getProviders(program.env))
+    tokens.set(provider, await getToken(provider, program.timeoutMs))
   const { ownFolder } = program
   const needsFolder = ownFolder !== undefined || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
   try {
-    const places = ownFolder && folder !== undefined ? await makePlaces(folder, ownFolder) : {}
-    const ended = await run({
+    const folders = ownFolder && folder !== undefined ? await makeFolders(folder, ownFolder) : {}
+    const result = await run({
       argv: program.argv,
-      cwd: workingFolder(program, folder),
+      cwd: getWorkingFolder(program, folder),
       env: cleanEnvironment(env, program.env, tokens, {
-        passed: program.passed ?? [],
-        set: { ...program.set, ...places },
+        passed: program.passed,
+        set: { ...program.set, ...folders },
       }),
       input: prompt,
       timeoutMs: program.timeoutMs,
@@ -81,29 +82,27 @@ export const runProgram = async (
       folder,
     })
     // A program that prints its environment when it fails must not bring a secret into an event.
-    const secrets = secretsIn(env, program.env, tokens)
-    const showable = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
-    throwUnlessFinished(program, ended, showable)
-    return { ...ended, showable }
+    const secrets = collectSecrets(env, program.env, tokens)
+    const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
+    if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
+    return { ...result, redact }
   } catch (error) {
-    throw error instanceof DoorwardError ? error : notStarted(program, error)
+    throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
     if (folder !== undefined)
       await rm(folder, { recursive: true, force: true }).catch(() => undefined)
   }
 }
 
-/** The last lines of what a program said on standard error, as they may be shown. */
-export const lastLines = ({ stderr, showable }: Pick<Finished, 'stderr' | 'showable'>): string =>
-  showable(stderr.toString('utf8')).split('\n').slice(-stderrLines).join('\n')
+/** The last lines of standard error, as an event may show them. */
+export const getLastLines = ({ stderr, redact }: ProgramResult): string =>
+  redact(stderr.toString('utf8')).split('\n').slice(-maxStderrLines).join('\n')
 
-/** How a program ended that did not end well: `ended with exit code 3`. */
-export const describeExit = ({ exitCode, exitSignal }: Ended): string =>
-  exitCode === null
-    ? `was ended by ${exitSignal ?? 'a signal'}`
-    : `ended with exit code ${exitCode}`
+/** For a message: `exited with code 3`. */
+export const describeExit = ({ exitCode, exitSignal }: ProcessResult): string =>
+  exitCode === null ? `was killed by ${exitSignal ?? 'a signal'}` : `exited with code ${exitCode}`
 
-const makePlaces = async (
+const makeFolders = async (
   folder: string,
   { prepare }: NonNullable<Program['ownFolder']>,
 ): Promise<Readonly<Record<string, string>>> => {
@@ -113,64 +112,41 @@ const makePlaces = async (
   return { TMPDIR: temporary, TEMP: temporary, TMP: temporary, ...(await prepare(folder)) }
 }
 
-const workingFolder = ({ cwd, ownFolder }: Program, folder: string | undefined): string => {
+const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefined): string => {
   if (cwd !== undefined) return expandTilde(cwd)
   return ownFolder ? join(folder ?? '', 'work') : (folder ?? '')
 }
 
-const tokensFor = async (
-  env: Readonly<Record<string, string>>,
-  give: (provider: string) => Promise<string>,
-): Promise<ReadonlyMap<string, string>> => {
-  const tokens = new Map<string, string>()
-  for (const provider of providersIn(env)) tokens.set(provider, await give(provider))
-  return tokens
-}
-
-const throwUnlessFinished = (
-  { argv, timeoutMs }: Program,
-  ended: Ended,
-  showable: Finished['showable'],
-): void => {
-  if (ended.reason === 'exit') return
+const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {
   const [name] = argv
-  const last = lastLines({ stderr: ended.stderr, showable })
+  const last = getLastLines(result)
   const [code, message] =
-    ended.reason === 'timeout'
+    result.reason === 'timeout'
       ? ([
           'agent-timeout',
           `${name} took longer than ${timeoutMs / 1000} s and was stopped`,
         ] as const)
       : (['agent-stopped', `${name} was stopped because the daemon stops`] as const)
-  throw new DoorwardError(code, message, {
+  return new DoorwardError(code, message, {
     localDetail: last === '' ? message : `${message}: ${last}`,
   })
 }
 
-const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardError => {
+const toStartError = ({ argv, cwd, install }: Program, error: unknown): DoorwardError => {
   const name = argv[0] ?? ''
   const code = systemCode(error)
-  const hint =
-    install === undefined
-      ? undefined
-      : `install it with: ${install}; if it is installed: doorward doctor`
-  const failed = (message: string) =>
-    new DoorwardError('agent-not-found', message, {
-      cause: error,
-      hint,
-      localDetail: hint === undefined ? message : `${message}; ${hint}`,
-    })
-  // Without a slash it was looked up.
+  const hint = install && `install it with: ${install}; if it is installed: doorward doctor`
+  // Without a slash it was searched on PATH.
   const isPath = /[\\/]/.test(name)
-  const orCwd = (is: string) => (cwd === undefined ? '' : `, or its cwd ${cwd} ${is}`)
-  const words: Record<string, string> = {
-    // A script is told so too whose first line names what is not there, or ends with a CR.
+  const orCwd = (problem: string) => (cwd === undefined ? '' : `, or its cwd ${cwd} ${problem}`)
+  const reasons: Record<string, string> = {
+    // Also for a script whose first line names a missing program, or ends with a CR.
     ENOENT: `there is no such program${isPath ? ', or not the one that its first line names' : " on the daemon's PATH"}${orCwd('does not exist')}`,
     ENOTDIR:
       cwd !== undefined && !isPath
         ? `its cwd ${cwd} is a file`
-        : `a part of its path is a file${orCwd('is one')}`,
-    // PATH can name folders that are closed to us.
+        : `a part of its path is a file${orCwd('is a file')}`,
+    // PATH may have folders that we cannot read.
     EACCES: isPath
       ? 'it is not executable'
       : "there is no such program on the daemon's PATH that may be run",
@@ -178,5 +154,10 @@ const notStarted = ({ argv, cwd, install }: Program, error: unknown): DoorwardEr
     EMFILE: 'too many files are open',
     EAGAIN: 'too many processes run',
   }
-  return failed(`cannot start ${name}: ${(code && words[code]) ?? code ?? 'unknown reason'}`)
+  const message = `cannot start ${name}: ${(code && reasons[code]) ?? code ?? 'unknown reason'}`
+  return new DoorwardError('agent-not-found', message, {
+    cause: error,
+    hint,
+    localDetail: hint === undefined ? message : `${message}; ${hint}`,
+  })
 }

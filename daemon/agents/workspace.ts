@@ -4,16 +4,15 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 
-/** What the folders are called that agents without a `cwd` work in. */
 const folderPrefix = 'doorward-agent-'
 
 const sharedMemory = '/dev/shm'
 
 /**
- * Where temporary files lie in memory alone, as on Linux they can; elsewhere the usual place. For
- * programs that write down what they are told, whatever their flags.
+ * A folder for temporary files in memory, or the usual one where the system has none. For programs that
+ * write prompts to disk whatever their flags.
  */
-export const memoryFolder = (): string => {
+export const getMemoryFolder = (): string => {
   try {
     accessSync(sharedMemory, constants.W_OK)
     return sharedMemory
@@ -22,40 +21,42 @@ export const memoryFolder = (): string => {
   }
 }
 
-const parents = (): string[] => [...new Set([tmpdir(), memoryFolder()])]
+const getParents = (): string[] => [...new Set([tmpdir(), getMemoryFolder()])]
 
-/** This process, as names of folders have it. */
-let ourselves: string | undefined
+/** This process in the name of a folder. */
+let ownName: string | undefined
 
 /**
- * Makes an empty folder (0700) for one run of an agent. Its name says which process made it: should that be
- * killed before anything else tells of the folder, the next daemon knows that nobody needs it.
+ * Makes an empty folder (0700) for one run of an agent. Its name identifies this process, so that the next
+ * daemon can remove the folder if this one is killed.
  */
 export const makeAgentFolder = async (parent: string): Promise<string> => {
-  ourselves ??= `${process.pid}-${readStartTime(process.pid) ?? 'x'}-${processSpace()}`
-  return mkdtemp(join(parent, `${folderPrefix}${ourselves}-`))
+  ownName ??= `${process.pid}-${readStartTime(process.pid) ?? 'x'}-${getPidNamespace()}`
+  return mkdtemp(join(parent, `${folderPrefix}${ownName}-`))
 }
 
 export const isAgentFolder = (folder: string): boolean =>
-  parents().includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)
+  getParents().includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)
 
-/** Removes those of this user whose maker has ended, whichever home it had. Throws nothing. */
-export const removeLeftFolders = async (): Promise<void> => {
-  for (const parent of parents())
-    for (const name of namesIn(parent))
-      if (isLeft(name) && isOurFolder(join(parent, name)))
+/** Removes this user's folders of processes that have exited, whatever their home. Throws nothing. */
+export const removeOrphanedFolders = async (): Promise<void> => {
+  for (const parent of getParents())
+    for (const name of listFolder(parent))
+      if (isOrphaned(name) && isOwnFolder(join(parent, name)))
         await rm(join(parent, name), { recursive: true, force: true }).catch(() => undefined)
 }
 
-const isLeft = (name: string): boolean => {
+const isOrphaned = (name: string): boolean => {
   if (!name.startsWith(folderPrefix)) return false
-  const [pid, start, space, ...more] = name.slice(folderPrefix.length).split('-')
-  if (more.length !== 1 || !/^\d+$/.test(pid ?? '') || space !== processSpace()) return false
-  const maker = { pid: Number(pid), ...(start !== undefined && start !== 'x' && { start }) }
-  return !isSameProcess(maker)
+  const [pid, start, namespace, ...more] = name.slice(folderPrefix.length).split('-')
+  if (more.length !== 1 || !/^\d+$/.test(pid ?? '') || namespace !== getPidNamespace()) return false
+  return !isSameProcess({
+    pid: Number(pid),
+    ...(start !== undefined && start !== 'x' && { start }),
+  })
 }
 
-const namesIn = (folder: string): string[] => {
+const listFolder = (folder: string): string[] => {
   try {
     return readdirSync(folder)
   } catch {
@@ -63,18 +64,18 @@ const namesIn = (folder: string): string[] => {
   }
 }
 
-/** Others may plant what they like there, but not in our name. */
-const isOurFolder = (path: string): boolean => {
+/** False for links, and for folders of other users. */
+const isOwnFolder = (path: string): boolean => {
   try {
-    const found = lstatSync(path)
-    return found.isDirectory() && found.uid === (process.getuid?.() ?? found.uid)
+    const stats = lstatSync(path)
+    return stats.isDirectory() && stats.uid === (process.getuid?.() ?? stats.uid)
   } catch {
     return false
   }
 }
 
-/** Containers may share a folder: what has ended here may be alive there under another number. */
-const processSpace = (): string => {
+/** Containers may share a folder but not their pids: a pid means something in one namespace only. */
+const getPidNamespace = (): string => {
   try {
     return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? 'x'
   } catch {

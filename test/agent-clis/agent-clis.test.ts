@@ -172,7 +172,7 @@ describe('the agent programs themselves', function () {
           [event.state, event.stage, event.code],
           ['failed', 'agent', 'agent-failed'],
         )
-        assert.match(event.detail ?? '', /^\w+ ended with exit code \d+: .*the model says no/s)
+        assert.match(event.detail ?? '', /^\w+ exited with code \d+: .*the model says no/s)
         assert.match(event.detail ?? '', kind === 'opencode' ? /says no/ : /\(run/)
         assert.ok(!event.detail?.includes('key-canary') && !event.detail?.includes(canary))
         assert.deepEqual(await filesWith(canary), [])

@@ -88,7 +88,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     const [failed] = await desktop.untilShown(1)
     assert.ok(failed)
     assert.equal(failed.title, 'Doorward · /for-file: failed')
-    assert.match(failed.body, /^node ended with exit code 3: no &lt;b&gt;luck&lt;\/b&gt;$/)
+    assert.match(failed.body, /^node exited with code 3: no &lt;b&gt;luck&lt;\/b&gt;$/)
     assert.match(failed.icon, /needs-you@2x\.png$/)
     assert.deepEqual(
       failed.buttons.map(({ label }) => label),

@@ -3,12 +3,12 @@ import { chmod, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { runCli } from '../../../daemon/agents/cli-agent.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
-import { quietSettings } from '../../../daemon/agents/cli-presets.ts'
+import { restrictSettings } from '../../../daemon/agents/cli-presets.ts'
 import type { CliAgent } from '../../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-/* The programs themselves run in test/agent-clis; here small ones of their names play them. */
+/* test/agent-clis runs the real programs; these are scripts of the same names. */
 
 const agentOf = (kind: CliAgent['kind'], more: Partial<CliAgent> = {}): CliAgent => ({
   kind,
@@ -30,7 +30,7 @@ const run = (agent: CliAgent, programs: string, env: NodeJS.ProcessEnv = {}) =>
   runCli(agent, 'the prompt', {
     env: { PATH: programs, ...env },
     run: runProcess,
-    tokenOf: async () => 'token-canary',
+    getToken: async () => 'token-canary',
     signal: new AbortController().signal,
   })
 
@@ -47,7 +47,7 @@ const tells = `const { readFileSync } = require('node:fs')
 console.log(JSON.stringify({ args: process.argv.slice(2), stdin: readFileSync(0, 'utf8'), env: process.env, cwd: process.cwd() }))`
 
 describe('an agent program that doorward knows', () => {
-  it('gets the prompt on standard input, and places of its own that are removed', async () => {
+  it('gets the prompt on standard input, and its own folders, which are removed', async () => {
     const { text } = await run(
       agentOf('llm', { args: ['-m', 'x'], output_limit: 100_000 }),
       await programFolder('llm', tells),
@@ -86,7 +86,7 @@ describe('an agent program that doorward knows', () => {
     )
   })
 
-  it('is not found with the command that installs it', async () => {
+  it('is reported as missing with the command that installs it', async () => {
     const error = await failureOf(run(agentOf('codex'), await temporaryFolder()))
     assert.equal(error.code, 'agent-not-found')
     assert.match(
@@ -104,21 +104,21 @@ describe('an agent program that doorward knows', () => {
     assert.ok(cut.cut && cut.text.endsWith('\n[cut: longer than 1024 bytes]'))
   })
 
-  it('says what it said when it fails, without a token and with the way to log in', async () => {
+  it('reports its own words when it fails, without a token and with the way to log in', async () => {
     const script = `console.log(JSON.stringify({ type: 'turn.failed', error: { message: '401 with ' + process.env.T } })); process.exitCode = 1`
     const agent = agentOf('codex', { env: { T: 'oauth:github' } })
     const error = await failureOf(run(agent, await programFolder('codex', script)))
-    assert.deepEqual([error.code, error.message], ['agent-failed', 'codex ended with exit code 1'])
+    assert.deepEqual([error.code, error.message], ['agent-failed', 'codex exited with code 1'])
     assert.equal(
       error.localDetail,
-      'codex ended with exit code 1: 401 with <token of github> (run: codex login)',
+      'codex exited with code 1: 401 with <token of github> (run: codex login)',
     )
   })
 
-  it('says its last lines of standard error when it prints nothing that can be read', async () => {
+  it('reports its last lines of standard error when it prints nothing readable', async () => {
     const script = `console.error('no model'); console.log('hm')`
     const error = await failureOf(run(agentOf('claude'), await programFolder('claude', script)))
-    assert.equal(error.localDetail, 'claude ended without an answer that can be read: no model')
+    assert.equal(error.localDetail, 'claude exited without a readable answer: no model')
   })
 
   describe('of the name gemini', () => {
@@ -145,19 +145,19 @@ console.log(JSON.stringify({ response: JSON.stringify({ home, files: readdirSync
       assert.deepEqual(told.files, ['oauth_creds.json', 'settings.json'])
       assert.deepEqual([told.settings['a'], told.settings['tools']], [1, { core: [] }])
       await assert.rejects(readFile(join(told.home, 'settings.json')), { code: 'ENOENT' })
-      assert.deepEqual(JSON.parse(quietSettings('{"tools":{"core":["y"]}}', true)).tools, {
+      assert.deepEqual(JSON.parse(restrictSettings('{"tools":{"core":["y"]}}', true)).tools, {
         core: ['y'],
       })
     })
 
-    it('has one though the person has none', async () => {
+    it('has one though the person has no settings', async () => {
       const programs = await programFolder('gemini', shows)
       const { text } = await run(agentOf('gemini'), programs, { HOME: await temporaryFolder() })
       assert.deepEqual((JSON.parse(text) as { files: string[] }).files, ['settings.json'])
     })
   })
 
-  it('is looked for on a PATH of its own entry', async () => {
+  it('is searched on the PATH of its entry', async () => {
     const programs = await programFolder('llm', `console.log('found')`)
     const agent = agentOf('llm', { env: { PATH: [programs, '/usr/bin'].join(delimiter) } })
     assert.equal((await run(agent, '/nowhere')).text, 'found')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { buildArgv, grantsTools } from '../../../daemon/agents/cli-presets.ts'
 import { cliKinds } from '../../../shared/config/agent-clis.ts'
 
-describe('argvOf', () => {
+describe('buildArgv', () => {
   it('runs each program without a person, without tools, and keeps nothing', () => {
     assert.equal(
       buildArgv({ kind: 'claude' }).join(' '),
@@ -23,7 +23,7 @@ describe('argvOf', () => {
     assert.equal(buildArgv({ kind: 'llm' }).join(' '), 'llm prompt -n --no-stream')
   })
 
-  it('adds args, and takes back what they take a stand on', () => {
+  it('adds args, and leaves out the flags that they override', () => {
     const claude = buildArgv({ kind: 'claude', args: ['--model', 'x', '--tools', 'Read'] })
     assert.deepEqual(claude.slice(-4), ['--model', 'x', '--tools', 'Read'])
     assert.equal(claude.filter((arg) => arg === '--tools').length, 1)

@@ -28,11 +28,11 @@ const run = (
 ): Promise<Answer> => {
   const { prompt = 'a prompt', signal = new AbortController().signal, ...rest } = more
   const env = { ...process.env, HOOK_SECRET: 'canary-secret', KEY: 'key-value' }
-  const tokenOf = async (provider: string, minValidityMs: number) => {
+  const getToken = async (provider: string, minValidityMs: number) => {
     if (provider !== 'github') throw new DoorwardError('not-logged-in', 'you are not logged in')
     return `token-for-${minValidityMs}`
   }
-  return runCommand(agentOf(command, rest), prompt, { env, run: runProcess, tokenOf, signal })
+  return runCommand(agentOf(command, rest), prompt, { env, run: runProcess, getToken, signal })
 }
 
 /** The error of a run that fails. */
@@ -51,7 +51,7 @@ const pidsIn = async (folder: string): Promise<number[]> => {
   try {
     const read = () => readFile(join(folder, 'pids'), 'utf8').catch(() => undefined)
     for (;;) {
-      // Listened for before the look: it may come while we look.
+      // Listen before reading: the change may come during the read.
       const changed = once(watcher, 'change')
       const text = await read()
       if (text !== undefined) return text.split(' ').map(Number)
@@ -63,7 +63,7 @@ const pidsIn = async (folder: string): Promise<number[]> => {
 }
 
 describe('an agent of kind command', () => {
-  it('gets a prompt of 5 MB whole, on its standard input and not in its arguments', async () => {
+  it('gets a whole prompt of 5 MB, on its standard input and not in its arguments', async () => {
     const prompt = `canary ${'€x'.repeat(1_310_720)}`
     const answer = await run(fixtureAgent('reads-stdin', 'one', '$HOME;`id`'), { prompt })
     const seen = JSON.parse(answer.text) as Record<string, unknown>
@@ -73,13 +73,13 @@ describe('an agent of kind command', () => {
     assert.ok(!String(seen['cmdline']).includes('canary'))
   })
 
-  it('may end without reading its input', async () => {
+  it('may exit without reading its input', async () => {
     const answer = await run(fixtureAgent('ignores-stdin-and-exits'), { prompt: 'x'.repeat(5e6) })
     assert.deepEqual(answer, { text: 'not read', cut: false })
   })
 
   it('runs in an empty folder of its own that is removed afterwards', async () => {
-    // A folder for temporary ones of its own: other daemons of this machine use the usual one.
+    // Other daemons of this machine use the usual temporary folder.
     const own = await temporaryFolder()
     const usual = process.env['TMPDIR']
     process.env['TMPDIR'] = own
@@ -97,7 +97,7 @@ describe('an agent of kind command', () => {
     }
   })
 
-  it('runs in its cwd when it names one, and that stays', async () => {
+  it('runs in its cwd when it has one, which stays', async () => {
     const cwd = await temporaryFolder()
     const answer = await run(fixtureAgent('reads-stdin'), { cwd })
     assert.equal((JSON.parse(answer.text) as { cwd: string }).cwd, await realpath(cwd))
@@ -117,12 +117,12 @@ describe('an agent of kind command', () => {
   it('fails with its exit code, and its last lines of standard error for the owner only', async () => {
     const error = await failureOf(run(fixtureAgent('fails-with-stderr', '7')))
     assert.equal(error.code, 'agent-failed')
-    assert.match(error.message, /exit code 7$/)
+    assert.match(error.message, /exited with code 7$/)
     assert.doesNotMatch(error.message, /line/)
     assert.match(error.localDetail ?? '', /: line 16\nline 17\nline 18\nline 19\nline 20$/)
   })
 
-  it('fails with the signal that ended it', async () => {
+  it('fails with the signal that killed it', async () => {
     const error = await failureOf(
       run([process.execPath, '-e', 'process.kill(process.pid, "SIGKILL")']),
     )
@@ -143,7 +143,7 @@ describe('an agent of kind command', () => {
       [[file], {}, /not executable/],
       [[folder], {}, /not executable/],
       [fixtureAgent('prints-env'), { cwd: join(folder, 'nothing') }, /cwd .* does not exist/],
-      [fixtureAgent('prints-env'), { cwd: file }, /, or its cwd .*not-executable is one$/],
+      [fixtureAgent('prints-env'), { cwd: file }, /, or its cwd .*not-executable is a file$/],
       [['node'], { cwd: file }, /: its cwd .*not-executable is a file$/],
       [[join(file, 'program')], {}, /a part of its path is a file$/],
       [['a\0b'], {}, /cannot start/],
@@ -167,14 +167,14 @@ describe('an agent of kind command', () => {
     assert.ok(grown < 80 * 1024 * 1024, `grew by ${grown} bytes`)
   })
 
-  it('is not marked when it says exactly as much as it may', async () => {
+  it('is not marked when it fills its output limit exactly', async () => {
     const answer = await run([process.execPath, '-e', 'process.stdout.write("x".repeat(100))'], {
       output_limit: 100,
     })
     assert.deepEqual(answer, { text: 'x'.repeat(100), cut: false })
   })
 
-  it('is ended when it takes too long', async () => {
+  it('is stopped when it takes too long', async () => {
     const error = await failureOf(run(fixtureAgent('sleeps-for-ever'), { timeout: 1000 }))
     assert.equal(error.code, 'agent-timeout')
     assert.match(error.message, /longer than 1 s/)
@@ -197,7 +197,7 @@ describe('an agent of kind command', () => {
     for (const pid of pids) await waitForProcessExit(pid)
   })
 
-  it('is killed sooner when the daemon is told to stop at once', async () => {
+  it('is killed sooner when the daemon must stop immediately', async () => {
     const folder = await temporaryFolder()
     const stop = new AbortController()
     const running = run(fixtureAgent('ignores-sigterm', join(folder, 'pids')), {
@@ -211,7 +211,7 @@ describe('an agent of kind command', () => {
     for (const pid of pids) await waitForProcessExit(pid)
   })
 
-  it('leaves no child behind that ignored the SIGTERM it ended on itself', async () => {
+  it('leaves no child behind that ignored the SIGTERM', async () => {
     const folder = await temporaryFolder()
     const stop = new AbortController()
     const command = fixtureAgent('ends-on-sigterm-but-child-does-not', join(folder, 'pids'))
@@ -229,7 +229,7 @@ describe('an agent of kind command', () => {
       await waitForProcessExit(Number(answer.text))
     })
 
-  it('is not started, or ended at once, when the daemon has stopped waiting already', async () => {
+  it('is stopped immediately when the daemon has stopped waiting already', async () => {
     const error = await failureOf(
       run(fixtureAgent('sleeps-for-ever'), { signal: AbortSignal.abort() }),
     )
@@ -240,7 +240,7 @@ describe('an agent of kind command', () => {
     const printing = (code: string) => [process.execPath, '-e', code]
     const env = { GITHUB_TOKEN: 'oauth:github', COPY: 'oauth:github' }
 
-    it('gets one that lasts as long as it may run', async () => {
+    it('gets one that is valid as long as it may run', async () => {
       const code = 'process.stdout.write(process.env.GITHUB_TOKEN + " " + process.env.COPY)'
       const { text } = await run(printing(code), { env })
       assert.equal(text, 'token-for-15000 token-for-15000')
@@ -251,7 +251,7 @@ describe('an agent of kind command', () => {
       assert.equal(error.code, 'not-logged-in')
     })
 
-    it('brings it into no event when it fails and prints it', async () => {
+    it('does not bring it into an event when it fails and prints it', async () => {
       const code = 'console.error("my token is " + process.env.GITHUB_TOKEN); process.exit(1)'
       const error = await failureOf(run(printing(code), { env }))
       assert.match(error.localDetail ?? '', /my token is <token of github>$/)
@@ -266,7 +266,7 @@ describe('an agent of kind command', () => {
     })
 
     for (const kept of [1, 8, 15])
-      it(`nor what is left of one that is cut after all but ${kept} characters`, async () => {
+      it(`nor the rest of one that is cut after all but ${kept} characters`, async () => {
         const code = `console.error(process.env.GITHUB_TOKEN + " " + "x".repeat(${8192 - kept - 2})); process.exit(1)`
         const error = await failureOf(run(printing(code), { env }))
         assert.match(error.localDetail ?? '', /: (<token of github>|0) x+$/)

@@ -15,7 +15,7 @@ const ours = {
 }
 
 describe('cleanEnvironment', () => {
-  it('passes on a short list and nothing else', () => {
+  it('passes a short list and nothing else', () => {
     assert.deepEqual(cleanEnvironment(ours, {}), {
       PATH: '/bin',
       HOME: '/home/a',
@@ -24,18 +24,18 @@ describe('cleanEnvironment', () => {
     })
   })
 
-  it('adds what the entry names: a value, or a variable of ours', () => {
+  it('adds the values of the entry, and variables of ours that it names', () => {
     const clean = cleanEnvironment(ours, { A: 'env:ANTHROPIC_API_KEY', B: 'plain', PATH: '/opt' })
     assert.deepEqual([clean['A'], clean['B'], clean['PATH']], ['key', 'plain', '/opt'])
     assert.ok(!('ANTHROPIC_API_KEY' in clean))
   })
 
-  it('leaves out a variable that is unset, also one that all objects inherit', () => {
+  it('leaves out an unset variable, also one that all objects inherit', () => {
     const clean = cleanEnvironment(ours, { A: 'env:NOTHING', B: 'env:toString', C: 'env:' })
     assert.deepEqual([clean['A'], clean['B'], clean['C']], [undefined, undefined, undefined])
   })
 
-  it('keeps the search path as Windows writes its name', () => {
+  it('keeps the search path in the spelling of Windows', () => {
     const clean = cleanEnvironment({ Path: 'C:\\bin', ComSpec: 'cmd.exe' }, {})
     assert.deepEqual(clean, { Path: 'C:\\bin', ComSpec: 'cmd.exe' })
   })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { hideSecrets, secretsIn } from '../../../daemon/agents/environment.ts'
+import { hideSecrets, collectSecrets } from '../../../daemon/agents/environment.ts'
 
 const secrets = new Map([
   ['gho_abcdef', 'token of github'],
@@ -11,7 +11,7 @@ describe('hideSecrets', () => {
     ['nothing here', 'nothing here'],
     ['a gho_abcdef b gho_abcdef.', 'a <token of github> b <token of github>.'],
     ['gho_abcdef-and-more', '<value of LONGER>'],
-    // Cut at its start, at its end, and not far enough to tell anything.
+    // Cut at the start, at the end, and too short to disclose anything.
     ['ho_abcdef: no', '<token of github>: no'],
     ['\ufffdcdef: no', '<token of github>: no'],
     ['def: no', 'def: no'],
@@ -27,8 +27,8 @@ describe('hideSecrets', () => {
     })
 })
 
-describe('secretsIn', () => {
-  it('names tokens and the long lines of variables, and nothing that the entry itself says', () => {
+describe('collectSecrets', () => {
+  it('collects tokens and the long lines of variables, and no literal value of the entry', () => {
     const ours = { KEY: 'first-line \nshort\nsecond-line', MODE: 'fast', PATH: '/usr/local/bin' }
     const added = {
       A: 'env:KEY',
@@ -38,7 +38,7 @@ describe('secretsIn', () => {
       E: 'oauth:x',
     }
     assert.deepEqual(
-      [...secretsIn(ours, added, new Map([['x', 'tok']]))],
+      [...collectSecrets(ours, added, new Map([['x', 'tok']]))],
       [
         ['first-line', 'value of KEY'],
         ['second-line', 'value of KEY'],

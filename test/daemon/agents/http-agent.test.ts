@@ -58,18 +58,18 @@ describe('an agent of kind http', () => {
     assert.equal((await ask(handler, { answer_path: 'a' })).text, 'here')
   })
 
-  it('takes the answer from its path, as text or as JSON', async () => {
+  it('reads the answer at its path, as text or as JSON', async () => {
     const handler: Script[string] = (response) =>
       sendJson(response, 201, { result: [{ text: 'here' }, { n: 1 }] })
     assert.equal((await ask(handler, { answer_path: 'result.0.text' })).text, 'here')
     assert.equal((await ask(handler, { answer_path: 'result.1' })).text, '{"n":1}')
     assert.match(
       (await failureOf(ask(handler, { answer_path: 'result.2' }))).message,
-      /without result\.2$/,
+      /has no result\.2$/,
     )
     assert.match(
       (await failureOf(ask(handler, { answer_path: 'toString' }))).message,
-      /without toString$/,
+      /has no toString$/,
     )
     const html: Script[string] = (response) => response.end('<html>')
     assert.match((await failureOf(ask(html, { answer_path: 'a' }))).message, /not JSON$/)
@@ -95,8 +95,8 @@ describe('an agent of kind http', () => {
     assert.doesNotMatch(error.message, /busy/)
   })
 
-  it('is not taken at half its word when its time is over', async () => {
-    // As HTTP/1.0 has it: nothing but the end of the connection says that it is whole.
+  it('does not pass half an answer on after a timeout', async () => {
+    // As in HTTP/1.0, where only the end of the connection marks the end of the body.
     const error = await failureOf(
       ask(
         (response) => {
@@ -116,11 +116,11 @@ describe('an agent of kind http', () => {
     assert.match(error.message, /redirect \(307\), which is not followed$/)
   })
 
-  it('is not asked without the variable that a header needs, or with one that is no header', async () => {
+  it('is not asked when the variable of a header is unset or invalid', async () => {
     const headers = { 'x-key': 'env:KEY' }
     const handler: Script[string] = () => assert.fail('it was asked')
     assert.match((await failureOf(ask(handler, { headers }))).message, /^KEY is unset or empty$/)
     const bad = await failureOf(ask(handler, { headers }, { KEY: 'a\r\nx: b' }))
-    assert.match(bad.message, /a character that no header can have/)
+    assert.match(bad.message, /a header has an invalid character/)
   })
 })

@@ -30,9 +30,9 @@ const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
   return error
 }
 
-const quickly: BusyRules = { tries: 4, firstWaitMs: 1, longestWaitMs: 60_000 }
+const quickly: BusyRules = { attempts: 4, firstWaitMs: 1, maxWaitMs: 60_000 }
 
-/** Asks a model that answers as told. */
+/** Asks a scripted model. */
 const askOne = async (
   handler: Script[string],
   more: Partial<OpenAiAgent> = {},
@@ -52,7 +52,7 @@ const chat = (message: unknown, finish = 'stop') => ({
 })
 
 describe('an agent of kind openai', () => {
-  it('asks below a base_url that has a query, which stays behind', async () => {
+  it('keeps the query of base_url behind the path', async () => {
     const provider = await startScriptedProvider(() => ({
       '/v1/chat/completions?api-version=2': (response) =>
         sendJson(response, 200, chat({ content: 'the answer' })),
@@ -63,7 +63,7 @@ describe('an agent of kind openai', () => {
     assert.equal(answer.text, 'the answer')
   })
 
-  it('asks a chat completion with its model, system message and key, and reads the answer', async () => {
+  it('sends model, system message and key, and reads the answer', async () => {
     const model = await startModelServer()
     model.behave({ kind: 'answers', text: 'the answer' })
     const answer = await askOpenAi(
@@ -87,7 +87,7 @@ describe('an agent of kind openai', () => {
     })
   })
 
-  it('sends no key where it names none, and is not asked where the named one is unset', async () => {
+  it('sends no key without api_key_env, and is not asked when that variable is unset', async () => {
     const seen: unknown[] = []
     const handler: Script[string] = (response, request) => {
       seen.push(request.headers.authorization)
@@ -103,17 +103,17 @@ describe('an agent of kind openai', () => {
   const refused: readonly [number, RegExp][] = [
     [200, /answered with an error \(200\): .*it says so/],
     [302, /redirect \(302\), which is not followed: .*\(set base_url/],
-    [400, /did not take the request \(400\): .*it says so/],
-    [401, /refused the API key \(401\).*set KEY to one that is valid/],
+    [400, /rejected the request \(400\): .*it says so/],
+    [401, /refused the API key \(401\).*set KEY to a valid one/],
     [403, /refused the API key \(403\)/],
-    [404, /knows no model "a-model".*mend model or base_url/],
+    [404, /has no model "a-model".*fix model or base_url/],
     [413, /too long/],
-    [429, /no more requests now \(429\)/],
-    [500, /fault of its own \(500\)/],
-    [503, /fault of its own \(503\)/],
+    [429, /rate limit of .* reached \(429\)/],
+    [500, /internal error \(500\)/],
+    [503, /internal error \(503\)/],
   ]
   for (const [status, words] of refused)
-    it(`says what ${status} means, without the key or the prompt`, async () => {
+    it(`explains ${status}, without the key or the prompt`, async () => {
       const error = await failureOf(
         askOne((response, request) => {
           response.setHeader('location', 'http://127.0.0.1:1/')
@@ -125,7 +125,7 @@ describe('an agent of kind openai', () => {
       assert.match(error.localDetail ?? '', words)
     })
 
-  /** A model that answers with these statuses, the last of them again and again, and when it was asked. */
+  /** A model that answers with these statuses, the last of them repeatedly, and the times of the requests. */
   const busy = (...statuses: readonly number[]) => {
     const asked: number[] = []
     const handler =
@@ -139,7 +139,7 @@ describe('an agent of kind openai', () => {
     return { asked, handler }
   }
 
-  it('asks a model that is busy again', async () => {
+  it('retries while the model is busy', async () => {
     for (const status of [429, 503, 529]) {
       const { asked, handler } = busy(status, status, 200)
       assert.equal((await askOne(handler({ 'retry-after': '0' }))).text, 'a')
@@ -153,7 +153,7 @@ describe('an agent of kind openai', () => {
     assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 195)
   })
 
-  it('gives up with the last refusal, after some tries or where waiting helps nothing', async () => {
+  it('gives up with the last error, after some attempts or when waiting does not help', async () => {
     const unpaid = { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }
     for (const [status, headers, document, tries] of [
       [429, {}, { error: { message: 'slow down' } }, 4],
@@ -169,7 +169,7 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('is left at once when the daemon stops while it waits, and when its time ends', async () => {
+  it('gives up when the daemon stops during a wait, and at its timeout', async () => {
     const stop = new AbortController()
     const { asked, handler } = busy(429)
     const slowly = { ...quickly, firstWaitMs: 2000 }
@@ -181,28 +181,25 @@ describe('an agent of kind openai', () => {
     const stopped = await failureOf(askOne(stopping, {}, stop.signal, slowly))
     assert.equal(stopped.code, 'agent-stopped')
     const late = await failureOf(askOne(handler(), { timeout: 1500 }, never, slowly))
-    assert.match(late.message, /no more requests now/)
+    assert.match(late.message, /rate limit/)
     assert.ok(performance.now() - started < 1500)
     assert.equal(asked.length, 2)
   })
 
-  it('fails with what is no chat completion, or has no text', async () => {
+  it('fails on anything but a chat completion with a text', async () => {
     const bad: readonly [Script[string], RegExp][] = [
-      [(response) => response.end('<html>'), /no chat completion$/],
-      [(response) => sendJson(response, 200, { choices: [] }), /no chat completion/],
-      [(response) => sendJson(response, 200, chat({ content: null })), /without a text/],
-      [(response) => sendJson(response, 200, null), /no chat completion/],
-      [
-        (response) => response.destroy(),
-        /cannot ask 127\.0\.0\.1:\d+: it broke the connection off/,
-      ],
-      [(response) => response.end('x'.repeat(6_000_000)), /more than can be read/],
+      [(response) => response.end('<html>'), /is not a chat completion$/],
+      [(response) => sendJson(response, 200, { choices: [] }), /is not a chat completion/],
+      [(response) => sendJson(response, 200, chat({ content: null })), /is empty/],
+      [(response) => sendJson(response, 200, null), /is not a chat completion/],
+      [(response) => response.destroy(), /cannot ask 127\.0\.0\.1:\d+: it closed the connection/],
+      [(response) => response.end('x'.repeat(6_000_000)), /is too long/],
     ]
     for (const [handler, words] of bad)
       assert.match((await failureOf(askOne(handler))).message, words)
   })
 
-  it('names a server that streams though it was asked not to', async () => {
+  it('names a server that always streams', async () => {
     const stream = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'
     for (const [type, body] of [
       ['text/event-stream; charset=utf-8', stream],
@@ -213,7 +210,7 @@ describe('an agent of kind openai', () => {
       const error = await failureOf(
         askOne((response) => response.writeHead(200, { 'content-type': type }).end(body)),
       )
-      assert.match(error.message, /streams its answer, though it was asked not to$/)
+      assert.match(error.message, /streams its answer, though doorward asked it not to$/)
       assert.match(error.hint ?? '', /^turn streaming off/)
     }
     const whole = await askOne((response) => {
@@ -223,7 +220,7 @@ describe('an agent of kind openai', () => {
     assert.equal(whole.text, 'a')
   })
 
-  it('takes an answer beside which an error is named that is none', async () => {
+  it('accepts an answer with an empty error field', async () => {
     for (const error of [null, '', { message: 'a warning' }])
       assert.equal(
         (await askOne((response) => sendJson(response, 200, { ...chat({ content: 'a' }), error })))
@@ -237,7 +234,7 @@ describe('an agent of kind openai', () => {
     assert.equal((await askOne((response) => response.end(marked))).text, 'a')
   })
 
-  it('takes parts and refusals as text, and marks what the model had to leave off', async () => {
+  it('reads parts and refusals as text, and marks an answer that the model cut', async () => {
     const textOf = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
     assert.equal(await textOf({ content: [{ type: 'text', text: 'a' }, { text: 'b' }] }), 'ab')
@@ -253,7 +250,7 @@ describe('an agent of kind openai', () => {
     assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
   })
 
-  it('leaves out what a model said to itself in front of its answer, and nothing else', async () => {
+  it('removes the thoughts before the answer, and nothing else', async () => {
     const textOf = async (content: string) =>
       (await askOne((response) => sendJson(response, 200, chat({ content })))).text
     assert.equal(await textOf('<think>\nshall I?\n</think>\n\nyes'), 'yes')
@@ -261,10 +258,10 @@ describe('an agent of kind openai', () => {
     for (const whole of ['it writes <think>a</think> first', '<think>cut off in the middle'])
       assert.equal(await textOf(whole), whole)
     for (const thought of ['<think>hm</think>\n', 'hm\n</think>\n'])
-      assert.match((await failureOf(textOf(thought))).message, /without a text/)
+      assert.match((await failureOf(textOf(thought))).message, /is empty/)
   })
 
-  it('leaves out a thought that the template of the model has begun, of which only the end is there', async () => {
+  it('removes thoughts of which only the end mark is in the text', async () => {
     const textOf = async (content: string) =>
       (await askOne((response) => sendJson(response, 200, chat({ content })))).text
     for (const [thought, answer] of [
@@ -285,10 +282,10 @@ describe('an agent of kind openai', () => {
       assert.equal(await textOf(whole), whole)
   })
 
-  it('says why there is no text where the model had to stop before it', async () => {
+  it('reports why the model stopped before any text', async () => {
     for (const [finish, words] of [
-      ['length', /without a text: the model reached its own limit$/],
-      ['content_filter', /without a text: a content filter stopped the model$/],
+      ['length', /is empty: the model reached its own limit$/],
+      ['content_filter', /is empty: a content filter stopped the model$/],
     ] as const) {
       const thought = chat({ content: '', reasoning_content: 'first I' }, finish)
       const error = await failureOf(askOne((response) => sendJson(response, 200, thought)))
@@ -296,7 +293,7 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('takes no part of an answer for one that an error broke off', async () => {
+  it('does not accept an answer that an error cut off', async () => {
     const message = { role: 'assistant', content: 'the first half '.repeat(40) }
     const error = { code: 502, message: 'the provider is overloaded' }
     const broken: readonly [object, RegExp][] = [
@@ -312,7 +309,7 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('is left when it takes too long, from the first byte to the last', async () => {
+  it('times out, before the first byte and before the last', async () => {
     for (const handler of [
       () => undefined,
       (response) => response.write('{'),
@@ -323,13 +320,13 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('is left when the daemon stops', async () => {
+  it('gives up when the daemon stops', async () => {
     const stop = new AbortController()
     const asking = askOne(() => stop.abort(), {}, stop.signal)
     assert.equal((await failureOf(asking)).code, 'agent-stopped')
   })
 
-  it('says that nothing listens there', async () => {
+  it('reports that nothing listens there', async () => {
     const provider = await startScriptedProvider(() => ({}))
     provider.close()
     const error = await failureOf(askOpenAi(agentAt(provider.origin), 'x', env, never))

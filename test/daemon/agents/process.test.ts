@@ -4,7 +4,7 @@ import { runProcess } from '../../../daemon/agents/process.ts'
 
 const timeoutMs = 200
 
-describe('a process that runs', () => {
+describe('a running process', () => {
   const start = (argv: readonly string[], onStart: (pid: number) => void) =>
     runProcess({
       argv,
@@ -17,21 +17,21 @@ describe('a process that runs', () => {
       onStart,
     })
 
-  it('has answered when it ended in time while we could not look', async () => {
+  it('counts as exited when it exited in time while we were blocked', async () => {
     let pid = 0
-    // It ends by itself; what we do to end its input is not done before we can look again.
+    // `head` exits on its own: closing its input would need our event loop.
     const running = start(['head', '-c', '10'], (its) => (pid = its))
-    // Nothing of ours runs meanwhile, as while the machine sleeps.
+    // Block the event loop, as a sleeping machine does.
     const end = performance.now() + 2 * timeoutMs
     const state = () => execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
     const lastEnd = end + 20_000
     while (!state().startsWith('Z') || performance.now() < end)
-      if (performance.now() > lastEnd) assert.fail('it does not end')
+      if (performance.now() > lastEnd) assert.fail('it does not exit')
     const { reason, exitCode, stdout } = await running
     assert.deepEqual([reason, exitCode, stdout.toString()], ['exit', 0, 'the prompt'])
   })
 
-  it('is ended when it takes longer than it may', async () => {
+  it('is stopped at its timeout', async () => {
     const { reason, exitSignal } = await start(['sleep', '60'], () => undefined)
     assert.deepEqual([reason, exitSignal], ['timeout', 'SIGTERM'])
   })

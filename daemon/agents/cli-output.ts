@@ -1,0 +1,113 @@
+import { textAt, valueAt } from '../util/payload-path.ts'
+import { parseJson } from './answer.ts'
+
+/*
+ * How to find the answer, or the reason of a failure, in the output of each agent program. Pure: output
+ * in, answer out.
+ */
+
+/** The output of a program that has exited. */
+export type CliOutput = {
+  readonly stdout: string
+  readonly stderr: string
+  readonly exitCode: number | null
+}
+
+/** Why there is no answer, in the program's own words, which may repeat the prompt. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer'
+}
+
+/** `claude -p --output-format json`: one result document, sometimes after notices; `subtype` is `success` even for some failures. */
+export const readClaudeAnswer = ({ stdout, exitCode }: CliOutput): string => {
+  const document = parseJson(stdout) ?? parseJsonLines(stdout)
+  // With --verbose it is a list that ends with the result.
+  const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
+  if (result === undefined) throw new NoAnswer('')
+  const text = textAt(result, 'result')
+  if (text === undefined || valueAt(result, ['is_error']) === true || exitCode !== 0)
+    throw new NoAnswer(text ?? describeClaudeErrors(result))
+  // With --json-schema the answer is here, and the text is empty.
+  const structured = valueAt(result, ['structured_output']) ?? undefined
+  return text === '' && structured !== undefined ? JSON.stringify(structured) : text
+}
+
+/** A failure without a result has a list of texts, and a subtype that names the kind. */
+const describeClaudeErrors = (result: unknown): string => {
+  const errors = [valueAt(result, ['errors'])].flat().filter((error) => typeof error === 'string')
+  return [textAt(result, 'subtype'), errors.join('; ')].filter(Boolean).join(': ')
+}
+
+/** `codex exec --json`: JSON lines; the agent's last message is the answer. */
+export const readCodexAnswer = ({ stdout, exitCode }: CliOutput): string => {
+  const lines = parseJsonLines(stdout)
+  const failed = lines.findLast((line) => textAt(line, 'type') === 'turn.failed')
+  const lastError = lines.findLast((line) => textAt(line, 'type') === 'error')
+  if (failed !== undefined || exitCode !== 0)
+    throw new NoAnswer(textAt(failed, 'error', 'message') ?? textAt(lastError, 'message') ?? '')
+  const answer = lines.findLast(
+    (line) =>
+      textAt(line, 'type') === 'item.completed' && textAt(line, 'item', 'type') === 'agent_message',
+  )
+  const text = textAt(answer, 'item', 'text')
+  if (text === undefined) throw new NoAnswer('')
+  return text
+}
+
+/** `opencode run --format json`: JSON lines; the texts of the last message are the answer. */
+export const readOpencodeAnswer = ({ stdout, exitCode }: CliOutput): string => {
+  const lines = parseJsonLines(stdout)
+  const failed = lines.findLast((line) => textAt(line, 'type') === 'error')
+  if (failed !== undefined || exitCode !== 0)
+    throw new NoAnswer(
+      textAt(failed, 'error', 'data', 'message') ?? textAt(failed, 'error', 'name') ?? '',
+    )
+  const texts = lines.filter((line) => textAt(line, 'type') === 'text')
+  if (texts.length === 0) throw new NoAnswer('')
+  const last = textAt(texts.at(-1), 'part', 'messageID')
+  return texts
+    .filter((line) => textAt(line, 'part', 'messageID') === last)
+    .map((line) => textAt(line, 'part', 'text') ?? '')
+    .join('')
+}
+
+/** Exit codes of https://geminicli.com/docs/cli/headless; others are an HTTP status modulo 256. */
+const geminiExitCodes: Readonly<Record<number, string>> = {
+  41: 'not logged in',
+  42: 'its input was invalid',
+  44: 'its sandbox failed',
+  52: 'its settings are invalid',
+  53: 'it reached its turn limit',
+  145: 'the model refused its login (401)',
+  147: 'the model refused its login (403)',
+  173: 'too many requests (429)',
+  244: 'the model failed (500)',
+  247: 'the model is overloaded (503)',
+}
+
+/** `gemini -o json`: one document; a failure is one on standard error, after warnings. */
+export const readGeminiAnswer = ({ stdout, stderr, exitCode }: CliOutput): string => {
+  const document = parseLastDocument(stdout) ?? parseLastDocument(stderr)
+  const error = valueAt(document, ['error']) ?? undefined
+  if (exitCode !== 0 || error !== undefined) {
+    const reason = exitCode === null ? undefined : geminiExitCodes[exitCode]
+    throw new NoAnswer([reason, textAt(error, 'message')].filter(Boolean).join(': '))
+  }
+  const text = textAt(document, 'response')
+  if (text === undefined) throw new NoAnswer('')
+  return text
+}
+
+/** `llm prompt`: the answer itself. */
+export const readLlmAnswer = ({ stdout, exitCode }: CliOutput): string => {
+  if (exitCode !== 0) throw new NoAnswer('')
+  return stdout.replace(/\n$/, '')
+}
+
+/** The whole text, or the document at its end after notices. */
+const parseLastDocument = (text: string): unknown =>
+  parseJson(text) ?? parseJson(text.slice(text.lastIndexOf('\n{') + 1))
+
+/** Skips lines that are not JSON, such as a last one that was cut off. */
+const parseJsonLines = (text: string): unknown[] =>
+  text.split('\n').flatMap((line) => (line.startsWith('{') ? (parseJson(line) ?? []) : []))
