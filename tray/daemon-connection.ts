@@ -234,7 +234,7 @@ const json = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    throw unreadable('the daemon answered 200 with what is not JSON')
+    throw unreadable('the daemon answered 200 with a body that is not JSON')
   }
 }
 

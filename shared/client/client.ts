@@ -8,38 +8,38 @@ import { isAlive } from '../home/lock.ts'
 import { type ForeignDaemon, readDaemonFile } from './discovery.ts'
 import { challengeHeader, isProof, toEndpoint, proofHeader } from './identity.ts'
 import {
-  openProvenConnections,
+  ProvenConnections,
   readText,
   type RequestOptions,
   sendRequest,
   ResponseTimeout,
 } from './transport.ts'
 
-/** The daemon's local API, as tray and command line use it. `node:http`: a first `fetch` costs 90 ms. */
+/** The daemon's local API for tray and command line. Uses `node:http`: a first `fetch` costs 90 ms. */
 export type Client = {
   readonly daemon: DaemonFile
   readonly get: <Answer>(path: string, options?: RequestOptions) => Promise<Answer>
   readonly post: <Answer>(path: string, body?: unknown, options?: RequestOptions) => Promise<Answer>
   readonly delete: <Answer>(path: string, options?: RequestOptions) => Promise<Answer>
-  /** Opens a stream (`/events/stream`); the caller reads it and ends it by the signal. */
+  /** Opens a stream (`/events/stream`); the caller reads it and aborts it with the signal. */
   readonly open: (path: string, options?: RequestOptions) => Promise<IncomingMessage>
-  /** Lets go of the kept connections, so that the process can end. */
+  /** Closes the idle connections, so that the process can exit. */
   readonly close: () => void
 }
 
 type ConnectOptions = {
-  /** Who asks, for the daemon's record of what it gave out: see `userAgentOf`. */
+  /** Names the caller in the daemon's log of issued tokens: see `getUserAgent`. */
   readonly userAgent?: string
-  /** How long the daemon may take to prove itself; default 3 s. */
+  /** How long the daemon may take to prove its identity; default 3 s. */
   readonly limitMs?: number
   readonly signal?: AbortSignal
 }
 
 /**
- * Finds the running daemon of a home and makes sure that it is ours before the token is sent to it.
- * Throws `daemon-unreachable` (none runs), `daemon-silent` (it does not answer), `daemon-foreign`
- * (something else answers there), `unauthorized` (it was started with another token), or what keeps
- * the files in `run/` from being read.
+ * Finds the running daemon of a home and verifies its identity before the token is sent to it. Throws
+ * `daemon-unreachable` (not running), `daemon-silent` (it does not answer), `daemon-foreign` (another
+ * program answers), `unauthorized` (it was started with another token), or why the files in `run/` cannot
+ * be read.
  */
 export const connect = async (home: Home, options: ConnectOptions = {}): Promise<Client> => {
   const { userAgent } = options
@@ -48,16 +48,17 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
   if (daemon && !apiToken && isAlive(daemon.pid))
     throw new DoorwardError(
       'home-unusable',
-      `run/api.token is missing, so nobody can ask the daemon (pid ${daemon.pid})`,
-      { hint: `kill ${daemon.pid}, then doorward daemon start: that makes a new one` },
+      `run/api.token is missing, so no client can reach the daemon (pid ${daemon.pid})`,
+      { hint: `kill ${daemon.pid}, then doorward daemon start: that creates a new one` },
     )
   if (!daemon || !apiToken)
     throw new DoorwardError('daemon-unreachable', `no daemon runs on ${home.root}`, {
       hint: 'doorward daemon start',
     })
-  const connections = await openProvenConnections((agent) =>
+  const connections = new ProvenConnections((agent) =>
     prove(daemon, apiToken, { ...options, agent }),
   )
+  await connections.open()
   const send = async (method: string, path: string, body: unknown, options: RequestOptions = {}) =>
     connections.send(new URL(path, daemon.url), method, body, {
       ...options,
@@ -81,30 +82,30 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
   }
 }
 
-/** Who answers at this address: our daemon, another doorward, another program, one that says nothing, or nobody. */
-export type AddressOwner = 'ours' | 'nobody' | ForeignDaemon
+/** What listens at an address: our daemon, nothing, or something else. */
+export type Listener = 'ours' | 'nobody' | ForeignDaemon
 
-/** Asks `/health` with a challenge, 3 s at most. Never sends the token itself. */
+/** Asks `/health` with a challenge; takes at most 3 s. Never sends the token itself. */
 export const identifyListener = async (
   url: string,
   apiToken: string | undefined,
-): Promise<AddressOwner> => {
-  // Without an agent: a kept connection that the other side just closed would look like a stranger.
-  const { occupant } = await challenge(url, apiToken, { agent: false })
-  return occupant
+): Promise<Listener> => {
+  // Without an agent: a pooled connection that the daemon just closed would look like a stranger.
+  const { listener } = await challenge(url, apiToken, { agent: false })
+  return listener
 }
 
-/** The answer with the connection it came over. */
+/** What listens, and the connection that it proved its identity on. */
 const challenge = async (
   url: string,
   apiToken: string | undefined,
   { agent, limitMs = 3000, signal }: ConnectOptions & { readonly agent: Agent | false },
 ): Promise<{
-  readonly occupant: AddressOwner
+  readonly listener: Listener
   readonly connection?: Socket
   readonly hungUp?: boolean
 }> => {
-  const question = randomBytes(32).toString('hex')
+  const nonce = randomBytes(32).toString('hex')
   try {
     const response = await sendRequest(
       new URL('/health', url),
@@ -112,28 +113,28 @@ const challenge = async (
       undefined,
       { agent },
       {
-        headers: { [challengeHeader]: question },
+        headers: { [challengeHeader]: nonce },
         ...(signal === undefined ? {} : { signal }),
-        // Not a time without a byte: a stranger may send one now and then for ever.
+        // A limit for the whole response: a stranger could send a byte now and then forever.
         timeoutMs: 0,
-        wholeMs: limitMs,
+        totalMs: limitMs,
       },
     )
     const connection = response.socket
-    const place = toEndpoint(connection.remoteAddress, connection.remotePort)
+    const endpoint = toEndpoint(connection.remoteAddress, connection.remotePort)
     const text = await readText(response, 10_000)
     const proof = response.headers[proofHeader]
-    if (apiToken && typeof proof === 'string' && isProof(proof, apiToken, question, place))
-      return { occupant: 'ours', connection }
-    return { occupant: isHealth(text) ? 'other-doorward' : 'stranger' }
+    if (apiToken && typeof proof === 'string' && isProof(proof, apiToken, nonce, endpoint))
+      return { listener: 'ours', connection }
+    return { listener: isHealth(text) ? 'other-doorward' : 'stranger' }
   } catch (error) {
     if (signal?.aborted) throw error
     const cause = error instanceof DoorwardError ? error.cause : undefined
-    if (cause instanceof ResponseTimeout) return { occupant: 'silent', hungUp: false }
+    if (cause instanceof ResponseTimeout) return { listener: 'silent', hungUp: false }
     const code = systemCode(cause)
-    if (code === 'ECONNREFUSED') return { occupant: 'nobody' }
+    if (code === 'ECONNREFUSED') return { listener: 'nobody' }
     const hungUp = code === 'ECONNRESET' || code === 'EPIPE'
-    return { occupant: 'stranger', hungUp }
+    return { listener: 'stranger', hungUp }
   }
 }
 
@@ -145,29 +146,29 @@ const isHealth = (text: string): boolean => {
   }
 }
 
-const hangUps = 5
-const afterHangUpMs = 100
+const maxHangUps = 5
+const hangUpDelayMs = 100
 
-/** A connection of this agent over which the daemon has proved that it is ours. */
+/** A connection of this agent on which the daemon has proved that it is ours. */
 const prove = async (
   daemon: DaemonFile,
   apiToken: string,
   options: ConnectOptions & { readonly agent: Agent },
 ): Promise<Socket> => {
-  let { occupant, connection, hungUp } = await challenge(daemon.url, apiToken, options)
-  // A daemon that ends hangs up on whoever comes then; a moment later nobody is there, or its successor.
-  for (let tries = 0; hungUp && tries < hangUps; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, afterHangUpMs))
-    ;({ occupant, connection, hungUp } = await challenge(daemon.url, apiToken, options))
+  let { listener, connection, hungUp } = await challenge(daemon.url, apiToken, options)
+  // A daemon that shuts down hangs up; a moment later its successor listens, or nothing does.
+  for (let tries = 0; hungUp && tries < maxHangUps; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, hangUpDelayMs))
+    ;({ listener, connection, hungUp } = await challenge(daemon.url, apiToken, options))
   }
   if (connection) return connection
-  if (occupant === 'nobody' || occupant === 'ours')
+  if (listener === 'nobody' || listener === 'ours')
     throw new DoorwardError('daemon-unreachable', `the daemon at ${daemon.url} does not answer`, {
       hint: 'doorward daemon start',
     })
-  // Loaded only now: nearly always it is not wanted, and every command would wait for it.
+  // Loaded lazily: every command would otherwise wait for what is rarely needed.
   const { foreignDaemonError } = await import('./discovery.ts')
-  throw await foreignDaemonError(daemon, hungUp ? 'hung-up' : occupant)
+  throw await foreignDaemonError(daemon, hungUp ? 'hung-up' : listener)
 }
 
 const readAnswer = async <Answer>(response: IncomingMessage): Promise<Answer> => {
@@ -175,14 +176,17 @@ const readAnswer = async <Answer>(response: IncomingMessage): Promise<Answer> =>
   return parseResponse(response.statusCode ?? 0, text) as Answer
 }
 
-/** What an answer of the daemon's local API says; undefined for one without a body. Throws the problem that it is. */
+/** The JSON of a response of the local API; undefined without a body. Throws the problem of an error response. */
 export const parseResponse = (status: number, text: string): unknown => {
   if (status < 200 || status >= 300) throw toError(status, text)
   if (text === '') return undefined
   try {
     return JSON.parse(text) as unknown
   } catch {
-    throw new DoorwardError('internal', `the daemon answered ${status} with what is not JSON`)
+    throw new DoorwardError(
+      'internal',
+      `the daemon answered ${status} with a body that is not JSON`,
+    )
   }
 }
 
@@ -192,6 +196,6 @@ const toError = (status: number, text: string): DoorwardError => {
     if (typeof problem.code !== 'string' || typeof problem.detail !== 'string') throw new Error()
     return new DoorwardError(problem.code as ErrorCode, problem.detail, { hint: problem.hint })
   } catch {
-    return new DoorwardError('internal', `the daemon answered ${status} without saying why`)
+    return new DoorwardError('internal', `the daemon answered ${status} without a reason`)
   }
 }

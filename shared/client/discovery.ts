@@ -10,20 +10,15 @@ import { type Home, systemReason } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
 import { toPlainLine } from '../text.ts'
 
-/** `run/daemon.json`, or undefined when there is none or it cannot be read as one. */
+/** `run/daemon.json`, or undefined when it is missing or malformed. */
 export const readDaemonFile = async (home: Home): Promise<DaemonFile | undefined> => {
   try {
     const value: unknown = JSON.parse(readFileSync(home.daemonJson, 'utf8'))
     return isDaemonFile(value) ? value : undefined
   } catch (error) {
     if (error instanceof SyntaxError || systemCode(error) === 'ENOENT') return undefined
-    throw new DoorwardError(
-      'home-unusable',
-      `cannot read ${home.daemonJson}: ${systemReason(error)}`,
-      {
-        cause: error,
-      },
-    )
+    const message = `cannot read ${home.daemonJson}: ${systemReason(error)}`
+    throw new DoorwardError('home-unusable', message, { cause: error })
   }
 }
 
@@ -36,68 +31,66 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
   typeof value.url === 'string' &&
   /^http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost):\d+$/.test(value.url)
 
-/** Who answers at an address in place of the daemon; `silent` takes connections and does not answer in time. */
+/** What answers at an address instead of the daemon; `silent` accepts connections and does not answer in time. */
 export type ForeignDaemon = 'other-doorward' | 'stranger' | 'silent'
 
 /**
- * Why the daemon of `run/daemon.json` cannot be spoken to though something listens there: another
- * program has its port (`daemon-foreign`), it hangs or takes no more connections (`daemon-silent`), or it
- * was started with another token than `run/api.token` holds now (`unauthorized`). Names the process where
- * the system tells.
+ * Why the daemon of `run/daemon.json` cannot be used though something listens on its port: another program
+ * has the port (`daemon-foreign`), the daemon hangs or has too many connections (`daemon-silent`), or
+ * `run/api.token` was replaced after its start (`unauthorized`). Names the process where the system does.
  */
 export const foreignDaemonError = async (
   { url, pid }: DaemonFile,
-  impostor: ForeignDaemon | 'hung-up',
+  found: ForeignDaemon | 'hung-up',
 ): Promise<DoorwardError> => {
   const { port } = new URL(url)
-  const holder = await findListeningProcess(Number(port))
-  const isDaemon = holder ? holder.pid === pid : isAlive(pid)
-  if (impostor === 'silent' && isDaemon)
+  const owner = await findListeningProcess(Number(port))
+  const isDaemon = owner?.pid === pid
+  if (found === 'silent' && (owner ? isDaemon : isAlive(pid)))
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
       hint: `wait; if it hangs: kill -9 ${pid}, then doorward daemon start`,
     })
-  // As with its limit of connections reached. Who has only its number would hold the port too.
-  if (impostor === 'hung-up' && holder?.pid === pid)
-    return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) ends each connection`, {
-      hint: `it has too many, or is ending: wait; if it goes on: kill ${pid}, then doorward daemon start`,
+  if (found === 'hung-up' && isDaemon)
+    return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) closes each connection`, {
+      hint: `it has too many or is stopping: wait; if this persists: kill ${pid}, then doorward daemon start`,
     })
-  if (impostor === 'other-doorward' && holder?.pid === pid)
+  if (found === 'other-doorward' && isDaemon)
     return new DoorwardError(
       'unauthorized',
       `run/api.token is not the one that the daemon (pid ${pid}) was started with`,
-      { hint: `put the file back, or: kill ${pid}, then doorward daemon start` },
+      { hint: `restore the file, or: kill ${pid}, then doorward daemon start` },
     )
-  const who = impostor === 'other-doorward' ? 'the daemon of another home' : 'another program'
-  const message = holder
-    ? `port ${port} is held by ${impostor === 'other-doorward' ? `${who} (pid ${holder.pid})` : `${holder.name} (pid ${holder.pid}), not by the daemon`}`
-    : `${who} ${impostor === 'silent' ? 'listens' : 'answers'} at ${url}, not the daemon of this home`
+  const isDoorward = found === 'other-doorward'
+  const who = isDoorward ? 'the daemon of another home' : 'another program'
+  const message = owner
+    ? `port ${port} is used by ${isDoorward ? who : owner.name} (pid ${owner.pid})${isDoorward ? '' : ', not by the daemon'}`
+    : `${who} ${found === 'silent' ? 'listens' : 'answers'} at ${url}, not the daemon of this home`
   return new DoorwardError('daemon-foreign', message, { hint: portTakenHint })
 }
 
-/** A process that listens on a port, by its number and the name it goes by. */
+/** A process that listens on a port. */
 export type ListeningProcess = { readonly pid: number; readonly name: string }
 
-/** What to do about another one that holds the port of the daemon. */
+/** What to do when another process uses the daemon's port. */
 export const portTakenHint = 'stop it, or choose another port with server.port or DOORWARD_PORT'
 
 /**
- * Who listens on this TCP port of this machine, as far as the system tells this user: on Linux by
- * `/proc`, on macOS by `lsof`. Undefined when nobody does, when it is a program of another user, and on
- * other systems. Never throws.
+ * The process that listens on this TCP port: from `/proc` on Linux, from `lsof` on macOS. Undefined when
+ * there is none, when it belongs to another user, and on other systems. Never throws.
  */
 export const findListeningProcess = async (port: number): Promise<ListeningProcess | undefined> => {
   try {
-    if (process.platform === 'linux') return await holderInProc(port)
-    if (process.platform === 'darwin') return await holderByLsof(port)
+    if (process.platform === 'linux') return await findInProc(port)
+    if (process.platform === 'darwin') return await findByLsof(port)
   } catch {
-    // Who holds a port only makes a message better.
+    // The process only improves a message.
   }
   return undefined
 }
 
 /**
- * Whether anybody listens on this TCP port, without a word to who does: on Linux only, elsewhere
- * undefined. Never throws.
+ * Whether a process listens on this TCP port, without connecting to it. Undefined except on Linux. Never
+ * throws.
  */
 export const isPortInUse = async (port: number): Promise<boolean | undefined> =>
   process.platform === 'linux' ? (await inodesAt(port)).length > 0 : undefined
@@ -109,7 +102,7 @@ const inodesAt = async (port: number): Promise<string[]> => {
   return tables.flatMap((table) => listeningInodes(table, port))
 }
 
-const holderInProc = async (port: number): Promise<ListeningProcess | undefined> => {
+const findInProc = async (port: number): Promise<ListeningProcess | undefined> => {
   const links = new Set((await inodesAt(port)).map((inode) => `socket:[${inode}]`))
   if (links.size === 0) return undefined
   for (const name of await readdir('/proc')) {
@@ -119,7 +112,7 @@ const holderInProc = async (port: number): Promise<ListeningProcess | undefined>
   return undefined
 }
 
-/** Inodes of the sockets that listen on a port, in a table of proc_net_tcp(5). */
+/** Inodes of the sockets that listen on a port, from a table of proc_net_tcp(5). */
 export const listeningInodes = (table: string, port: number): string[] =>
   table.split('\n').flatMap((line) => {
     const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
@@ -128,7 +121,7 @@ export const listeningInodes = (table: string, port: number): string[] =>
     return isListening && isOnPort && inode !== undefined ? [inode] : []
   })
 
-/** Of another user's process nothing can be seen. */
+/** False for a process of another user, whose descriptors are hidden. */
 const hasOpen = async (pid: string, links: ReadonlySet<string>): Promise<boolean> => {
   for (const fd of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
     const link = await readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')
@@ -137,10 +130,10 @@ const hasOpen = async (pid: string, links: ReadonlySet<string>): Promise<boolean
   return false
 }
 
-/** Programs that are known by the file they run. */
+/** Programs that are better named by the script they run. */
 const interpreters = new Set(['node', 'node-MainThread', 'MainThread', 'bun', 'deno', 'ruby'])
 
-/** No more than the script of its arguments: those may hold secrets. */
+/** Only the script of the arguments: others may contain secrets. */
 const readProcessName = async (pid: string): Promise<string> => {
   const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
   if (!interpreters.has(comm) && !comm.startsWith('python')) return toPlainLine(comm) || 'unknown'
@@ -151,7 +144,7 @@ const readProcessName = async (pid: string): Promise<string> => {
   return toPlainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))
 }
 
-const holderByLsof = async (port: number): Promise<ListeningProcess | undefined> => {
+const findByLsof = async (port: number): Promise<ListeningProcess | undefined> => {
   const { stdout } = await promisify(execFile)(
     'lsof',
     ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpc'],
@@ -160,7 +153,7 @@ const holderByLsof = async (port: number): Promise<ListeningProcess | undefined>
   return parseLsof(stdout)
 }
 
-/** The first process of `lsof -Fpc`: `p<pid>` and `c<command>`, a line each. */
+/** The first process in the output of `lsof -Fpc`: lines `p<pid>` and `c<command>`. */
 export const parseLsof = (text: string): ListeningProcess | undefined => {
   const [, pid, name] = /^p(\d+)\nc(.+)$/m.exec(text) ?? []
   return pid === undefined || name === undefined
@@ -168,17 +161,17 @@ export const parseLsof = (text: string): ListeningProcess | undefined => {
     : { pid: Number(pid), name: toPlainLine(name) }
 }
 
-type UntilGone = {
-  /** Waits so many milliseconds; it may throw, which ends it all. */
+type ExitWait = {
+  /** Waits for this time; an error that it throws ends the wait. */
   readonly pause?: (ms: number) => Promise<unknown>
-  /** True once there is nothing to wait for any more. */
+  /** True once the caller need not wait any longer. */
   readonly isOver?: () => boolean | Promise<boolean>
 }
 
-/** Waits until a process has gone: true when it has, false when it was over before. Throws what `pause` throws. */
+/** Waits for a process to exit. False when `isOver` ended the wait. Throws what `pause` throws. */
 export const waitForProcessExit = async (
   pid: number,
-  { pause = delay, isOver = () => false }: UntilGone = {},
+  { pause = delay, isOver = () => false }: ExitWait = {},
 ): Promise<boolean> => {
   for (let waitMs = 10; isAlive(pid); waitMs = Math.min(waitMs * 1.5, 250)) {
     if (await isOver()) return false
@@ -188,26 +181,30 @@ export const waitForProcessExit = async (
 }
 
 /**
- * What is thrown where the wait for a login has failed. A daemon that has ended, or another that came after it,
- * knows nothing of that login: then it is said that it is lost, with `hint` as the way out.
+ * The error to throw when waiting for a login failed. A daemon that has exited, and its successor, do not
+ * know the login any more: then the error says so, with `hint` as the next step.
  */
 export const toLostLoginError = (error: unknown, provider: string, hint: string): unknown =>
-  error instanceof DoorwardError && lost.has(error.code)
-    ? // Not `stopping`, by which another daemon would be asked for a login that nobody began there.
+  error instanceof DoorwardError && lostLoginCodes.has(error.code)
+    ? // Not `stopping`: the caller would then ask the next daemon for this login.
       new DoorwardError(
         error.code === 'stopping' ? 'daemon-unreachable' : error.code,
-        `the daemon ended while the login to ${provider} waited`,
+        `the daemon stopped while the login to ${provider} waited`,
         { cause: error, hint },
       )
     : error
 
-const lost: ReadonlySet<string> = new Set(['daemon-unreachable', 'login-not-found', 'stopping'])
+const lostLoginCodes: ReadonlySet<string> = new Set([
+  'daemon-unreachable',
+  'login-not-found',
+  'stopping',
+])
 
 type Problems = Status['problems']
 
 /**
- * What keeps the login to a provider from being used, where the daemon says it. Problems name no
- * provider: one is of a login that its command mends, or of that login's file.
+ * The daemon's problem with the login to a provider. Problems have no field for the provider: it is found by
+ * the login command in the hint, or by the path of the token file.
  */
 export const findLoginProblem = (problems: Problems, provider: string): StatusProblem | undefined =>
   problems.find(
@@ -216,10 +213,7 @@ export const findLoginProblem = (problems: Problems, provider: string): StatusPr
       /[/\\]tokens[/\\]([^/\\]+)\.json/.exec(`${detail} ${hint}`)?.[1] === provider,
   )
 
-/**
- * The same where something else than a new login mends it, such as a chmod of the token file: a login would
- * replace one that is good.
- */
+/** The same if something other than a new login fixes it, such as a chmod of a token file that is good. */
 export const findTokenFileProblem = (
   problems: Problems,
   provider: string,

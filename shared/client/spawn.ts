@@ -6,18 +6,18 @@ import type { ErrorCode } from '../errors.ts'
 import type { Home } from '../home/home.ts'
 import { daemonProgram, packageFolder } from '../version.ts'
 
-/** Where the daemon's program lies. */
+/** The path of the daemon's program. */
 export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 
-/** Where a daemon in the background leaves what it writes to standard error, newest start only. */
+/** The file with the standard error of a background daemon, emptied at each start. */
 export const getStderrPath = (home: Home): string => join(home.logs, 'daemon.stderr')
 
-/** The one message of a daemon to who has started it: where it listens, or why it does not. */
+/** The one message of a daemon to the process that started it: where it listens, or why it failed. */
 export type StartMessage = { readonly url: string } | { readonly code: ErrorCode }
 
 /**
- * Starts the daemon as a process of its own that outlives this one. Its channel says when it listens, or
- * why it ends (`StartMessage`); who does not want it disconnects. Throws what the file system refuses.
+ * Starts the daemon as a detached process. It sends a `StartMessage` on its channel; a caller that does not
+ * need the message disconnects. Throws errors of the file system.
  */
 export const spawnDaemon = (home: Home): ChildProcess => {
   const stderr = openSync(getStderrPath(home), 'w', 0o600)
@@ -35,10 +35,9 @@ export const spawnDaemon = (home: Home): ChildProcess => {
 }
 
 /**
- * What Node is told before the daemon (nodejs.org/api/cli.html). With V8's usual 16 MB for young objects a burst
- * takes some 30 MB more, and a fork copies the map of all memory at each start of an agent; with 4 or less
- * the events that are kept grow old before their time, and each delivery costs a tenth more. With Node's usual
- * four threads for what V8 does beside the program, four compete with it for a processor that is busy, and
- * those who wait for an answer wait longer.
+ * Options of Node for the daemon (nodejs.org/api/cli.html). V8's default of 16 MB for young objects takes
+ * 30 MB more in a burst and makes each fork of an agent slower; with 4 MB events are promoted too early and
+ * each delivery costs a tenth more. The default of four V8 worker threads competes with the daemon for a
+ * busy processor.
  */
 export const nodeOptions: readonly string[] = ['--max-semi-space-size=8', '--v8-pool-size=1']

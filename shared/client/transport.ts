@@ -2,94 +2,95 @@ import { Agent, type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { DoorwardError, systemCode } from '../errors.ts'
 
-/**
- * Connections over each of which the daemon has proved who it is before a request with the token goes
- * there. A proof holds for its connection alone: the daemon may end, and its port be another program's
- * by the time of the next one.
- */
-type ProvenConnections = {
-  /** Throws what `sendRequest` throws, and what `prove` throws for a connection that must be made. */
-  readonly send: (
-    url: URL,
-    method: string,
-    body: unknown,
-    options: RequestOptions,
-  ) => Promise<IncomingMessage>
-  /** Ends them all. */
-  readonly close: () => void
-}
-
-/** One connection at a time, made by its agent; `proven` is the one it had when it was last used. */
+/** One connection and its agent; `proven` is the socket on which the daemon has proved its identity. */
 type Channel = { readonly agent: Agent; proven: Socket | undefined }
 
 const maxTries = 3
 
-/** Opens the first; throws what `prove` throws. */
-export const openProvenConnections = async (
-  prove: (agent: Agent) => Promise<Socket>,
-): Promise<ProvenConnections> => {
-  const channels = new Set<Channel>()
-  const idle: Channel[] = []
+/**
+ * Keep-alive connections to the daemon. On each the daemon proves its identity before a request with the
+ * token is sent. A proof is valid for its connection only: after a restart another program may have the
+ * port.
+ */
+export class ProvenConnections {
+  readonly #prove: (agent: Agent) => Promise<Socket>
+  readonly #channels = new Set<Channel>()
+  readonly #idle: Channel[] = []
 
-  const take = async (): Promise<Channel> => {
-    const channel = idle.pop() ?? {
+  constructor(prove: (agent: Agent) => Promise<Socket>) {
+    this.#prove = prove
+  }
+
+  /** Opens the first connection. Throws what `prove` throws. */
+  async open(): Promise<void> {
+    this.#idle.push(await this.#take())
+  }
+
+  /** Throws what `sendRequest` throws, and what `prove` throws for a new connection. */
+  async send(
+    url: URL,
+    method: string,
+    body: unknown,
+    options: RequestOptions,
+  ): Promise<IncomingMessage> {
+    let hungUp = false
+    for (let tries = 1; ; tries += 1) {
+      const channel = await this.#take()
+      const { agent, proven } = channel
+      try {
+        const response = await sendRequest(url, method, body, { agent, over: proven }, options)
+        response.once('close', () => {
+          if (this.#channels.has(channel)) this.#idle.push(channel)
+        })
+        return response
+      } catch (error) {
+        this.#destroy(channel)
+        if (method === 'GET' && !hungUp && isHangUp(error)) {
+          hungUp = true
+          continue
+        }
+        if (!(error instanceof ConnectionLost)) throw error
+        if (tries === maxTries)
+          throw new DoorwardError(
+            'daemon-unreachable',
+            `the daemon at ${url.origin} closes each connection`,
+            { cause: error, hint: 'doorward daemon status' },
+          )
+      }
+    }
+  }
+
+  close(): void {
+    for (const channel of this.#channels) this.#destroy(channel)
+    this.#idle.length = 0
+  }
+
+  async #take(): Promise<Channel> {
+    const channel = this.#idle.pop() ?? {
       agent: new Agent({ keepAlive: true, maxSockets: 1 }),
       proven: undefined,
     }
-    channels.add(channel)
+    this.#channels.add(channel)
     try {
-      if (!channel.proven || channel.proven.destroyed) channel.proven = await prove(channel.agent)
+      if (!channel.proven || channel.proven.destroyed)
+        channel.proven = await this.#prove(channel.agent)
       return channel
     } catch (error) {
-      end(channel)
+      this.#destroy(channel)
       throw error
     }
   }
-  const end = (channel: Channel): void => {
-    channels.delete(channel)
-    channel.agent.destroy()
-  }
 
-  idle.push(await take())
-  return {
-    send: async (url, method, body, options) => {
-      let hungUp = false
-      for (let tries = 1; ; tries += 1) {
-        const channel = await take()
-        const { agent, proven } = channel
-        try {
-          const response = await sendRequest(url, method, body, { agent, over: proven }, options)
-          response.once('close', () => {
-            if (channels.has(channel)) idle.push(channel)
-          })
-          return response
-        } catch (error) {
-          end(channel)
-          if (method === 'GET' && !hungUp && isHangUp(error)) {
-            hungUp = true
-            continue
-          }
-          if (!(error instanceof ConnectionGone)) throw error
-          if (tries === maxTries)
-            throw new DoorwardError(
-              'daemon-unreachable',
-              `the daemon at ${url.origin} ends each connection`,
-              { cause: error, hint: 'doorward daemon status' },
-            )
-        }
-      }
-    },
-    close: () => {
-      for (const channel of channels) end(channel)
-      idle.length = 0
-    },
+  #destroy(channel: Channel): void {
+    this.#channels.delete(channel)
+    channel.agent.destroy()
   }
 }
 
 /**
- * That the daemon closed the connection before a byte of an answer. It does so with one that has been idle
- * too long or was handed over, maybe just as a request leaves: what only reads may be asked again (RFC 9110,
- * section 9.2.2; RFC 9112, section 9.3.1).
+ * True when the daemon closed the connection before the first byte of a response. It does so with idle
+ * connections, maybe just as a request is sent: a safe method may be retried (RFC 9110 section 9.2.2,
+ * RFC 9112 section 9.3.1).
  */
 const isHangUp = (error: unknown): boolean =>
   error instanceof DoorwardError &&
@@ -98,42 +99,42 @@ const isHangUp = (error: unknown): boolean =>
 
 export type RequestOptions = {
   readonly headers?: Readonly<Record<string, string>>
-  /** Default 30 s without a byte; long polls need more. */
+  /** Time without a byte; default 30 s, long polls need more. */
   readonly timeoutMs?: number
-  /** To the end of the answer; default none. Whoever asked gets `ResponseTimeout` as the cause. */
-  readonly wholeMs?: number
+  /** Time for the whole response; default none. The cause of the error is then a `ResponseTimeout`. */
+  readonly totalMs?: number
   readonly signal?: AbortSignal
 }
 
-/** Where a request goes: with `over`, on this very connection of the agent and on no other. */
+/** With `over` the request is sent on this connection of the agent and on no other. */
 type Connections = { readonly agent: Agent | false; readonly over?: Socket | undefined }
 
-/** That an answer was not whole in its time. */
+/** The response was not complete in time. */
 export class ResponseTimeout extends Error {}
 
-/** That the connection a request was meant for has gone: nothing of the request was sent. */
-class ConnectionGone extends Error {}
+/** The connection for a request was closed: nothing of the request was sent. */
+class ConnectionLost extends Error {}
 
 /**
- * Sends a request as JSON and gives the answer, still to be read. Throws `daemon-unreachable`,
- * `interrupted`, or `ConnectionGone`.
+ * Sends a request as JSON; the caller reads the response. Throws `daemon-unreachable`, `interrupted`, or
+ * `ConnectionLost`.
  */
 export const sendRequest = async (
   url: URL,
   method: string,
   body: unknown,
   { agent, over }: Connections,
-  options: RequestOptions = {},
+  { headers, timeoutMs = 30_000, totalMs, signal }: RequestOptions = {},
 ): Promise<IncomingMessage> => {
   const payload = body === undefined ? undefined : JSON.stringify(body)
   return new Promise((resolve, reject) => {
-    let answer: IncomingMessage | undefined
+    let received: IncomingMessage | undefined
     const request = httpRequest(
       url,
       {
         method,
         agent,
-        signal: options.signal,
+        signal,
         headers: {
           accept: 'application/json',
           ...(payload === undefined
@@ -142,81 +143,76 @@ export const sendRequest = async (
                 'content-type': 'application/json',
                 'content-length': String(Buffer.byteLength(payload)),
               }),
-          ...options.headers,
+          ...headers,
         },
       },
       (response) => {
-        answer = response
+        received = response
         resolve(response)
       },
     )
-    // Not `AbortSignal.timeout`: to make that takes a short command up to a millisecond.
-    if (options.wholeMs !== undefined) {
-      const late = () => (answer ?? request).destroy(new ResponseTimeout('no whole answer in time'))
-      const timer = setTimeout(late, options.wholeMs)
+    // Not `AbortSignal.timeout`, which costs a short command up to a millisecond.
+    if (totalMs !== undefined) {
+      const timer = setTimeout(
+        () => (received ?? request).destroy(new ResponseTimeout('no complete response in time')),
+        totalMs,
+      )
       request.once('close', () => clearTimeout(timer))
     }
-    request.setTimeout(options.timeoutMs ?? 30_000, () =>
-      request.destroy(new Error('no answer in time')),
-    )
-    request.on('error', (error) =>
-      reject(
-        error instanceof ConnectionGone
-          ? error
-          : options.signal?.aborted
-            ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
-            : new DoorwardError(
-                'daemon-unreachable',
-                `the daemon at ${url.origin} does not answer`,
-                {
-                  cause: error,
-                  hint: 'doorward daemon status',
-                },
-              ),
-      ),
-    )
-    // An answer that is none of HTTP's usual ones (101, a tunnel) ends without any other event.
+    request.setTimeout(timeoutMs, () => request.destroy(new Error('no response in time')))
+    request.on('error', (error) => reject(toRequestError(error, url, signal)))
+    // A 101 or a tunnel fires no other event.
     request.on('close', () =>
       reject(new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} did not answer`)),
     )
-    // Headers leave with the end: another connection is seen before anything is sent on it.
+    // Node sends the headers with the end: nothing is sent on another connection.
     if (over)
       request.once('socket', (socket) => {
         if (socket === over) request.end(payload)
-        else request.destroy(new ConnectionGone())
+        else request.destroy(new ConnectionLost())
       })
     else request.end(payload)
   })
 }
 
-/** The whole answer as text; more than the limit, in bytes, is cut off and `internal`. */
+const toRequestError = (error: Error, url: URL, signal: AbortSignal | undefined): Error => {
+  if (error instanceof ConnectionLost) return error
+  return signal?.aborted
+    ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
+    : new DoorwardError('daemon-unreachable', `the daemon at ${url.origin} does not answer`, {
+        cause: error,
+        hint: 'doorward daemon status',
+      })
+}
+
+/** The whole response as text. Throws `internal` for more than the limit in bytes. */
 export const readText = async (response: IncomingMessage, limitBytes: number): Promise<string> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const fail = (error?: unknown): void => reject(toFailure(error))
-    // Not `for await`: what that takes to begin is much of the time of a short command.
+    const fail = (error?: unknown): void => reject(toReadError(error))
+    // Not `for await`, whose setup takes much of the time of a short command.
     response.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
       size += chunk.length
       if (size <= limitBytes) return
       response.destroy(
-        new DoorwardError('internal', `an answer of more than ${limitBytes} bytes was cut off`),
+        new DoorwardError('internal', `a response of more than ${limitBytes} bytes was cut off`),
       )
     })
     response.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
     response.on('error', fail)
     response.once('close', fail)
-    // It may have ended before anyone asked for its text.
+    // It may have been closed before this call.
     if (response.closed) fail(response.errored)
   })
 
-const toFailure = (error: unknown): DoorwardError => {
+const toReadError = (error: unknown): DoorwardError => {
   if (error instanceof DoorwardError) return error
   const cancelled = error instanceof Error && error.name === 'AbortError'
   return cancelled
     ? new DoorwardError('interrupted', 'the request was cancelled', { cause: error })
-    : new DoorwardError('daemon-unreachable', 'the daemon broke off its answer', {
+    : new DoorwardError('daemon-unreachable', 'the daemon broke off its response', {
         cause: error,
         hint: 'doorward daemon status',
       })

@@ -163,7 +163,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
   it('survives a daemon that answers garbage, and says so', async () => {
     const daemon = await startFakeDaemon(home, '<html>')
     start()
-    await untilStatus('The daemon answered 200 with what is not JSON')
+    await untilStatus('The daemon answered 200 with a body that is not JSON')
     daemon.status = { version: 3 }
     await untilStatus('The daemon answers what the tray cannot read')
     daemon.status = statusWith()

@@ -215,10 +215,10 @@ describe('following a daemon whose port another program has', () => {
       await end(daemon, 'SIGKILL')
       const other = await takePort(daemon.url, ...how)
       const { port } = new URL(daemon.url)
-      const reason = await untilHeard(`Port ${port} is held by`)
+      const reason = await untilHeard(`Port ${port} is used by`)
       assert.match(
         reason,
-        /^Port \d+ is held by node holds-port\.mjs \(pid \d+\), not by the daemon$/,
+        /^Port \d+ is used by node holds-port\.mjs \(pid \d+\), not by the daemon$/,
       )
       assert.equal(/pid (\d+)/.exec(reason)?.[1], String(other.pid))
       const gone = once(other, 'exit')
@@ -235,7 +235,7 @@ describe('following a daemon that answers what it should not', () => {
   it('says so, and hears when it answers well', async () => {
     const daemon = await startFakeDaemon(home, '<html>')
     const { untilHeard } = followHome()
-    await untilHeard('The daemon answered 200 with what is not JSON')
+    await untilHeard('The daemon answered 200 with a body that is not JSON')
     daemon.status = { version: 3 }
     await untilHeard('The daemon answers what the tray cannot read')
     daemon.status = statusWith({ url: 'x'.repeat(10_000_000) })
@@ -244,7 +244,7 @@ describe('following a daemon that answers what it should not', () => {
       if (path === '/status') response.writeHead(500).end('oops')
       return path === '/status'
     }
-    await untilHeard('The daemon answered 500 without saying why')
+    await untilHeard('The daemon answered 500 without a reason')
     daemon.misbehave = undefined
     daemon.status = statusWith()
     await untilHeard('up')
@@ -288,12 +288,12 @@ describe('following a daemon without run/api.token', () => {
       () => chmod(home.apiToken, 0o600),
     ],
     'is removed': [
-      `Run/api.token is missing, so nobody can ask the daemon (pid ${process.pid})`,
+      `Run/api.token is missing, so no client can reach the daemon (pid ${process.pid})`,
       () => rename(home.apiToken, `${home.apiToken}.away`),
       () => rename(`${home.apiToken}.away`, home.apiToken),
     ],
     'is empty': [
-      `Run/api.token is missing, so nobody can ask the daemon (pid ${process.pid})`,
+      `Run/api.token is missing, so no client can reach the daemon (pid ${process.pid})`,
       () => emptied(),
       () => filled(),
     ],

@@ -1,5 +1,5 @@
 import { connect, createServer } from 'node:net'
-import { type AddressOwner, identifyListener } from '../../../../shared/client/client.ts'
+import { type Listener, identifyListener } from '../../../../shared/client/client.ts'
 import { type ListeningProcess, findListeningProcess } from '../../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../../shared/config/schema.ts'
 import { systemCode } from '../../../../shared/errors.ts'
@@ -13,7 +13,7 @@ type PortFacts = {
   /** `held` by a process that listens there; the others say why nobody can. `any`: no port is named. */
   readonly is: 'any' | 'free' | 'held' | 'forbidden' | 'no-address' | 'unknown'
   readonly holder?: ListeningProcess
-  readonly occupant?: AddressOwner
+  readonly occupant?: Listener
 }
 
 /** Looks whether each port that is configured is free, and who holds it. */

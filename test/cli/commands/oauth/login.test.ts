@@ -117,7 +117,7 @@ describe('cli: oauth login', () => {
     assert.equal(code, 3)
     assert.match(
       stderr,
-      /^doorward: the daemon ended while the login to github waited\nhint: doorward oauth login github$/m,
+      /^doorward: the daemon stopped while the login to github waited\nhint: doorward oauth login github$/m,
     )
   })
 
@@ -132,7 +132,7 @@ describe('cli: oauth login', () => {
     })
     await server.close()
     assert.equal(code, 3)
-    assert.match(stderr, /^doorward: the daemon ended while the login to github waited$/m)
+    assert.match(stderr, /^doorward: the daemon stopped while the login to github waited$/m)
     assert.equal(server.calls.filter(({ path }) => path === '/oauth/start').length, 1)
   })
 

@@ -15,38 +15,38 @@ describe('why a daemon cannot be spoken to', () => {
   })
   after(() => server.close())
 
-  const why = async (pid: number, impostor: Parameters<typeof foreignDaemonError>[1]) => {
+  const why = async (pid: number, found: Parameters<typeof foreignDaemonError>[1]) => {
     const url = `http://127.0.0.1:${port}`
     const { code, message } = await foreignDaemonError(
       { pid, url, version: '1', startedAt: '' },
-      impostor,
+      found,
     )
     return [code, message.replace(/by (?!the ).+ \(/, 'by NAME (')]
   }
 
   it('is another program, by name', async () => {
-    const held = `port ${port} is held by NAME (pid ${process.pid}), not by the daemon`
-    assert.deepEqual(await why(1, 'stranger'), ['daemon-foreign', held])
-    assert.deepEqual(await why(1, 'silent'), ['daemon-foreign', held])
-    assert.deepEqual(await why(1, 'hung-up'), ['daemon-foreign', held])
+    const taken = `port ${port} is used by NAME (pid ${process.pid}), not by the daemon`
+    assert.deepEqual(await why(1, 'stranger'), ['daemon-foreign', taken])
+    assert.deepEqual(await why(1, 'silent'), ['daemon-foreign', taken])
+    assert.deepEqual(await why(1, 'hung-up'), ['daemon-foreign', taken])
   })
 
   it('is the daemon of another home', async () => {
     assert.deepEqual(await why(1, 'other-doorward'), [
       'daemon-foreign',
-      `port ${port} is held by the daemon of another home (pid ${process.pid})`,
+      `port ${port} is used by the daemon of another home (pid ${process.pid})`,
     ])
   })
 
-  it('is the daemon itself, that takes no more connections', async () => {
+  it('is the daemon itself, which accepts no more connections', async () => {
     const { pid } = process
     assert.deepEqual(await why(pid, 'hung-up'), [
       'daemon-silent',
-      `the daemon (pid ${pid}) ends each connection`,
+      `the daemon (pid ${pid}) closes each connection`,
     ])
   })
 
-  it('is the daemon itself, that hangs or was started with another token', async () => {
+  it('is the daemon itself, which hangs or was started with another token', async () => {
     const { pid } = process
     assert.deepEqual(await why(pid, 'silent'), [
       'daemon-silent',
