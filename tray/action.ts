@@ -24,7 +24,7 @@ export type Action =
     }
 
 /** Names an action with what it is done to: two with the same key are never under way at once. */
-export const keyOfAction = (action: Action): string => {
+export const toActionKey = (action: Action): string => {
   switch (action.do) {
     case 'login':
     case 'logout':

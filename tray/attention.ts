@@ -2,10 +2,10 @@ import type { ProviderSummary, Status } from '../shared/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import {
-  brokenFile,
-  isAdvice,
+  findBrokenFile,
+  canWait,
   getFix,
-  nameOfEvent,
+  getEventName,
   providerTitle,
   providerToLogIn,
   describeReason,
@@ -14,12 +14,12 @@ import {
 import { type View, newestFirst } from './view.ts'
 
 /** Something a person should do, and what a click on it does; only what is urgent changes the icon. */
-export type Need = { readonly text: string; readonly urgent: boolean; readonly action: Action }
+export type Attention = { readonly text: string; readonly urgent: boolean; readonly action: Action }
 
 /** What needs the user, for a whole view: of a daemon that is away, the file that keeps it from starting. */
-export const needsOfView = ({ daemon }: View): Need[] => {
-  if (daemon.state === 'connected') return listNeeds(daemon.status)
-  const file = daemon.state === 'unreachable' ? brokenFile(causeIn(daemon.reason)) : undefined
+export const findAttention = ({ daemon }: View): Attention[] => {
+  if (daemon.state === 'connected') return findStatusAttention(daemon.status)
+  const file = daemon.state === 'unreachable' ? findBrokenFile(causeIn(daemon.reason)) : undefined
   if (file === undefined) return []
   return [
     {
@@ -37,7 +37,7 @@ const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
  * is needed, the newest finished run failed; last, what can wait, such as a webhook that takes unsigned
  * deliveries or a daemon of another version.
  */
-export const listNeeds = (status: Status): Need[] => {
+export const findStatusAttention = (status: Status): Attention[] => {
   const logins = status.providers
     .filter((provider) => needsLogin(status, provider))
     .map(({ provider }) => provider)
@@ -46,7 +46,7 @@ export const listNeeds = (status: Status): Need[] => {
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
       text: toSentence(problem.detail),
-      urgent: !isAdvice(problem),
+      urgent: !canWait(problem),
       action: getFix(problem),
     }))
   // An older daemon tells no more than the newest events, out of which others may have pushed it.
@@ -54,7 +54,7 @@ export const listNeeds = (status: Status): Need[] => {
   const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
   return [
     ...problems.filter(({ urgent }) => urgent),
-    ...logins.map((provider): Need => ({
+    ...logins.map((provider): Attention => ({
       text: `${providerTitle(provider)}: log in again`,
       urgent: true,
       action: { do: 'login', provider },
@@ -62,7 +62,7 @@ export const listNeeds = (status: Status): Need[] => {
     ...(lastRun && lastRun.state !== 'done'
       ? [
           {
-            text: `Last run failed: ${nameOfEvent(lastRun)}, ${describeReason(lastRun)}`,
+            text: `Last run failed: ${getEventName(lastRun)}, ${describeReason(lastRun)}`,
             urgent: true,
             action: { do: 'show-event', id: lastRun.id } as const,
           },

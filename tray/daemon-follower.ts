@@ -6,7 +6,7 @@ import { isPortInUse, readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { followOnce, type Place } from './daemon-connection.ts'
-import { type Loss, findLoss } from './daemon-state.ts'
+import { type ConnectionLoss, describeLoss } from './daemon-state.ts'
 
 /*
  * The daemon comes and goes: this keeps a connection to whichever one runs on the home. What is told
@@ -20,7 +20,7 @@ export type Follower = {
   /** One record, as the daemon sent it; the same may come twice after a reconnect. */
   readonly onEvent: (event: EventRecord) => void
   /** There is no daemon or it does not answer. Called after every failed attempt. */
-  readonly onLost: (loss: Loss) => void
+  readonly onLost: (loss: ConnectionLoss) => void
 }
 
 const firstWaitMs = 500
@@ -51,7 +51,7 @@ export const follow = async (
     let wellSince: number | undefined
     let silence: DoorwardError | undefined
     const tellSilence = async (error: DoorwardError): Promise<void> => {
-      const loss = await findLoss(error, home)
+      const loss = await describeLoss(error, home)
       // It may have gone on meanwhile.
       if (silence === error) follower.onLost(loss)
     }
@@ -90,16 +90,16 @@ export const follow = async (
       waitMs = firstWaitMs
     }
     const isQuiet = wake.signal.aborted || (goneSince !== undefined && now - goneSince < graceMs)
-    let loss: Loss | undefined
+    let loss: ConnectionLoss | undefined
     if (!isQuiet) {
       goneSince = undefined
-      loss = await findLoss(failure, home)
+      loss = await describeLoss(failure, home)
       follower.onLost(loss)
     }
     const backoffMs = waitMs * (0.75 + Math.random() / 2)
     // A daemon that hangs was waited for already.
     const pauseMs = isQuiet ? retryMs : Math.max(firstWaitMs, backoffMs - (now - beganAt))
-    const woken = await pause(home, pauseMs, stamp, loss?.heldPort, [signal, wake.signal])
+    const woken = await pause(home, pauseMs, stamp, loss?.takenPort, [signal, wake.signal])
     unwatch()
     if (woken) waitMs = firstWaitMs
     else if (!isQuiet) waitMs = Math.min(waitMs * 2, longestWaitMs)
@@ -124,7 +124,7 @@ const pause = async (
   home: Home,
   waitMs: number,
   stamp: string,
-  heldPort: number | undefined,
+  takenPort: number | undefined,
   signals: AbortSignal[],
 ): Promise<boolean> => {
   const until = performance.now() + waitMs
@@ -136,7 +136,7 @@ const pause = async (
       return true
     }
     if ((await readStamp(home)) !== stamp) return true
-    if (heldPort !== undefined && (await isPortInUse(heldPort)) === false) return true
+    if (takenPort !== undefined && (await isPortInUse(takenPort)) === false) return true
   }
   return false
 }

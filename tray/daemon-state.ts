@@ -8,106 +8,108 @@ import { version } from '../shared/version.ts'
 import type { View } from './view.ts'
 import { upperFirst } from './wording.ts'
 
-/** How the daemon stands, as it is pieced together from answers and failures. */
-export type DaemonView = {
+/** What the tray knows of the daemon, derived from its answers and failures. */
+export type DaemonState = {
   readonly view: View['daemon']
-  /** Until when a daemon that was just started may be silent, by the steady clock. */
-  readonly patienceUntil: number
-  /** Why the daemon that was started last ended at once. */
+  /** A daemon that was just started may be silent until then, by the steady clock. */
+  readonly startDeadline: number
+  /** Why the last daemon that was started exited immediately. */
   readonly startFailure?: string
   readonly lastSeen?: string
 }
 
-/** A moment by two clocks: what is shown goes by the one that people set, durations by the other. */
+/** A moment by two clocks: the wall clock for what is shown, the steady one for durations. */
 type Moment = {
   /** Milliseconds since 1970. */
   readonly wall: number
-  /** Milliseconds since some moment that never changes. */
+  /** Milliseconds on a clock that is never set. */
   readonly steady: number
 }
 
 export const momentNow = (): Moment => ({ wall: Date.now(), steady: performance.now() })
 
-export const unknownDaemon: DaemonView = { view: { state: 'connecting' }, patienceUntil: 0 }
+export const initialDaemonState: DaemonState = { view: { state: 'connecting' }, startDeadline: 0 }
 
-const patienceMs = 15_000
+const startLimitMs = 15_000
 
-/** After an answer. */
-export const answered = (status: Status, { wall }: Moment): DaemonView => ({
+export const afterStatus = (status: Status, { wall }: Moment): DaemonState => ({
   view: {
     state: 'connected',
     status: { ...status, problems: [...status.problems, ...versionProblem(status.version)] },
   },
-  patienceUntil: 0,
+  startDeadline: 0,
   lastSeen: new Date(wall).toISOString(),
 })
 
-/** Nobody there at the start of the tray: a daemon is being started. */
-export const starting = ({ steady }: Moment): DaemonView => ({
+/** The tray found no daemon and is starting one. */
+export const afterStart = ({ steady }: Moment): DaemonState => ({
   view: { state: 'connecting' },
-  patienceUntil: steady + patienceMs,
+  startDeadline: steady + startLimitMs,
 })
 
-/** The daemon that was started has ended, with why in one line; another one may have been quicker. */
-export const startFailed = (before: DaemonView, why: string): DaemonView => {
+/** The daemon that was started has exited; `why` is one line. Another daemon may be connected already. */
+export const afterStartFailure = (before: DaemonState, why: string): DaemonState => {
   if (before.view.state === 'connected') return before
   const startFailure = `Daemon did not start: ${why}`
-  return lost({ ...before, patienceUntil: 0, startFailure }, startFailure, false)
+  return unreachable({ ...before, startDeadline: 0, startFailure }, startFailure)
 }
 
-/** After a connection that failed or ended. */
-export const failed = (before: DaemonView, { reason, runs }: Loss, now: Moment): DaemonView => {
-  if (!runs && now.steady < before.patienceUntil) return before
-  return lost(before, runs ? reason : (before.startFailure ?? reason), runs)
+/** A connection failed or closed. */
+export const afterLoss = (
+  before: DaemonState,
+  { reason, isRunning }: ConnectionLoss,
+  now: Moment,
+): DaemonState => {
+  if (!isRunning && now.steady < before.startDeadline) return before
+  return unreachable(before, isRunning ? reason : (before.startFailure ?? reason))
 }
 
-const lost = (before: DaemonView, reason: string, runs: boolean): DaemonView => ({
+const unreachable = (before: DaemonState, reason: string): DaemonState => ({
   ...before,
   view: {
     state: 'unreachable',
     reason,
-    runs,
     ...(before.lastSeen === undefined ? {} : { lastSeen: before.lastSeen }),
   },
 })
 
-/** A daemon of another version is shown as well as it can be read, and that it is one is said. */
-const versionProblem = (theirs: string): StatusProblem[] => {
-  if (theirs === version) return []
-  const isOlder = theirs.localeCompare(version, 'en', { numeric: true }) < 0
+const versionProblem = (daemonVersion: string): StatusProblem[] => {
+  if (daemonVersion === version) return []
+  const isOlder = daemonVersion.localeCompare(version, 'en', { numeric: true }) < 0
   return [
     {
       code: 'version-differs',
-      detail: `the daemon is version ${theirs}, the tray ${version}: start the ${isOlder ? 'daemon' : 'tray'} again`,
+      detail: `the daemon is version ${daemonVersion}, the tray ${version}: restart the ${isOlder ? 'daemon' : 'tray'}`,
       hint: isOlder ? 'doorward daemon restart' : 'quit the tray, then doorward tray',
     },
   ]
 }
 
 /** Why there is no daemon to show. */
-export type Loss = {
-  /** One line for the first row. */
+export type ConnectionLoss = {
+  /** One line for the first row of the menu. */
   readonly reason: string
-  /** Whether a daemon of this home lives all the same: then none can be started. */
-  readonly runs: boolean
-  /** The port that another program has in place of the daemon. */
-  readonly heldPort?: number
+  /** Whether a daemon of this home runs all the same, so that no other can be started. */
+  readonly isRunning: boolean
+  /** The port of the daemon, when another program has it. */
+  readonly takenPort?: number
 }
 
-/** Says why a connection failed or ended, from what was thrown and what the home tells. Never throws. */
-export const findLoss = async (failure: unknown, home: Home): Promise<Loss> => {
+/** Describes why a connection failed, from the error and the home. Never throws. */
+export const describeLoss = async (failure: unknown, home: Home): Promise<ConnectionLoss> => {
   const daemon = await readDaemonFile(home).catch(() => undefined)
-  const runs = daemon !== undefined && isAlive(daemon.pid)
-  if (!(failure instanceof DoorwardError)) return { reason: 'Daemon cannot be reached', runs }
+  const isRunning = daemon !== undefined && isAlive(daemon.pid)
+  if (!(failure instanceof DoorwardError)) return { reason: 'Daemon cannot be reached', isRunning }
+  const reason = upperFirst(failure.message)
   if (failure.code === 'daemon-foreign' && daemon)
-    return { reason: upperFirst(failure.message), runs, heldPort: Number(new URL(daemon.url).port) }
-  if (failure.code !== 'daemon-unreachable') return { reason: upperFirst(failure.message), runs }
-  // Removed while we run: nothing can be started there either, but that is what it will say then.
-  if (!existsSync(home.root)) return { reason: `The folder ${home.root} is gone`, runs: false }
-  return { reason: 'Daemon not running', runs: false }
+    return { reason, isRunning, takenPort: Number(new URL(daemon.url).port) }
+  if (failure.code !== 'daemon-unreachable') return { reason, isRunning }
+  if (!existsSync(home.root))
+    return { reason: `The folder ${home.root} does not exist`, isRunning: false }
+  return { reason: 'Daemon not running', isRunning: false }
 }
 
-/** True when the daemon of a home is gone without having stopped: it would have removed its file. */
+/** True when the daemon of a home is gone but its file is not: a daemon that stops removes it. */
 export const hasCrashed = async (home: Home): Promise<boolean> => {
   const file = await readDaemonFile(home).catch(() => undefined)
   return file !== undefined && !isAlive(file.pid)

@@ -1,9 +1,9 @@
 import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
-import { type Action, keyOfAction } from './action.ts'
+import { type Action, toActionKey } from './action.ts'
 import { toLabel, maxLabelLength } from './text.ts'
-import { getFix, nameOfEvent, providerTitle, describeReason, formatTime } from './wording.ts'
-import { needsLogin, listNeeds, needsOfView } from './attention.ts'
+import { getFix, getEventName, providerTitle, describeReason, formatTime } from './wording.ts'
+import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 
 /** One row. Without `action` and `rows` it is for reading only. */
@@ -56,7 +56,7 @@ export const menu = (view: View): Row[] => {
 }
 
 const needsRow = (view: View): Row => {
-  const [first, ...others] = needsOfView(view)
+  const [first, ...others] = findAttention(view)
   if (!first) return { text: '', hidden: true }
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
   const text = toLabel(`! ${first.text}`, maxLabelLength - more.length)
@@ -68,7 +68,7 @@ const switched = (text: string, on: boolean): string => `${on ? '✓' : '\u2003'
 
 /** A row that says so while what it does is under way, and cannot be clicked then. */
 const doing = (own: OwnState, text: string, meanwhile: string, action: Action): Row =>
-  own.underWay.has(keyOfAction(action)) ? { text: meanwhile } : { text, action }
+  own.inProgress.has(toActionKey(action)) ? { text: meanwhile } : { text, action }
 
 const daemonRow = ({ daemon, own }: View): Row => {
   if (daemon.state === 'connected')
@@ -91,18 +91,18 @@ export const statusLine = (view: View): string => {
     ...(queue.waiting > 0 ? [`${queue.waiting} waiting`] : []),
   ]
   const enabled = webhooks.filter((webhook) => webhook.enabled).length
-  const { notice } = view.own
+  const { trouble } = view.own
   return [
     describeState(daemon.status, work.length > 0),
     ...(work.length > 0 ? work : [`${enabled} ${enabled === 1 ? 'webhook' : 'webhooks'}`]),
-    notice ?? daemon.status.url.replace(/^http:\/\//, ''),
+    trouble ?? daemon.status.url.replace(/^http:\/\//, ''),
   ].join(' · ')
 }
 
 /** The same as the icon says; one that is about to end does whatever it did before. */
 const describeState = (status: Status, works: boolean): string => {
   if (status.stopping) return 'Stopping'
-  if (listNeeds(status).some(({ urgent }) => urgent)) return 'Needs you'
+  if (findStatusAttention(status).some(({ urgent }) => urgent)) return 'Needs you'
   return works ? 'Working' : 'Ready'
 }
 
@@ -124,7 +124,7 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
   if (waiting)
     return { text: ending(`… ${name}`, ': waiting for you in the browser'), action: login }
   const who = account ? `${name} · ${account.name}` : name
-  if (own.underWay.has(keyOfAction(login))) return { text: ending(`… ${who}`, ': one moment') }
+  if (own.inProgress.has(toActionKey(login))) return { text: ending(`… ${who}`, ': one moment') }
   if (summary.status === 'not-logged-in')
     return { text: ending(`○ ${name}`, ': Log in…'), action: login }
   const unread = findTokenFileProblem(status.problems, provider)
@@ -164,7 +164,7 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
 }
 
 const eventLine = (event: EventRecord, view: View): string =>
-  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${nameOfEvent(event)}: ${outcome(event)}`
+  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${getEventName(event)}: ${outcome(event)}`
 
 const outcome = (event: EventRecord): string => {
   if (event.state === 'done') return event.resultPreview?.trim() || 'done'

@@ -1,162 +1,201 @@
+import type { Status } from '../shared/api.ts'
 import type { Home } from '../shared/home/home.ts'
-import { createClicks } from './actions/actions.ts'
+import { ActionRunner } from './actions/actions.ts'
 import { startDaemon } from './actions/daemon.ts'
 import {
-  answered,
-  failed,
+  afterLoss,
+  afterStart,
+  afterStartFailure,
+  afterStatus,
+  type ConnectionLoss,
+  type DaemonState,
   hasCrashed,
+  initialDaemonState,
   momentNow,
-  startFailed,
-  starting,
-  unknownDaemon,
 } from './daemon-state.ts'
 import {
-  iconFile,
   getIconName,
+  iconFile,
   keepIcon,
+  type KeptIcon,
   noteIconFile,
   type SteadyIcon,
   steadyIcon,
 } from './icon/icon.ts'
 import { watchHost } from './icon/panel-host.ts'
-import type { Face } from './icon/systray.ts'
+import type { TrayState } from './icon/systray.ts'
 import { menu, statusLine } from './menu.ts'
+import { type Announcer, createAnnouncer } from './notifications/announcer.ts'
 import { type Backend, withFallback } from './notifications/backend.ts'
 import { notifyDbus } from './notifications/dbus.ts'
-import { noteOnce } from './notifications/dedupe.ts'
 import { nodeNotifier } from './notifications/node-notifier.ts'
 import { Notifier } from './notifications/notifier.ts'
 import { crashNote, startFailureNote } from './notifications/state-notes.ts'
-import { fewestAccountRows } from './view.ts'
+import { readSettings, type Settings } from './settings.ts'
+import { minAccountRows } from './view.ts'
 
 /*
- * The tray from start to end: show an icon, follow the daemon, and on every change make the whole
- * menu anew from what the daemon says. Nothing is remembered here that the daemon knows.
+ * The tray from start to exit: show an icon, follow the daemon, and build the whole menu again after
+ * each change. The tray stores nothing that the daemon knows.
  */
 
 /**
- * Runs the tray of a home until Quit or a signal; `folder` is private and takes the tray program;
- * `hostWaitMs` is how long a panel for the icon may take to come. Throws the tray errors when no icon can be shown, at the start or when the desktop goes away.
+ * Runs the tray of a home until Quit or a signal; `folder` is private and gets the tray program;
+ * `hostWaitMs` is how long to wait for a panel that shows icons. Throws the tray errors when no icon
+ * can be shown, at the start or when the desktop goes away.
  */
 export const runTray = async (home: Home, folder: string, hostWaitMs: number): Promise<void> => {
-  const stopping = new AbortController()
-  const quit = () => stopping.abort()
-  process.once('SIGTERM', quit).once('SIGINT', quit).once('SIGHUP', quit)
-  const say = (line: string) => process.stderr.write(`doorward tray: ${line}\n`)
-  const notifier = new Notifier({
-    backend: desktopBackend(),
-    iconFor: ({ failure }) => noteIconFile(failure ? 'needs-you' : 'idle'),
-    onAction: (action) => clicks.click(action),
-    onTrouble: (reason) => {
-      if (reason) say(reason)
-      redraw()
-    },
-  })
+  const tray = new Tray(home, await readSettings(home, say))
+  await tray.run(folder, hostWaitMs)
+}
 
-  // Without an icon there is nothing to draw again.
-  let redraw = (): void => undefined
-  const clicks = await createClicks({
-    home,
-    show: notifier.show,
-    changed: () => redraw(),
-    startFailed: (why) => become(startFailed(daemon, why)),
-    quit,
-    say,
-    signal: stopping.signal,
-  })
-  const notes = noteOnce({
-    show: notifier.show,
-    close: notifier.close,
-    isOn: () => clicks.own().notifications,
-    tellsLogin: clicks.tellsLogin,
-  })
-  let daemon = unknownDaemon
-  let isFollowed = false
-  let accountRows = fewestAccountRows
-  let shown: SteadyIcon | undefined
-  let timer: NodeJS.Timeout | undefined
-  const face = (): Face => {
+const say = (line: string): void => {
+  process.stderr.write(`doorward tray: ${line}\n`)
+}
+
+class Tray {
+  readonly #home: Home
+  readonly #stopping = new AbortController()
+  readonly #notifier: Notifier
+  readonly #actions: ActionRunner
+  readonly #announcer: Announcer
+  #icon: KeptIcon | undefined
+  #shownIcon: SteadyIcon | undefined
+  #redrawTimer: NodeJS.Timeout | undefined
+  #daemon: DaemonState = initialDaemonState
+  #isConnected = false
+  #accountRows = minAccountRows
+
+  constructor(home: Home, settings: Settings) {
+    this.#home = home
+    this.#notifier = new Notifier({
+      backend: desktopBackend(),
+      iconFor: ({ failure }) => noteIconFile(failure ? 'needs-you' : 'idle'),
+      onAction: (action) => this.#actions.run(action),
+      onTrouble: (reason) => {
+        if (reason) say(reason)
+        this.#redraw()
+      },
+    })
+    const options = {
+      home,
+      show: this.#notifier.show,
+      onChange: () => this.#redraw(),
+      onStartFailed: (why: string) => this.#setDaemon(afterStartFailure(this.#daemon, why)),
+      quit: this.#quit,
+      signal: this.#stopping.signal,
+    }
+    const actions = new ActionRunner(options, settings)
+    this.#actions = actions
+    this.#announcer = createAnnouncer({
+      show: this.#notifier.show,
+      close: this.#notifier.close,
+      isOn: () => actions.ownState.notifications,
+      isReportingLogin: (provider) => actions.isReportingLogin(provider),
+    })
+  }
+
+  async run(folder: string, hostWaitMs: number): Promise<void> {
+    const { signal } = this.#stopping
+    process.once('SIGTERM', this.#quit).once('SIGINT', this.#quit).once('SIGHUP', this.#quit)
+    const icon = await keepIcon(folder, this.#nextState(), ({ action }) => {
+      if (action) this.#actions.run(action)
+    })
+    this.#icon = icon
+    // Without this line a terminal shows nothing until the panel draws the icon.
+    if (process.stderr.isTTY) say('the icon is on its way to the panel; Ctrl-C quits')
+    this.#redraw()
+    const hosting = watchHost({
+      env: process.env,
+      program: icon.program,
+      waitMs: hostWaitMs,
+      onWaiting: () => say('waiting for a panel that shows tray icons'),
+      signal,
+    })
+    // Imported only here: it takes as long to load as all that the icon needs.
+    const { follow } = await import('./daemon-follower.ts')
+    const follower = {
+      onStatus: (status: Status) => this.#onStatus(status),
+      onEvent: this.#announcer.event,
+      onLost: (loss: ConnectionLoss) => this.#onLost(loss),
+    }
+    const following = follow(this.#home, follower, signal)
+    try {
+      await Promise.race([icon.lost, hosting, following])
+    } finally {
+      this.#quit()
+      clearTimeout(this.#redrawTimer)
+      this.#announcer.stop()
+      await Promise.all([icon.stop(), following, this.#notifier.stop()])
+    }
+  }
+
+  readonly #quit = (): void => this.#stopping.abort()
+
+  #onStatus(status: Status): void {
+    this.#isConnected = true
+    this.#accountRows = Math.max(this.#accountRows, status.providers.length)
+    this.#announcer.status(status)
+    this.#setDaemon(afterStatus(status, momentNow()))
+  }
+
+  #onLost(loss: ConnectionLoss): void {
+    if (this.#isConnected && !loss.isRunning) void this.#reportCrash()
+    // Only the first time: later a missing daemon was stopped on purpose or has crashed.
+    if (this.#daemon !== initialDaemonState || loss.isRunning)
+      return this.#setDaemon(afterLoss(this.#daemon, loss, momentNow()))
+    this.#setDaemon(afterStart(momentNow()))
+    const isWanted = () => !this.#stopping.signal.aborted && this.#daemon.lastSeen === undefined
+    startDaemon(this.#home, (why) => this.#onStartFailed(why), isWanted)
+  }
+
+  #onStartFailed(why: string): void {
+    // A daemon that has answered did start.
+    if (this.#daemon.lastSeen !== undefined) return
+    this.#setDaemon(afterStartFailure(this.#daemon, why))
+    this.#announcer.show(startFailureNote(why))
+  }
+
+  async #reportCrash(): Promise<void> {
+    if (!(await hasCrashed(this.#home)) || !this.#isConnected) return
+    this.#isConnected = false
+    this.#announcer.show(crashNote)
+  }
+
+  #setDaemon(daemon: DaemonState): void {
+    this.#daemon = daemon
+    this.#redraw()
+  }
+
+  /** Does nothing until there is an icon. */
+  #redraw(): void {
+    this.#icon?.show(this.#nextState())
+  }
+
+  #nextState(): TrayState {
     const now = Date.now()
-    const utcOffset = -new Date(now).getTimezoneOffset()
-    const notice = notifier.trouble
-    const own = { ...clicks.own(), ...(notice ? { notice } : {}) }
-    const view = { daemon: daemon.view, now, utcOffset, own, accountRows }
-    const steady = performance.now()
-    shown = steadyIcon(shown, getIconName(view), steady)
-    clearTimeout(timer)
-    if (shown.lookAgainAt) timer = setTimeout(() => redraw(), shown.lookAgainAt - steady)
+    const { trouble } = this.#notifier
+    const view = {
+      daemon: this.#daemon.view,
+      now,
+      utcOffset: -new Date(now).getTimezoneOffset(),
+      own: { ...this.#actions.ownState, ...(trouble ? { trouble } : {}) },
+      accountRows: this.#accountRows,
+    }
+    const steadyNow = performance.now()
+    const shown = steadyIcon(this.#shownIcon, getIconName(view), steadyNow)
+    this.#shownIcon = shown
+    clearTimeout(this.#redrawTimer)
+    if (shown.nextAt) this.#redrawTimer = setTimeout(() => this.#redraw(), shown.nextAt - steadyNow)
     return {
       rows: menu(view),
       icon: iconFile(shown.name),
       tooltip: `Doorward: ${statusLine(view)}`,
     }
   }
-  const icon = await keepIcon(folder, face(), ({ action }) => {
-    if (action) clicks.click(action)
-  })
-  // Who typed the command sees nothing of it otherwise until the panel does.
-  if (process.stderr.isTTY) say('the icon is on its way to the panel; Ctrl-C ends it')
-  redraw = () => icon.show(face())
-  redraw()
-  const hosting = watchHost({
-    env: process.env,
-    program: icon.program,
-    waitMs: hostWaitMs,
-    onWaiting: () => say('waits for a panel that shows tray icons'),
-    signal: stopping.signal,
-  })
-  const become = (next: typeof daemon) => {
-    daemon = next
-    redraw()
-  }
-
-  const tellOfCrash = async () => {
-    if (!(await hasCrashed(home)) || !isFollowed) return
-    isFollowed = false
-    notes.tell(crashNote)
-  }
-  const startFailedWith = (why: string) => {
-    // Once it has answered it is not the start that failed.
-    if (daemon.lastSeen !== undefined) return
-    become(startFailed(daemon, why))
-    notes.tell(startFailureNote(why))
-  }
-
-  // Only now: what it loads to check answers takes as long as all that the icon needs.
-  const { follow } = await import('./daemon-follower.ts')
-  const following = follow(
-    home,
-    {
-      onStatus: (status) => {
-        isFollowed = true
-        accountRows = Math.max(accountRows, status.providers.length)
-        notes.status(status)
-        become(answered(status, momentNow()))
-      },
-      onEvent: notes.event,
-      onLost: (loss) => {
-        if (isFollowed && !loss.runs) void tellOfCrash()
-        // Only at the start: a daemon that was stopped later was stopped on purpose.
-        if (daemon !== unknownDaemon || loss.runs) return become(failed(daemon, loss, momentNow()))
-        become(starting(momentNow()))
-        const isWanted = () => !stopping.signal.aborted && daemon.lastSeen === undefined
-        startDaemon(home, startFailedWith, isWanted)
-      },
-    },
-    stopping.signal,
-  )
-
-  try {
-    await Promise.race([icon.lost, hosting, following])
-  } finally {
-    quit()
-    clearTimeout(timer)
-    notes.stop()
-    await Promise.all([icon.stop(), following, notifier.stop()])
-  }
 }
 
-/** How notes are shown on this system: on Linux with buttons, where there is a way to have them. */
+/** The session bus on Linux, for it has buttons; node-notifier elsewhere and without a bus. */
 const desktopBackend = (platform: NodeJS.Platform = process.platform): Backend =>
   platform === 'darwin' || platform === 'win32'
     ? nodeNotifier(platform)

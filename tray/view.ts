@@ -1,52 +1,45 @@
 import type { EventRecord, Status } from '../shared/api.ts'
 
-/** What the tray knows at one moment; all it shows is made from this. */
+/** What the tray knows at one moment; everything it shows is derived from this. */
 export type View = {
   readonly daemon:
     | { readonly state: 'connecting' }
     | { readonly state: 'connected'; readonly status: Status }
-    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601; `runs`: none can be started. */
-    | {
-        readonly state: 'unreachable'
-        readonly reason: string
-        readonly runs?: boolean
-        readonly lastSeen?: string
-      }
+    /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601. */
+    | { readonly state: 'unreachable'; readonly reason: string; readonly lastSeen?: string }
   /** Milliseconds since 1970. */
   readonly now: number
   /** Minutes that the local clock is ahead of UTC. */
   readonly utcOffset: number
-  /** How many rows the menu has for accounts; never fewer than before, as one that is shown stays. */
+  /** How many rows the menu has for accounts; never decreases, as a running menu cannot lose rows. */
   readonly accountRows: number
   readonly own: OwnState
 }
 
-/** What the tray knows of itself: its two switches, and what clicks have set going. */
+/** The tray's own state: its two switches, and what actions have started. */
 export type OwnState = {
   readonly notifications: boolean
-  /** Undefined until it is known, and where it cannot be. */
+  /** Undefined until it is known, and where it cannot be known. */
   readonly startAtLogin?: boolean
-  /** Logins that wait for their person, by provider. */
+  /** Logins that wait for their user, by provider. */
   readonly logins: ReadonlyMap<string, WaitingLogin>
-  /** The actions under way, by `keyOfAction`. */
-  readonly underWay: ReadonlySet<string>
-  /** A fault of the desktop that has to be told, in one line. */
-  readonly notice?: string
+  /** The keys (`toActionKey`) of the actions in progress. */
+  readonly inProgress: ReadonlySet<string>
+  /** Why notifications do not appear, in a few words. */
+  readonly trouble?: string
 }
 
-/** With the code to enter at the provider, where that is how one logs in. */
+/** `userCode` is the code to enter at the provider, where the login has one. */
 export type WaitingLogin = { readonly userCode?: string }
 
-/** Rows for accounts at the start: three providers are built in, and few people add as many. */
-export const fewestAccountRows = 6
+/** Account rows at the start: three providers are built in, and few people add as many. */
+export const minAccountRows = 6
 
-/** Of a tray that has just started. */
-export const freshState: OwnState = {
+export const initialOwnState: OwnState = {
   notifications: true,
   logins: new Map(),
-  underWay: new Set(),
+  inProgress: new Set(),
 }
 
-/** Newest first, whatever order they came in. */
 export const newestFirst = (events: readonly EventRecord[]): EventRecord[] =>
   [...events].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))

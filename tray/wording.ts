@@ -8,7 +8,7 @@ import type { View } from './view.ts'
  */
 
 /** What to call an event: the path of its webhook. */
-export const nameOfEvent = ({ webhook, kind }: EventRecord): string => webhook ?? kind
+export const getEventName = ({ webhook, kind }: EventRecord): string => webhook ?? kind
 
 /** Why an event failed, in one line. */
 export const describeReason = ({ detail, code, stage, state }: EventRecord): string =>
@@ -29,7 +29,7 @@ export const providerTitle = (provider: string): string =>
 
 /** A line of the daemon as a sentence. One that begins with the place of a file is a name, and stays. */
 export const toSentence = (line: string): string =>
-  brokenFile(line) === undefined ? upperFirst(line) : inHome(line)
+  findBrokenFile(line) === undefined ? upperFirst(line) : inHome(line)
 
 const webhooks: ConfigFile = 'config/webhooks.yaml'
 const agents: ConfigFile = 'config/agents.yaml'
@@ -62,7 +62,7 @@ export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
   if (provider !== undefined) return { do: 'login', provider }
   if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)
     return { do: 'restart-daemon' }
-  const file = fileOfCode[code] ?? brokenFile(detail)
+  const file = fileOfCode[code] ?? findBrokenFile(detail)
   if (file !== undefined) return { do: 'open-configuration', file }
   return { do: 'explain', title: detail, body: hint }
 }
@@ -72,7 +72,7 @@ export const providerToLogIn = (hint: string): string | undefined =>
   /^doorward oauth login ([\w.-]+)$/.exec(hint)?.[1]
 
 /** The file a problem is in, by how its line begins: `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
-export const brokenFile = (line: string): ConfigFile | undefined =>
+export const findBrokenFile = (line: string): ConfigFile | undefined =>
   [webhooks, agents, gateway].find((file) => inHome(line).startsWith(`${file}:`))
 
 /** A line about a file of the configuration, without the way to the home: a row has no room for it. */
@@ -99,4 +99,4 @@ const codes: ReadonlySet<string> = new Set([
  * True for a problem that can wait: it has its row in the menu, and the icon goes on saying what runs. One
  * that is not known, of a newer daemon, cannot.
  */
-export const isAdvice = ({ code }: { readonly code: string }): boolean => codes.has(code)
+export const canWait = ({ code }: { readonly code: string }): boolean => codes.has(code)

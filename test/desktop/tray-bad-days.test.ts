@@ -120,7 +120,7 @@ describeOnLinux('the tray on a bad day', () => {
     daemon.send({})
     await untilStatus('Working · 3 waiting')
     await daemon.die()
-    await untilStatus(`The folder ${home.root} is gone`)
+    await untilStatus(`The folder ${home.root} does not exist`)
     await startFakeDaemon(home, statusWith())
     await untilStatus('Ready')
     await desktop.click('Quit tray')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Home } from '../../shared/home/home.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { Bus } from '../../tray/dbus/bus.ts'
-import { untilHost, watchHost } from '../../tray/icon/panel-host.ts'
+import { waitForHost, watchHost } from '../../tray/icon/panel-host.ts'
 import {
   type Desktop,
   type DesktopOptions,
@@ -35,7 +35,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
   const look = async (waitMs: number) => {
     const bus = await Bus.connect(desktop.env)
     let waited = false
-    const found = await untilHost(bus, {
+    const found = await waitForHost(bus, {
       env: desktop.env,
       program,
       waitMs,

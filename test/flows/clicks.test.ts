@@ -4,7 +4,8 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { type Clicks, createClicks } from '../../tray/actions/actions.ts'
+import { ActionRunner } from '../../tray/actions/actions.ts'
+import { readSettings } from '../../tray/settings.ts'
 import type { Note } from '../../tray/notifications/note.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
@@ -17,35 +18,35 @@ describe('clicks', () => {
   const stopping = new AbortController()
   const notes: Note[] = []
   const news = new EventEmitter()
-  let clicks: Clicks
+  let actions: ActionRunner
 
   const take = async (home: Home): Promise<void> => {
     notes.length = 0
-    clicks = await createClicks({
+    const options = {
       home,
-      show: (note) => {
+      show: (note: Note) => {
         notes.push(note)
         news.emit('news')
       },
-      changed: () => news.emit('news'),
-      startFailed: () => undefined,
+      onChange: () => news.emit('news'),
+      onStartFailed: () => undefined,
       quit: () => stopping.abort(),
-      say: () => undefined,
       signal: stopping.signal,
-    })
+    }
+    actions = new ActionRunner(options, await readSettings(home, () => undefined))
   }
   const until = async (is: () => boolean): Promise<void> => {
     while (!is()) await once(news, 'news', { signal: AbortSignal.timeout(10_000) })
   }
-  const untilNothingIsUnderWay = () => until(() => clicks.own().underWay.size === 0)
+  const untilIdle = () => until(() => actions.ownState.inProgress.size === 0)
 
   it('do the same thing once, however fast they come', async () => {
     const home = await temporaryHome()
     const fake = await startFakeDaemon(home, statusWith({ events: [eventWith()] }))
     await take(home)
-    for (let count = 0; count < 5; count += 1) clicks.click({ do: 'show-event', id: 'evt_1' })
-    assert.deepEqual([...clicks.own().underWay], ['show-event evt_1'])
-    await untilNothingIsUnderWay()
+    for (let count = 0; count < 5; count += 1) actions.run({ do: 'show-event', id: 'evt_1' })
+    assert.deepEqual([...actions.ownState.inProgress], ['show-event evt_1'])
+    await untilIdle()
     assert.deepEqual(fake.posts, ['/events/evt_1/link'])
     assert.deepEqual(
       notes.map(({ title }) => title),
@@ -58,10 +59,10 @@ describe('clicks', () => {
     await take(home)
     // A folder in its place cannot be replaced by a file, not even by root.
     await mkdir(join(home.root, 'tray.json'))
-    clicks.click({ do: 'set-notifications', on: false })
+    actions.run({ do: 'set-notifications', on: false })
     await until(() => notes.length > 0)
     assert.equal(notes[0]?.title, 'Doorward · the choice was not kept')
-    assert.equal(clicks.own().notifications, true)
+    assert.equal(actions.ownState.notifications, true)
   })
 
   for (const [action, title] of [
@@ -85,12 +86,12 @@ describe('clicks', () => {
       await client.post('/daemon/shutdown')
       const isStopping = async () => (await client.get<Status>('/status')).stopping
       while (!(await isStopping())) assert.equal(process.exitCode, null)
-      clicks.click(action)
+      actions.run(action)
       // By then the click has asked too.
       for (let asked = 0; asked < 30; asked += 1) assert.equal(await isStopping(), true)
       answer('late')
       client.close()
-      await untilNothingIsUnderWay()
+      await untilIdle()
       assert.deepEqual(await ended, [0, null])
       assert.deepEqual(
         notes.map((note) => note.title),
@@ -128,17 +129,17 @@ describe('clicks', () => {
     it('run again what has failed', async () => {
       const id = await deliver('/fails')
       const events = await followEvents(daemon)
-      clicks.click({ do: 'retry-event', id })
+      actions.run({ do: 'retry-event', id })
       const again = await events.next((event) => event.id === id && event.state === 'failed')
       assert.equal(again.attempts, 2)
       events.close()
-      await untilNothingIsUnderWay()
+      await untilIdle()
       assert.deepEqual(notes, [])
     })
 
     it('say why something cannot be run again', async () => {
       const id = await deliver('/works')
-      clicks.click({ do: 'retry-event', id })
+      actions.run({ do: 'retry-event', id })
       await until(() => notes.length > 0)
       assert.equal(notes[0]?.title, 'Doorward · not tried again')
       assert.equal(notes[0]?.failure, true)
@@ -146,7 +147,7 @@ describe('clicks', () => {
 
     it('say that an event is forgotten', async () => {
       notes.length = 0
-      clicks.click({ do: 'show-event', id: 'evt_none' })
+      actions.run({ do: 'show-event', id: 'evt_none' })
       await until(() => notes.length > 0)
       assert.equal(notes[0]?.title, 'Doorward · the event cannot be shown')
       assert.match(notes[0]?.body ?? '', /^There is no such event in memory/)

@@ -1,18 +1,18 @@
 import type { ProviderSummary, Status, WebhookSummary } from '../../shared/api.ts'
-import { type OwnState, type View, freshState } from '../../tray/view.ts'
+import { type OwnState, type View, initialOwnState } from '../../tray/view.ts'
 import { statusWith } from './fake-daemon.ts'
 
 const at = {
   now: Date.parse('2026-01-02T13:00:00Z'),
   utcOffset: 60,
   accountRows: 6,
-  own: freshState,
+  own: initialOwnState,
 }
 /** The view of a daemon that answers with this status. */
 export const connected = (more: Partial<Status> = {}, own: Partial<OwnState> = {}): View => ({
   daemon: { state: 'connected', status: statusWith(more) },
   ...at,
-  own: { ...freshState, ...own },
+  own: { ...initialOwnState, ...own },
 })
 /** Of one that does not run any more. */
 export const unreachable: View = {

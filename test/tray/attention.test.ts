@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import type { Action } from '../../tray/action.ts'
-import { listNeeds, needsOfView } from '../../tray/attention.ts'
+import { findStatusAttention, findAttention } from '../../tray/attention.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 import { broken, problem, provider, unreachable } from '../support/views.ts'
 
@@ -11,15 +11,18 @@ describe('needsOf', () => {
     const well = eventWith({ receivedAt: '2026-01-02T11:00:00Z' })
     const going = eventWith({ state: 'running', receivedAt: '2026-01-02T12:00:00Z' })
     const refused = eventWith({ state: 'rejected', receivedAt: '2026-01-02T12:30:00Z' })
-    assert.deepEqual(listNeeds(statusWith({ events: [refused, going, well, failed] })), [])
-    assert.equal(listNeeds(statusWith({ events: [refused, going, failed] })).length, 1)
+    assert.deepEqual(
+      findStatusAttention(statusWith({ events: [refused, going, well, failed] })),
+      [],
+    )
+    assert.equal(findStatusAttention(statusWith({ events: [refused, going, failed] })).length, 1)
   })
 
   it('asks about the run that ended last, though it is none of the newest events', () => {
     const refused = eventWith({ id: 'evt_2', state: 'rejected' })
     const events = Array.from({ length: 10 }, () => refused)
     const textOf = (lastRun: EventRecord) =>
-      listNeeds(statusWith({ events, lastRun })).map(({ text, action }) => [text, action])
+      findStatusAttention(statusWith({ events, lastRun })).map(({ text, action }) => [text, action])
     assert.deepEqual(textOf(eventWith({ state: 'failed', code: 'agent-timeout' })), [
       ['Last run failed: /github, agent-timeout', { do: 'show-event', id: 'evt_1' }],
     ])
@@ -39,13 +42,13 @@ describe('needsOf', () => {
     } satisfies Omit<TokenSummary, 'refreshable'>
     const providers = [provider('google', 'expired')]
     const needs = (refreshable: boolean) =>
-      listNeeds(statusWith({ providers, tokens: [{ ...token, refreshable }] })).length
+      findStatusAttention(statusWith({ providers, tokens: [{ ...token, refreshable }] })).length
     assert.equal(needs(true), 0)
     assert.equal(needs(false), 1)
   })
 
   it('names the most pressing first', () => {
-    const needs = listNeeds(
+    const needs = findStatusAttention(
       statusWith({
         problems: [problem('webhook-unsigned', 'unsigned'), problem('config-invalid', 'broken')],
         providers: [provider('slack', 'needs-login')],
@@ -58,7 +61,7 @@ describe('needsOf', () => {
   })
 
   it('asks once for a login that the daemon names twice', () => {
-    const needs = listNeeds(
+    const needs = findStatusAttention(
       statusWith({
         problems: [
           problem('needs-login', 'the login to slack has ended', 'doorward oauth login slack'),
@@ -127,24 +130,26 @@ describe('needsOf', () => {
   ]
   for (const [code, detail, hint, action] of mends)
     it(`mends ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
-      const [need] = listNeeds(statusWith({ problems: [problem(code, detail, hint)] }))
+      const [need] = findStatusAttention(statusWith({ problems: [problem(code, detail, hint)] }))
       assert.deepEqual(need?.action, action)
     })
 
   it('names a broken file without the way to it', () => {
     const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
-    const [need] = listNeeds(statusWith({ problems: [problem('config-invalid', detail)] }))
+    const [need] = findStatusAttention(
+      statusWith({ problems: [problem('config-invalid', detail)] }),
+    )
     assert.equal(need?.text, 'config/agents.yaml:3:1 agents: not a map')
   })
 
   it('opens the file that keeps the daemon from starting', () => {
-    assert.deepEqual(needsOfView(broken), [
+    assert.deepEqual(findAttention(broken), [
       {
         text: 'Mend config/agents.yaml, then start the daemon',
         urgent: true,
         action: { do: 'open-configuration', file: 'config/agents.yaml' },
       },
     ])
-    assert.deepEqual(needsOfView(unreachable), [])
+    assert.deepEqual(findAttention(unreachable), [])
   })
 })

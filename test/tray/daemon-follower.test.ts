@@ -134,7 +134,7 @@ describe('following a daemon that goes and comes', () => {
     await until(() => events.length === 1)
     assert.deepEqual(new Set(heard), new Set(['up']))
     await daemon.die()
-    await untilHeard(`The folder ${home.root} is gone`)
+    await untilHeard(`The folder ${home.root} does not exist`)
     await startFakeDaemon(home, statusWith())
     await untilHeard('up')
   })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
-import { listNeeds } from '../../tray/attention.ts'
-import { type View, freshState } from '../../tray/view.ts'
+import { findStatusAttention } from '../../tray/attention.ts'
+import { type View, initialOwnState } from '../../tray/view.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 import { connected, connecting, problem, provider, unreachable, webhook } from '../support/views.ts'
 
@@ -126,11 +126,11 @@ describe('menu', () => {
     })
 
   it('says what is under way, and does not take a second click for it', () => {
-    const underWay = new Set(['daemon', 'copy-diagnostics', 'stop-and-quit'])
+    const inProgress = new Set(['daemon', 'copy-diagnostics', 'stop-and-quit'])
     const texts = ['Restarting the daemon…', 'Collecting diagnostics…', 'Stopping the daemon…']
-    const busy = menu(connected({}, { underWay })).filter(({ text }) => texts.includes(text))
+    const busy = menu(connected({}, { inProgress })).filter(({ text }) => texts.includes(text))
     assert.deepEqual(busy.map(written).sort(), texts.sort())
-    const starting = menu({ ...unreachable, own: { ...freshState, underWay } })
+    const starting = menu({ ...unreachable, own: { ...initialOwnState, inProgress } })
     assert.ok(starting.some((row) => written(row) === 'Starting the daemon…'))
   })
 
@@ -200,7 +200,9 @@ describe('menu', () => {
     const action = { do: 'explain', title: detail, body: mend }
     const [row] = rowsUnder(connected(facts), 'Accounts')
     assert.deepEqual(row, { text: '! Slack: token file not read…', action })
-    assert.deepEqual(listNeeds(statusWith(facts)), [{ text: detail, urgent: true, action }])
+    assert.deepEqual(findStatusAttention(statusWith(facts)), [
+      { text: detail, urgent: true, action },
+    ])
   })
 
   it('says of an account what it waits for, and opens the page once more', () => {
@@ -210,7 +212,7 @@ describe('menu', () => {
         ['google', {}],
         ['github', { userCode: 'WDJB-MJHT' }],
       ]),
-      underWay: new Set(['account google', 'account github', 'account slack']),
+      inProgress: new Set(['account google', 'account github', 'account slack']),
     }
     const rows = rowsUnder(connected({ providers }, own), 'Accounts').map(written)
     assert.deepEqual(rows.slice(0, 3), [
@@ -270,7 +272,7 @@ describe('statusLine', () => {
     ],
     [connected({ queue: queue(1, 0) }), 'Working · 1 running · 127.0.0.1:18789'],
     [
-      connected({}, { notice: 'notifications cannot be shown' }),
+      connected({}, { trouble: 'notifications cannot be shown' }),
       'Ready · 0 webhooks · notifications cannot be shown',
     ],
     [

@@ -3,61 +3,61 @@ import { join } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { trayAutostart } from '../../shared/service/service.ts'
-import { type Action, type ConfigFile, keyOfAction } from '../action.ts'
-import { toBody, toFailureNote, type Note, toTitle } from '../notifications/note.ts'
-import { readSettings, writeSettings } from '../settings.ts'
+import { type Action, type ConfigFile, toActionKey } from '../action.ts'
+import { type Note, toBody, toFailureNote, toTitle } from '../notifications/note.ts'
+import { type Settings, writeSettings } from '../settings.ts'
 import type { OwnState } from '../view.ts'
-import { restartDaemon, startAgain } from './daemon.ts'
+import { ensureDaemon, restartDaemon } from './daemon.ts'
 import { copyDiagnostics } from './diagnostics.ts'
 import { logIn, logOut, type OpenLogin, openLogin } from './login.ts'
 import { openGuide, openPath, showEvent } from './open.ts'
 import { withDaemon } from './with-daemon.ts'
 
-type Surroundings = {
+type ActionContext = {
   readonly home: Home
   readonly show: (note: Note) => void
-  /** Hears what a login waits for, and undefined when it waits no more. */
-  readonly waits: (provider: string, login: OpenLogin | undefined) => void
+  /** Called with a login that waits for its user, and with undefined when it waits no longer. */
+  readonly setLogin: (provider: string, login: OpenLogin | undefined) => void
   readonly setNotifications: (on: boolean) => Promise<void>
   readonly setStartAtLogin: (on: boolean) => Promise<void>
-  /** Hears why the daemon that was started ended at once. */
-  readonly startFailed: (why: string) => void
+  /** Called with why a daemon that an action started exited immediately. */
+  readonly onStartFailed: (why: string) => void
   readonly quit: () => void
-  /** Aborted when the tray ends. */
+  /** Aborted when the tray exits. */
   readonly signal: AbortSignal
 }
 
-/** Does what a click asks for. Throws what the daemon or the desktop refuses. */
-const act = async (action: Action, around: Surroundings): Promise<void> => {
-  const { home, show, quit } = around
+/** Performs an action. Throws what the daemon or the desktop refuses. */
+const perform = async (action: Action, context: ActionContext): Promise<void> => {
+  const { home, show, quit, onStartFailed } = context
   switch (action.do) {
     case 'login':
-      return logInOrExplain(action.provider, around)
+      return logInOrOpenGuide(action.provider, context)
     case 'logout':
       return withDaemon(home, (client) => logOut(client, action.provider, show))
     case 'show-event':
       return withDaemon(home, (client) => showEvent(client, action.id, show))
     case 'retry-event':
-      // How it ends is told when it ends, as of any event.
+      // The outcome is notified as that of any event.
       return withDaemon(home, (client) =>
         client.post(`/events/${encodeURIComponent(action.id)}/retry`),
       )
     case 'set-notifications':
-      return around.setNotifications(action.on)
+      return context.setNotifications(action.on)
     case 'set-start-at-login':
-      return around.setStartAtLogin(action.on)
+      return context.setStartAtLogin(action.on)
     case 'open-configuration':
       return openConfiguration(home, action.file, show)
     case 'open-logs':
-      return openOr(existsSync(home.log) ? [home.log, home.logs] : [home.logs], show)
+      return openFirst(existsSync(home.log) ? [home.log, home.logs] : [home.logs], show)
     case 'open-guide':
       return openGuide(action.provider, undefined, show)
     case 'copy-diagnostics':
       return copyDiagnostics(home, show)
     case 'restart-daemon':
-      return restartDaemon(home, around.startFailed)
+      return restartDaemon(home, onStartFailed)
     case 'start-daemon':
-      return startAgain(home, around.startFailed)
+      return ensureDaemon(home, onStartFailed)
     case 'explain':
       return show({ title: toTitle(action.title), body: toBody(action.body) })
     case 'quit':
@@ -68,16 +68,16 @@ const act = async (action: Action, around: Surroundings): Promise<void> => {
   }
 }
 
-const logInOrExplain = async (provider: string, around: Surroundings) => {
-  const { home, show, signal, startFailed } = around
-  const waits = (login: OpenLogin | undefined) => around.waits(provider, login)
+const logInOrOpenGuide = async (provider: string, context: ActionContext) => {
+  const { home, show, signal, onStartFailed } = context
+  const setLogin = (login: OpenLogin | undefined) => context.setLogin(provider, login)
   const attempt = () =>
-    withDaemon(home, (client) => logIn(client, provider, { show, waits, signal }))
+    withDaemon(home, (client) => logIn(client, provider, { show, setLogin, signal }))
   try {
     await attempt().catch(async (error: unknown) => {
       if (!hasCode(error, 'stopping')) throw error
-      // It finishes what it has accepted: the next one takes the login.
-      await startAgain(home, startFailed)
+      // A stopping daemon takes no new login; its successor does.
+      await ensureDaemon(home, onStartFailed)
       await attempt()
     })
   } catch (error) {
@@ -89,7 +89,7 @@ const logInOrExplain = async (provider: string, around: Surroundings) => {
 const hasCode = (error: unknown, ...codes: readonly string[]): error is DoorwardError =>
   error instanceof DoorwardError && codes.includes(error.code)
 
-/** None that runs is stopped already; another program in its place is none of ours to stop. */
+/** Does nothing when no daemon runs, or when another program has its port. */
 const stopDaemon = async (home: Home): Promise<void> => {
   try {
     await withDaemon(home, (client) => client.post('/daemon/shutdown'))
@@ -103,121 +103,117 @@ const openConfiguration = async (
   file: ConfigFile | undefined,
   show: (note: Note) => void,
 ): Promise<void> => {
-  if (file === undefined) return openOr([home.config], show)
+  if (file === undefined) return openFirst([home.config], show)
   const path = join(home.root, file)
   const folder = file === '.env' ? home.root : home.config
-  // A file manager may hide it: its name has to be said.
-  if (!existsSync(path)) show({ title: toTitle('there is no such file yet'), body: toBody(path) })
-  return openOr(existsSync(path) ? [path, folder] : [folder], show)
+  if (existsSync(path)) return openFirst([path, folder], show)
+  show({ title: toTitle('there is no such file yet'), body: toBody(path) })
+  return openFirst([folder], show)
 }
 
-/** Opens the first that some program opens. Where none does, the path is the next best thing. */
-const openOr = async (paths: readonly string[], show: (note: Note) => void): Promise<void> => {
+/** Opens the first path that some program opens. Shows the first path when none does. */
+const openFirst = async (paths: readonly string[], show: (note: Note) => void): Promise<void> => {
   for (const path of paths) if (await openPath(path)) return
   show({ title: toTitle('no program here opens it'), body: toBody(paths[0] ?? '') })
 }
 
-/** Takes the clicks of a tray, and knows what they have set going. */
-export type Clicks = {
-  /** Does what it asks for, unless that is under way already. A failure becomes a note. */
-  readonly click: (action: Action) => void
-  readonly own: () => OwnState
-  /** True while how a login ends is told in answer to a click, and need not be told twice. */
-  readonly tellsLogin: (provider: string) => boolean
+type RunnerOptions = Pick<ActionContext, 'home' | 'show' | 'onStartFailed' | 'quit' | 'signal'> & {
+  /** Called whenever `ownState` changes. */
+  readonly onChange: () => void
 }
 
-type ClickParts = {
-  readonly home: Home
-  /** Shows the answer to a click, also where notifications are off: it was asked for. */
-  readonly show: (note: Note) => void
-  /** Called whenever `own` answers something else. */
-  readonly changed: () => void
-  /** The daemon that a click has started ended at once; why, in one line. */
-  readonly startFailed: (why: string) => void
-  readonly quit: () => void
-  /** Tells whoever started the tray from a terminal. */
-  readonly say: (line: string) => void
-  /** Aborted when the tray ends. */
-  readonly signal: AbortSignal
-}
+/** For this long after a login, the daemon's status may still report the outcome again. */
+const loginEchoMs = 5000
 
-/** The daemon's status may come this long after the answer that tells the same, in milliseconds. */
-const echoMs = 5000
+/** Runs the actions of menu and notifications, and keeps the state that belongs to them. */
+export class ActionRunner {
+  readonly #options: RunnerOptions
+  readonly #context: ActionContext
+  readonly #logins = new Map<string, OpenLogin>()
+  readonly #inProgress = new Set<string>()
+  /** By provider, until when an action reports the outcome of its login; milliseconds. */
+  readonly #reportingUntil = new Map<string, number>()
+  readonly #autostart: ReturnType<typeof trayAutostart>
+  #settings: Settings
+  #startAtLogin: boolean | undefined
 
-/** Reads the settings and begins to take clicks. */
-export const createClicks = async (parts: ClickParts): Promise<Clicks> => {
-  const { home, show, changed, startFailed, quit, say, signal } = parts
-  let settings = await readSettings(home, say)
-  let startAtLogin: boolean | undefined
-  const atLogin = trayAutostart(home)
-  const logins = new Map<string, OpenLogin>()
-  const underWay = new Set<string>()
-  /** Until when a login of a provider is told by its click, milliseconds. */
-  const toldUntil = new Map<string, number>()
-
-  const lookAtLogin = async (): Promise<void> => {
-    startAtLogin = await atLogin.isOn().catch(() => undefined)
-    changed()
-  }
-  void lookAtLogin()
-
-  const waits = (provider: string, login: OpenLogin | undefined): void => {
-    if (login) logins.set(provider, login)
-    else logins.delete(provider)
-    toldUntil.set(provider, login ? Infinity : performance.now() + echoMs)
-    changed()
+  constructor(options: RunnerOptions, settings: Settings) {
+    this.#options = options
+    this.#settings = settings
+    this.#autostart = trayAutostart(options.home)
+    this.#context = {
+      ...options,
+      setLogin: (provider, login) => this.#setLogin(provider, login),
+      setNotifications: async (on) => this.#setNotifications(on),
+      setStartAtLogin: async (on) => this.#setStartAtLogin(on),
+    }
+    void this.#readStartAtLogin()
   }
 
-  const surroundings = {
-    home,
-    show,
-    waits,
-    setNotifications: async (notifications: boolean) => {
-      await writeSettings(home, { ...settings, notifications })
-      settings = { ...settings, notifications }
-    },
-    setStartAtLogin: async (on: boolean) => {
-      try {
-        await (on ? atLogin.turnOn() : atLogin.turnOff())
-      } finally {
-        await lookAtLogin()
-      }
-    },
-    startFailed,
-    quit,
-    signal,
+  /** Performs the action unless the same is in progress. A failure becomes a note. */
+  run(action: Action): void {
+    const { show, signal } = this.#options
+    this.#runOnce(action).catch((error: unknown) => {
+      if (!signal.aborted) show(toFailureNote(action, error))
+    })
   }
 
-  const run = async (action: Action): Promise<void> => {
-    const key = keyOfAction(action)
-    if (underWay.has(key)) {
-      // Perhaps its window was closed.
-      const waiting = action.do === 'login' ? logins.get(action.provider) : undefined
-      if (waiting && action.do === 'login') await openLogin(action.provider, waiting, show)
+  get ownState(): OwnState {
+    return {
+      notifications: this.#settings.notifications,
+      ...(this.#startAtLogin === undefined ? {} : { startAtLogin: this.#startAtLogin }),
+      logins: this.#logins,
+      inProgress: this.#inProgress,
+    }
+  }
+
+  /** True while an action reports the login to this provider, so that no one else needs to. */
+  isReportingLogin(provider: string): boolean {
+    return (this.#reportingUntil.get(provider) ?? 0) > performance.now()
+  }
+
+  async #runOnce(action: Action): Promise<void> {
+    const key = toActionKey(action)
+    if (this.#inProgress.has(key)) {
+      // The user may have closed the window of the login.
+      const login = action.do === 'login' ? this.#logins.get(action.provider) : undefined
+      if (login && action.do === 'login')
+        await openLogin(action.provider, login, this.#options.show)
       return
     }
-    underWay.add(key)
-    changed()
+    this.#inProgress.add(key)
+    this.#options.onChange()
     try {
-      await act(action, surroundings)
+      await perform(action, this.#context)
     } finally {
-      underWay.delete(key)
-      changed()
+      this.#inProgress.delete(key)
+      this.#options.onChange()
     }
   }
 
-  return {
-    click: (action) => {
-      run(action).catch((error: unknown) => {
-        if (!signal.aborted) show(toFailureNote(action, error))
-      })
-    },
-    own: () => ({
-      notifications: settings.notifications,
-      ...(startAtLogin === undefined ? {} : { startAtLogin }),
-      logins,
-      underWay,
-    }),
-    tellsLogin: (provider) => (toldUntil.get(provider) ?? 0) > performance.now(),
+  #setLogin(provider: string, login: OpenLogin | undefined): void {
+    if (login) this.#logins.set(provider, login)
+    else this.#logins.delete(provider)
+    this.#reportingUntil.set(provider, login ? Infinity : performance.now() + loginEchoMs)
+    this.#options.onChange()
+  }
+
+  async #setNotifications(notifications: boolean): Promise<void> {
+    const settings = { ...this.#settings, notifications }
+    await writeSettings(this.#options.home, settings)
+    this.#settings = settings
+  }
+
+  async #setStartAtLogin(on: boolean): Promise<void> {
+    try {
+      await (on ? this.#autostart.turnOn() : this.#autostart.turnOff())
+    } finally {
+      await this.#readStartAtLogin()
+    }
+  }
+
+  async #readStartAtLogin(): Promise<void> {
+    this.#startAtLogin = await this.#autostart.isOn().catch(() => undefined)
+    this.#options.onChange()
   }
 }

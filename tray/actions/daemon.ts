@@ -45,7 +45,7 @@ export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<voi
  * Starts the daemon. One that runs and is well is left alone; one that cannot be read, or is about to end,
  * is restarted.
  */
-export const startAgain = async (home: Home, onFailed: OnFailed): Promise<void> => {
+export const ensureDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
   const status = await fetchStatus(client).finally(() => client.close())

@@ -15,29 +15,29 @@ import { providerTitle, upperFirst } from '../wording.ts'
 import { openPath } from './open.ts'
 
 /*
- * A login, as a click has started it: start -> open the page -> wait -> say who is logged in. The daemon
- * does the rest. What is remembered of the last login, or stands in gateway.yaml, names the client.
+ * A login from the tray: start -> open the page -> wait -> show who is logged in. The daemon does the
+ * rest. The client id comes from the last login or from gateway.yaml.
  */
 
-/** A login that waits for its person, with the page to open. */
+/** A login that waits for its user, with the page to open. */
 export type OpenLogin = WaitingLogin & { readonly page: string }
 
-type LoginParts = {
+type LoginOptions = {
   readonly show: (note: Note) => void
-  /** Hears what the login waits for, and undefined when it waits no more. */
-  readonly waits: (login: OpenLogin | undefined) => void
-  /** Aborted when the tray ends: the login goes on without it. */
+  /** Called with the login when it begins to wait, and with undefined when it no longer does. */
+  readonly setLogin: (login: OpenLogin | undefined) => void
+  /** Aborted when the tray exits; the login goes on without it. */
   readonly signal: AbortSignal
 }
 
 /**
- * Logs in to a provider and shows the outcome. Throws what the daemon refuses: `client-unknown`, `stopping`
- * where it takes no new login any more …
+ * Logs in to a provider and shows the outcome. Throws the errors of the daemon, such as `client-unknown`,
+ * or `stopping` when it no longer takes a login.
  */
 export const logIn = async (
   client: Client,
   provider: string,
-  { show, waits, signal }: LoginParts,
+  { show, setLogin, signal }: LoginOptions,
 ): Promise<void> => {
   const started = await start(client, provider)
   const login: OpenLogin =
@@ -45,31 +45,31 @@ export const logIn = async (
       ? { page: started.verificationUrl, userCode: started.userCode }
       : { page: started.authorizationUrl }
   const path = `/oauth/logins/${encodeURIComponent(started.loginId)}`
-  waits(login)
+  setLogin(login)
   try {
     const isOpen = await openLogin(provider, login, show)
     if (!isOpen && login.userCode === undefined) {
       await client.delete(path)
       return
     }
-    show(toLoginNote(await untilSettled(client, path, signal)))
+    show(toLoginNote(await waitForOutcome(client, path, signal)))
   } catch (error) {
     if (!signal.aborted) throw toLostLoginError(error, provider, 'log in again')
   } finally {
-    waits(undefined)
+    setLogin(undefined)
   }
 }
 
 /**
- * Opens the page of a login that waits. A code to enter is shown beside it, for any browser will do; else
- * without a browser the note says how to go on in a terminal.
+ * Opens the page of a login that waits. Shows the code to enter, if there is one: any browser will do.
+ * Otherwise, without a browser, shows how to go on in a terminal.
  */
 export const openLogin = async (
   provider: string,
   { page, userCode }: OpenLogin,
   show: (note: Note) => void,
 ): Promise<boolean> => {
-  // Not the page that has the code in it: other users can read what a browser was started with.
+  // Not the page with the code in its URL: other users can read the arguments of the browser.
   const isOpen = isSafeToOpen(page) && (await openPath(page))
   if (userCode !== undefined) show(userCodeNote(provider, userCode, page))
   else if (!isOpen) show(noBrowserNote(provider))
@@ -86,15 +86,19 @@ const start = async (
   return client.post('/oauth/start', request)
 }
 
-/** Holds a request open until the login has an outcome; nothing is polled. */
-const untilSettled = async (client: Client, path: string, signal: AbortSignal): Promise<Login> => {
+/** Long polling: each request waits up to 30 s for the outcome. */
+const waitForOutcome = async (
+  client: Client,
+  path: string,
+  signal: AbortSignal,
+): Promise<Login> => {
   for (;;) {
-    const now = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
-    if (now.status !== 'pending') return now
+    const login = await client.get<Login>(`${path}?wait=30`, { timeoutMs: 60_000, signal })
+    if (login.status !== 'pending') return login
   }
 }
 
-/** How a login ended: who is logged in, or why nobody is. */
+/** Shows who is logged in, or why the login failed. */
 export const toLoginNote = (login: Login): Note => {
   const name = providerTitle(login.provider)
   const key = loginKey(login.provider)
@@ -109,8 +113,8 @@ export const toLoginNote = (login: Login): Note => {
   }
   const { account, replaced, missingScopes = [] } = login
   const lines = [
-    account ? `As ${account.name}` : `${name} does not say as whom`,
-    ...(replaced ? [`In place of ${replaced.name}`] : []),
+    account ? `As ${account.name}` : `${name} does not name the account`,
+    ...(replaced ? [`Replaces ${replaced.name}`] : []),
     ...(missingScopes.length > 0 ? [`Not granted: ${missingScopes.join(', ')}`] : []),
   ]
   return { title: toTitle(`logged in to ${name}`), body: toBody(lines.join('\n')), key }
@@ -118,10 +122,9 @@ export const toLoginNote = (login: Login): Note => {
 
 const reasons: Partial<Record<Login['status'], string>> = {
   cancelled: 'the login was cancelled',
-  expired: 'nobody finished the login in time',
+  expired: 'the login was not finished in time',
 }
 
-/** Where to enter which code; the page is open, or any other browser will do. */
 const userCodeNote = (provider: string, userCode: string, page: string): Note => ({
   title: toTitle(`enter ${userCode} to log in to ${providerTitle(provider)}`),
   body: toBody(`The page is ${page}, in any browser`),
@@ -135,7 +138,7 @@ const noBrowserNote = (provider: string): Note => ({
   key: loginKey(provider),
 })
 
-/** Revokes and removes the tokens of a provider, and tells what the provider made of it. */
+/** Revokes and removes the tokens of a provider, and shows what the provider confirmed. */
 export const logOut = async (
   client: Client,
   provider: string,
@@ -145,7 +148,7 @@ export const logOut = async (
   show(toLogoutNote(await client.delete<Logout>(path, { timeoutMs: 60_000 })))
 }
 
-/** Never says more than the provider has confirmed. */
+/** Claims nothing that the provider has not confirmed. */
 export const toLogoutNote = ({ provider, revokedAtProvider, detail }: Logout): Note => {
   const name = providerTitle(provider)
   const key = loginKey(provider)

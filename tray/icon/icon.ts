@@ -5,19 +5,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { listNeeds } from '../attention.ts'
+import { findStatusAttention } from '../attention.ts'
 import type { Row } from '../menu.ts'
 import type { View } from '../view.ts'
-import { type Face, type Icon, startSystray } from './systray.ts'
+import { type TrayState, type Icon, startSystray } from './systray.ts'
 import { stageProgram, type TrayProgram, trayProgramsFor } from './tray-binary.ts'
 
 const backoffMs = [250, 1000, 4000, 15_000, 60_000]
 const steadyMs = 60_000
 
 /** An icon that comes back when its program dies. */
-type KeptIcon = {
+export type KeptIcon = {
   /** Shows this instead; where its menu has other rows, the program is started anew with them. */
-  readonly show: (face: Face) => void
+  readonly show: (face: TrayState) => void
   readonly stop: () => Promise<void>
   /** The program that shows it; the same for its whole life. */
   readonly program: TrayProgram
@@ -31,7 +31,7 @@ type KeptIcon = {
  */
 export const keepIcon = async (
   folder: string,
-  first: Face,
+  first: TrayState,
   onClick: (row: Row) => void,
 ): Promise<KeptIcon> => {
   const { env, platform, arch } = process
@@ -106,7 +106,7 @@ type Place = { readonly program: TrayProgram; readonly folder: string }
 const startIcon = async (
   programs: readonly TrayProgram[],
   folders: readonly string[],
-  face: Face,
+  face: TrayState,
   onClick: (row: Row) => void,
 ): Promise<{ icon: Icon; place: Place }> => {
   let first: unknown
@@ -123,7 +123,7 @@ const startIcon = async (
 const fromFolders = async (
   program: TrayProgram,
   folders: readonly string[],
-  face: Face,
+  face: TrayState,
   onClick: (row: Row) => void,
 ): Promise<{ icon: Icon; place: Place }> => {
   let failure: unknown
@@ -162,7 +162,7 @@ const holdMs = 1000
 export type SteadyIcon = {
   readonly name: IconName
   readonly since: number
-  readonly lookAgainAt?: number
+  readonly nextAt?: number
 }
 
 /** Holds `running` for at least a second before it becomes `idle`, so that the icon does not flicker. */
@@ -174,7 +174,7 @@ export const steadyIcon = (
   if (!shown) return { name, since: now }
   const { since } = shown
   if (shown.name === 'running' && name === 'idle' && now - since < holdMs)
-    return { name: 'running', since, lookAgainAt: since + holdMs }
+    return { name: 'running', since, nextAt: since + holdMs }
   return { name, since: shown.name === name ? since : now }
 }
 
@@ -184,7 +184,7 @@ export type IconName = 'idle' | 'running' | 'needs-you' | 'unreachable'
 /** The icon for a view. A need outlasts a run, so it wins over one. */
 export const getIconName = ({ daemon }: View): IconName => {
   if (daemon.state !== 'connected') return 'unreachable'
-  if (listNeeds(daemon.status).some(({ urgent }) => urgent)) return 'needs-you'
+  if (findStatusAttention(daemon.status).some(({ urgent }) => urgent)) return 'needs-you'
   return daemon.status.queue.running > 0 ? 'running' : 'idle'
 }
 

@@ -26,7 +26,7 @@ type HostOptions = {
   readonly program: TrayProgram
   /** How long to wait for a panel at the start; Infinity waits for ever. */
   readonly waitMs: number
-  /** Told once when there is no panel at first. */
+  /** Announced once when there is no panel at first. */
   readonly onWaiting: () => void
   readonly signal: AbortSignal
 }
@@ -44,7 +44,7 @@ export const watchHost = async (options: HostOptions): Promise<void> => {
   while (!signal.aborted) {
     const bus = await Bus.connect(env).catch(() => undefined)
     try {
-      if (!(await untilHost(bus, { ...options, waitMs }))) throw noHost(env)
+      if (!(await waitForHost(bus, { ...options, waitMs }))) throw noHost(env)
       await untilEnded(bus, signal)
     } finally {
       bus?.close()
@@ -54,7 +54,7 @@ export const watchHost = async (options: HostOptions): Promise<void> => {
 }
 
 /** True as soon as there is a panel, or when it is stopped; false when the time is over. */
-export const untilHost = async (
+export const waitForHost = async (
   bus: Bus | undefined,
   { env, program, waitMs, onWaiting, signal }: HostOptions,
 ): Promise<boolean> => {

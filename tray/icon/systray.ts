@@ -54,7 +54,7 @@ const readyTimeoutMs = 10_000
 const stopTimeoutMs = 1500
 
 /** What is to be seen: the rows, the icon file (absolute path) and the tooltip where there is one. */
-export type Face = {
+export type TrayState = {
   readonly rows: readonly Row[]
   readonly icon: string
   readonly tooltip: string
@@ -63,7 +63,7 @@ export type Face = {
 /** One running tray program with its menu. */
 export type Icon = {
   /** Shows this instead; the rows must have the shape they had at the start. */
-  readonly show: (face: Face) => void
+  readonly show: (face: TrayState) => void
   /** Resolves when the program has ended, with how; it is ended when it has missed the panel. */
   readonly ended: Promise<string>
   /** Takes the icon away; always ends, within 1.5 s and a kill. */
@@ -76,7 +76,7 @@ export type Icon = {
  */
 export const startSystray = async (
   copyDir: string,
-  face: Face,
+  face: TrayState,
   onClick: (row: Row) => void,
 ): Promise<Icon> => {
   const require = createRequire(import.meta.url)

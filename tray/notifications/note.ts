@@ -2,7 +2,7 @@ import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Action } from '../action.ts'
 import { toLabel, plainText } from '../text.ts'
-import { nameOfEvent, providerTitle, describeReason, upperFirst } from '../wording.ts'
+import { getEventName, providerTitle, describeReason, upperFirst } from '../wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {
@@ -30,7 +30,7 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
   const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
   const answer = isAnswered ? (event.resultPreview ?? '') : ''
-  const name = nameOfEvent(event)
+  const name = getEventName(event)
   const key = `event ${event.id}`
   if (event.state === 'failed' || event.state === 'dropped') {
     if (!isOn && !onDesktop) return undefined
@@ -52,7 +52,7 @@ export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return {
-    title: toTitle(`${nameOfEvent(event)}: ${event.state}`),
+    title: toTitle(`${getEventName(event)}: ${event.state}`),
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,

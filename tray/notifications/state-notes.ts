@@ -1,6 +1,6 @@
 import type { Status, StatusProblem } from '../../shared/api.ts'
 import {
-  brokenFile,
+  findBrokenFile,
   getFix,
   providerTitle,
   providerToLogIn,
@@ -11,63 +11,67 @@ import { type Note, type NoteButton, toBody, daemonKey, loginKey, toTitle } from
 import { needsLogin } from '../attention.ts'
 
 /*
- * Notes made from how the daemon stands, not from what happened: what a person has to do is told once,
- * and again only after it was well; a login is told when one was wanting.
+ * Notes about the state of the daemon rather than about events. A problem is shown once, and again only
+ * after it was resolved; a login is shown when one was missing.
  */
 
-/** What was told and is not well yet, with the key of its note, and the providers that wanted a login. */
-export type Told = {
-  readonly needs: ReadonlyMap<string, string>
-  readonly without: ReadonlySet<string>
+/** What was shown and still applies. */
+export type Announced = {
+  /** By problem or login, the key of its note. */
+  readonly noteKeys: ReadonlyMap<string, string>
+  /** The providers without a usable login. */
+  readonly loggedOut: ReadonlySet<string>
 }
 
-export const nothingTold: Told = { needs: new Map(), without: new Set() }
+export const nothingAnnounced: Announced = { noteKeys: new Map(), loggedOut: new Set() }
 
-/**
- * The notes for a status, the keys of those of which nothing is so any more, and what is to be kept in mind for
- * the next one.
- */
-export const notesOfStatus = (
+/** The notes for a status, the keys of those to close, and what to pass with the next status. */
+export const toStatusNotes = (
   status: Status,
-  before: Told,
-  tellsLogin: (provider: string) => boolean,
-): { readonly notes: readonly Note[]; readonly over: readonly string[]; readonly told: Told } => {
-  const problems = tellingProblems(status)
+  before: Announced,
+  isReportingLogin: (provider: string) => boolean,
+): {
+  readonly notes: readonly Note[]
+  readonly resolved: readonly string[]
+  readonly announced: Announced
+} => {
+  const problems = listNotifiedProblems(status)
   const logins = loginNotes(status)
-  const isNew = ([key]: readonly [string, unknown]) => !before.needs.has(key)
+  const isNew = ([key]: readonly [string, unknown]) => !before.noteKeys.has(key)
   const newProblems = problems.filter(isNew)
-  const needs = new Map([
+  const noteKeys = new Map([
     ...logins.map(([key]) => [key, key] as const),
-    ...problems.map(([key]) => [key, before.needs.get(key) ?? noteKey(key, newProblems)] as const),
+    ...problems.map(
+      ([key]) => [key, before.noteKeys.get(key) ?? toProblemNoteKey(key, newProblems)] as const,
+    ),
   ])
-  // That a login was made takes the place of what was told of it before.
-  const made = status.providers
-    .filter(({ status: state }) => state === 'ok')
-    .map(({ provider }) => loginKey(provider))
-  const stays = new Set([...needs.values(), ...made])
-  const without = status.providers
+  // The note about a successful login replaces the note that asked for it.
+  const loggedIn = status.providers.filter(({ status: state }) => state === 'ok')
+  const kept = new Set([
+    ...noteKeys.values(),
+    ...loggedIn.map(({ provider }) => loginKey(provider)),
+  ])
+  const loggedOut = status.providers
     .filter((provider) => provider.status === 'not-logged-in' || needsLogin(status, provider))
     .map(({ provider }) => provider)
-  const arrived = status.providers.filter(
-    ({ provider, status: state }) =>
-      state === 'ok' && before.without.has(provider) && !tellsLogin(provider),
+  const newlyLoggedIn = loggedIn.filter(
+    ({ provider }) => before.loggedOut.has(provider) && !isReportingLogin(provider),
   )
   return {
     notes: [
       ...problemNotes(newProblems.map(([, problem]) => problem)),
       ...logins.filter(isNew).map(([, note]) => note),
-      ...arrived.map(({ provider, account }) => ({
+      ...newlyLoggedIn.map(({ provider, account }) => ({
         title: toTitle(`${providerTitle(provider)}: logged in`),
-        body: toBody(account ? `as ${account.name}` : 'its tokens are kept on this machine'),
+        body: toBody(account ? `as ${account.name}` : 'the tokens are stored on this machine'),
         key: loginKey(provider),
       })),
     ],
-    over: [...new Set(before.needs.values())].filter((key) => !stays.has(key)),
-    told: { needs, without: new Set(without) },
+    resolved: [...new Set(before.noteKeys.values())].filter((key) => !kept.has(key)),
+    announced: { noteKeys, loggedOut: new Set(loggedOut) },
   }
 }
 
-/** The daemon that ran is gone without having stopped. */
 export const crashNote: Note = {
   title: toTitle('the daemon crashed'),
   body: 'Webhooks are not answered until it runs again.',
@@ -76,9 +80,9 @@ export const crashNote: Note = {
   buttons: [{ label: 'Start daemon', action: { do: 'start-daemon' } }],
 }
 
-/** The daemon that the tray has started did not come up; `why` is one line. */
+/** `why` is one line. */
 export const startFailureNote = (why: string): Note => {
-  const file = brokenFile(why)
+  const file = findBrokenFile(why)
   return {
     title: toTitle('the daemon did not start'),
     body: toBody(toSentence(why)),
@@ -91,8 +95,8 @@ export const startFailureNote = (why: string): Note => {
   }
 }
 
-/** What keeps something from working. The rest the menu has room for. */
-const telling: ReadonlySet<string> = new Set([
+/** Problems that keep something from working. The others are only in the menu. */
+const notifiedCodes: ReadonlySet<string> = new Set([
   'config-invalid',
   'home-insecure',
   'home-unusable',
@@ -106,21 +110,21 @@ const telling: ReadonlySet<string> = new Set([
   'token-file-insecure',
 ])
 
-/** Each with the key by which it is told once. */
-const tellingProblems = ({ problems }: Status): (readonly [string, StatusProblem])[] =>
+/** Each problem with the key by which it is shown once. */
+const listNotifiedProblems = ({ problems }: Status): (readonly [string, StatusProblem])[] =>
   problems
-    .filter(({ code, hint }) => telling.has(code) && providerToLogIn(hint) === undefined)
-    // While a file is being mended, its faults change with every save.
-    .map((problem) => [problem.code === broken ? broken : problem.detail, problem])
+    .filter(({ code, hint }) => notifiedCodes.has(code) && providerToLogIn(hint) === undefined)
+    // One key for all: while someone edits a file, its errors change with every save.
+    .map((problem) => [problem.code === configInvalid ? configInvalid : problem.detail, problem])
 
-const broken = 'config-invalid'
+const configInvalid = 'config-invalid'
 
-/** What comes at a time is one note: a secret that is unset may concern many webhooks. */
+/** Problems that appear together share a note: one unset secret may affect many webhooks. */
 const problemNotes = (problems: readonly StatusProblem[]): Note[] => {
-  const faults = problems.filter(({ code }) => code === broken)
-  const others = problems.filter(({ code }) => code !== broken)
+  const faults = problems.filter(({ code }) => code === configInvalid)
+  const others = problems.filter(({ code }) => code !== configInvalid)
   return [
-    ...problemNote('configuration broken', broken, faults),
+    ...problemNote('configuration broken', configInvalid, faults),
     ...problemNote(
       others.length > 1 ? `${others.length} things need you` : 'something needs you',
       others[0]?.detail ?? '',
@@ -138,18 +142,23 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
       body: toBody(problems.map(({ detail }) => toSentence(detail)).join('\n')),
       failure: true,
       key: problemKey(key),
-      buttons: mendButtons(first),
+      buttons: fixButtons(first),
     },
   ]
 }
 
 const problemKey = (key: string): string => `problem ${key}`
 
-/** Of the note that a new problem stands in: several that come at a time go by the first. */
-const noteKey = (key: string, together: readonly (readonly [string, StatusProblem])[]): string =>
-  problemKey(key === broken ? broken : (together.find(([other]) => other !== broken)?.[0] ?? key))
+/** The key of the note that shows a new problem: that of the first problem in the note. */
+const toProblemNoteKey = (
+  key: string,
+  together: readonly (readonly [string, StatusProblem])[],
+): string => {
+  if (key === configInvalid) return problemKey(key)
+  return problemKey(together.find(([other]) => other !== configInvalid)?.[0] ?? key)
+}
 
-const mendButtons = (problem: StatusProblem): NoteButton[] => {
+const fixButtons = (problem: StatusProblem): NoteButton[] => {
   const action = getFix(problem)
   return [{ label: action.do === 'open-configuration' ? 'Open' : 'What to do', action }]
 }
@@ -164,7 +173,7 @@ const loginNotes = (status: Status): (readonly [string, Note])[] =>
         key,
         {
           title: toTitle(`${providerTitle(provider)}: log in again`),
-          body: toBody(upperFirst(why ?? 'its login has ended')),
+          body: toBody(upperFirst(why ?? 'the login is no longer valid')),
           failure: true,
           key,
           buttons: [{ label: 'Log in', action: { do: 'login', provider } }],

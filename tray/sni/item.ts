@@ -10,12 +10,12 @@ import type { Pixmap } from './pixmap.ts'
 export const itemInterface = 'org.kde.StatusNotifierItem'
 
 /** What there is to see. */
-export type ShownFace = { readonly pixmaps: readonly Pixmap[]; readonly tooltip: string }
+export type ShownAppearance = { readonly pixmaps: readonly Pixmap[]; readonly tooltip: string }
 
 const nothing = { takes: 'ii', gives: '', run: () => [] } as const
 
 /** The object of an icon; `menuPath` is where its menu is. */
-export const itemObject = (menuPath: string, face: () => ShownFace): ServedObject => {
+export const itemObject = (menuPath: string, face: () => ShownAppearance): ServedObject => {
   const pictures = (pixmaps: readonly Pixmap[]) =>
     variant(
       'a(iiay)',

@@ -2,10 +2,10 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorName, systemCode } from '../../shared/errors.ts'
 import { Bus } from '../dbus/bus.ts'
-import { itemInterface, itemObject, type ShownFace } from './item.ts'
+import { itemInterface, itemObject, type ShownAppearance } from './item.ts'
 import { menuInterface, MenuObject } from './menu.ts'
 import { halved, toPixmap } from './pixmap.ts'
-import { clickedLine, type Face, type Order, parseOrder, readyLine } from './protocol.ts'
+import { clickedLine, type Appearance, type Order, parseOrder, readyLine } from './protocol.ts'
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
 const tries = 5
@@ -62,11 +62,11 @@ void bus.closed.then(() => {
   process.exit(1)
 })
 
-let face: ShownFace = { pixmaps: [], tooltip: '' }
+let face: ShownAppearance = { pixmaps: [], tooltip: '' }
 let menu: MenuObject | undefined
 const changed = new Set<number>()
 
-const take = ({ icon, tooltip }: Face): void => {
+const take = ({ icon, tooltip }: Appearance): void => {
   try {
     const pixmap = toPixmap(icon)
     const half = halved(pixmap)

@@ -14,11 +14,11 @@ export type Item = {
   readonly items: readonly Item[]
 }
 
-export type Face = { readonly icon: Buffer; readonly tooltip: string }
+export type Appearance = { readonly icon: Buffer; readonly tooltip: string }
 
 export type Order =
-  | { readonly do: 'show-menu'; readonly face: Face; readonly items: readonly Item[] }
-  | { readonly do: 'show-face'; readonly face: Face }
+  | { readonly do: 'show-menu'; readonly face: Appearance; readonly items: readonly Item[] }
+  | { readonly do: 'show-face'; readonly face: Appearance }
   | { readonly do: 'show-item'; readonly item: Item }
   | { readonly do: 'exit' }
 
@@ -54,7 +54,7 @@ const parsed = (line: string): unknown => {
   }
 }
 
-const toFace = (menu: Record<string, unknown>): Face => ({
+const toFace = (menu: Record<string, unknown>): Appearance => ({
   icon: Buffer.from(toText(menu['icon']), 'base64'),
   tooltip: toText(menu['tooltip']),
 })

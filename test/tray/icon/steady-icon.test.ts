@@ -5,7 +5,7 @@ describe('steadyIcon', () => {
   it('holds running for a second before it becomes idle', () => {
     const running = steadyIcon(steadyIcon(undefined, 'idle', 0), 'running', 100)
     const held = steadyIcon(running, 'idle', 200)
-    assert.deepEqual(held, { name: 'running', since: 100, lookAgainAt: 1100 })
+    assert.deepEqual(held, { name: 'running', since: 100, nextAt: 1100 })
     assert.deepEqual(steadyIcon(held, 'idle', 1100), { name: 'idle', since: 1100 })
   })
 

@@ -1,36 +1,36 @@
 import assert from 'node:assert/strict'
 import type { ProviderSummary, Status } from '../../../shared/api.ts'
-import { noteOnce } from '../../../tray/notifications/dedupe.ts'
+import { createAnnouncer } from '../../../tray/notifications/announcer.ts'
 import type { Note } from '../../../tray/notifications/note.ts'
 import {
   crashNote,
-  nothingTold,
-  notesOfStatus,
+  nothingAnnounced,
+  toStatusNotes,
   startFailureNote,
 } from '../../../tray/notifications/state-notes.ts'
 import { eventWith, statusWith } from '../../support/fake-daemon.ts'
 
-const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'mend it' })
+const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'fix it' })
 const github = (
   status: ProviderSummary['status'],
   account: ProviderSummary['account'] = null,
 ): ProviderSummary => ({ provider: 'github', clientKnown: true, status, account })
-const titlesOf = (statuses: readonly Partial<Status>[], tellsLogin = false): string[][] => {
-  let told = nothingTold
+const getTitles = (statuses: readonly Partial<Status>[], isReportingLogin = false): string[][] => {
+  let announced = nothingAnnounced
   return statuses.map((status) => {
-    const news = notesOfStatus(statusWith(status), told, () => tellsLogin)
-    told = news.told
-    return news.notes.map(({ title }) => title.replace('Doorward · ', ''))
+    const changes = toStatusNotes(statusWith(status), announced, () => isReportingLogin)
+    announced = changes.announced
+    return changes.notes.map(({ title }) => title.replace('Doorward · ', ''))
   })
 }
 
-describe('notesOfStatus', () => {
-  it('tells a broken configuration once, whatever is wrong with it, and again after it was well', () => {
+describe('the notes for a status', () => {
+  it('shows a broken configuration once, whatever its errors, and again after it was valid', () => {
     const first = broken('config/agents.yaml:4:5 kind: unknown')
     const second = broken('config/agents.yaml:9:1 kind: unknown')
     const title = 'configuration broken'
     assert.deepEqual(
-      titlesOf([
+      getTitles([
         { problems: [first] },
         { problems: [first] },
         { problems: [second, first] },
@@ -41,11 +41,11 @@ describe('notesOfStatus', () => {
     )
   })
 
-  it('lists all that is wrong in one note, which opens the file', () => {
+  it('lists all errors in one note, which opens the file', () => {
     const problems = [broken('config/agents.yaml:4:5 one'), broken('config/agents.yaml:5:5 two')]
-    const [note, ...others] = notesOfStatus(
+    const [note, ...others] = toStatusNotes(
       statusWith({ problems }),
-      nothingTold,
+      nothingAnnounced,
       () => false,
     ).notes
     assert.deepEqual(others, [])
@@ -55,7 +55,7 @@ describe('notesOfStatus', () => {
     ])
   })
 
-  it('makes one note of what comes at a time, and of what comes later another', () => {
+  it('makes one note of problems that appear together, and another of later ones', () => {
     const unset = (path: string) => ({
       code: 'secret-unset',
       detail: `webhook ${path}: GITHUB_SECRET is unset or empty`,
@@ -63,14 +63,14 @@ describe('notesOfStatus', () => {
     })
     const [a, b, c] = [unset('/a'), unset('/b'), unset('/c')]
     assert.deepEqual(
-      titlesOf([
+      getTitles([
         { problems: [a, b, broken('config/agents.yaml:4:5 one')] },
         { problems: [a, b, c] },
         { problems: [a, b, c] },
       ]),
       [['configuration broken', '2 things need you'], ['something needs you'], []],
     )
-    const { notes } = notesOfStatus(statusWith({ problems: [a, b] }), nothingTold, () => false)
+    const { notes } = toStatusNotes(statusWith({ problems: [a, b] }), nothingAnnounced, () => false)
     assert.equal(
       notes[0]?.body,
       'Webhook /a: GITHUB_SECRET is unset or empty\nWebhook /b: GITHUB_SECRET is unset or empty',
@@ -80,7 +80,7 @@ describe('notesOfStatus', () => {
     ])
   })
 
-  it('offers to start a daemon that did not start, after a look into the file that is broken', () => {
+  it('offers to open the broken file and to start a daemon that did not start', () => {
     const start = { label: 'Start daemon', action: { do: 'start-daemon' } }
     assert.deepEqual(startFailureNote('port 18789 is taken').buttons, [start])
     const note = startFailureNote('config/agents.yaml:4:5 kind: unknown')
@@ -91,16 +91,16 @@ describe('notesOfStatus', () => {
     ])
   })
 
-  it('keeps advice to the menu', () => {
+  it('leaves advice to the menu', () => {
     const problems = ['webhook-unsigned', 'revocation-pending', 'scheme-differs'].map((code) => ({
       code,
       detail: code,
       hint: '',
     }))
-    assert.deepEqual(titlesOf([{ problems }]), [[]])
+    assert.deepEqual(getTitles([{ problems }]), [[]])
   })
 
-  it('tells that a login is needed once, with why, and that it was made', () => {
+  it('shows once that a login is needed, with the reason, and that it was made', () => {
     const needed = {
       providers: [github('needs-login')],
       problems: [
@@ -111,13 +111,13 @@ describe('notesOfStatus', () => {
         },
       ],
     }
-    const [note] = notesOfStatus(statusWith(needed), nothingTold, () => false).notes
+    const [note] = toStatusNotes(statusWith(needed), nothingAnnounced, () => false).notes
     assert.equal(note?.body, 'The login to github has ended: revoked')
     assert.deepEqual(note?.buttons, [
       { label: 'Log in', action: { do: 'login', provider: 'github' } },
     ])
     const made = { providers: [github('ok', { id: '1', name: 'ada' })] }
-    assert.deepEqual(titlesOf([needed, needed, made, made]), [
+    assert.deepEqual(getTitles([needed, needed, made, made]), [
       ['GitHub: log in again'],
       [],
       ['GitHub: logged in'],
@@ -125,7 +125,7 @@ describe('notesOfStatus', () => {
     ])
   })
 
-  it('tells of a token file that lies open, and of no login', () => {
+  it('shows an insecure token file, and no login', () => {
     const open = {
       providers: [github('needs-login')],
       problems: [
@@ -136,97 +136,97 @@ describe('notesOfStatus', () => {
         },
       ],
     }
-    const mended = { providers: [github('ok')] }
-    assert.deepEqual(titlesOf([open, mended]), [['something needs you'], []])
+    const fixed = { providers: [github('ok')] }
+    assert.deepEqual(getTitles([open, fixed]), [['something needs you'], []])
   })
 
-  it('tells no login that was there before, and none that a click tells already', () => {
-    assert.deepEqual(titlesOf([{ providers: [github('ok')] }]), [[]])
+  it('shows no login from before, and none that an action reports', () => {
+    assert.deepEqual(getTitles([{ providers: [github('ok')] }]), [[]])
     const login = [{ providers: [github('not-logged-in')] }, { providers: [github('ok')] }]
-    assert.deepEqual(titlesOf(login), [[], ['GitHub: logged in']])
-    assert.deepEqual(titlesOf(login, true), [[], []])
+    assert.deepEqual(getTitles(login), [[], ['GitHub: logged in']])
+    assert.deepEqual(getTitles(login, true), [[], []])
   })
 })
 
-describe('noteOnce', () => {
+describe('the announcer', () => {
   it('shows only what is for the desktop while notifications are off', () => {
     const shown: Note[] = []
     let isOn = false
-    const notes = noteOnce({
+    const announcer = createAnnouncer({
       show: (note) => shown.push(note),
       close: () => undefined,
       isOn: () => isOn,
     })
     const targets = [{ target: 'notify:desktop', state: 'done' as const, attempts: 1 }]
-    notes.event(eventWith({ id: '1', resultPreview: 'for a log' }))
-    notes.event(eventWith({ id: '2', resultPreview: 'for the desktop', targets }))
-    notes.event(eventWith({ id: '3', state: 'failed', detail: 'why' }))
-    notes.status(statusWith({ problems: [broken('x')] }))
+    announcer.event(eventWith({ id: '1', resultPreview: 'for a log' }))
+    announcer.event(eventWith({ id: '2', resultPreview: 'for the desktop', targets }))
+    announcer.event(eventWith({ id: '3', state: 'failed', detail: 'why' }))
+    announcer.status(statusWith({ problems: [broken('x')] }))
     assert.deepEqual(
       shown.map(({ body }) => body),
       ['for the desktop'],
     )
     isOn = true
-    notes.event(eventWith({ id: '4', resultPreview: 'for a log' }))
-    notes.event(eventWith({ id: '4', resultPreview: 'for a log' }))
+    announcer.event(eventWith({ id: '4', resultPreview: 'for a log' }))
+    announcer.event(eventWith({ id: '4', resultPreview: 'for a log' }))
     assert.equal(shown.length, 2)
-    notes.stop()
+    announcer.stop()
   })
 
-  it('takes away once what is no longer so: a broken configuration, a daemon that was missed', () => {
-    const gone: string[] = []
-    const notes = noteOnce({
+  it('closes once what no longer applies: a broken configuration, a crashed daemon', () => {
+    const closed: string[] = []
+    const announcer = createAnnouncer({
       show: () => undefined,
-      close: (key) => gone.push(key),
+      close: (key) => closed.push(key),
       isOn: () => true,
     })
-    notes.tell(crashNote)
-    notes.status(statusWith({ problems: [broken('x')] }))
-    assert.deepEqual(gone, ['daemon'])
-    notes.status(statusWith({ problems: [broken('y')] }))
-    notes.status(statusWith({}))
-    notes.status(statusWith({}))
-    assert.deepEqual(gone, ['daemon', 'problem config-invalid'])
-    notes.stop()
+    announcer.show(crashNote)
+    announcer.status(statusWith({ problems: [broken('x')] }))
+    assert.deepEqual(closed, ['daemon'])
+    announcer.status(statusWith({ problems: [broken('y')] }))
+    announcer.status(statusWith({}))
+    announcer.status(statusWith({}))
+    assert.deepEqual(closed, ['daemon', 'problem config-invalid'])
+    announcer.stop()
   })
 
-  it('takes away what several things were told in once the last of them is well', () => {
+  it('closes a note about several problems when the last one is solved', () => {
     const shown: Note[] = []
-    const gone: string[] = []
-    const notes = noteOnce({
+    const closed: string[] = []
+    const announcer = createAnnouncer({
       show: (note) => shown.push(note),
-      close: (key) => gone.push(key),
+      close: (key) => closed.push(key),
       isOn: () => true,
     })
     const unset = (name: string) => ({ code: 'secret-unset', detail: name, hint: 'set it' })
     const [a, b, c] = [unset('a'), unset('b'), unset('c')]
-    notes.status(statusWith({ problems: [a, b] }))
-    notes.status(statusWith({ problems: [a, b, c] }))
-    notes.status(statusWith({ problems: [b, c] }))
-    assert.deepEqual(gone, [])
-    notes.status(statusWith({ problems: [c] }))
-    notes.status(statusWith({}))
+    announcer.status(statusWith({ problems: [a, b] }))
+    announcer.status(statusWith({ problems: [a, b, c] }))
+    announcer.status(statusWith({ problems: [b, c] }))
+    assert.deepEqual(closed, [])
+    announcer.status(statusWith({ problems: [c] }))
+    announcer.status(statusWith({}))
     assert.deepEqual(
-      gone,
+      closed,
       shown.map(({ key }) => key),
     )
-    assert.equal(gone.length, 2)
-    notes.stop()
+    assert.equal(closed.length, 2)
+    announcer.stop()
   })
 
-  it('takes away that a login is needed once it is not, and leaves what tells that it was made', () => {
-    const gone: string[] = []
-    const notes = noteOnce({
+  it('closes the request to log in when it no longer applies, and keeps the note about a login', () => {
+    const closed: string[] = []
+    const announcer = createAnnouncer({
       show: () => undefined,
-      close: (key) => gone.push(key),
+      close: (key) => closed.push(key),
       isOn: () => true,
     })
-    notes.status(statusWith({ providers: [github('needs-login')] }))
-    notes.status(statusWith({ providers: [github('ok')] }))
-    assert.deepEqual(gone, [])
-    notes.status(statusWith({ providers: [github('needs-login')] }))
-    notes.status(statusWith({ providers: [github('not-logged-in')] }))
-    assert.deepEqual(gone, ['login github'])
-    notes.stop()
+    announcer.status(statusWith({ providers: [github('needs-login')] }))
+    announcer.status(statusWith({ providers: [github('ok')] }))
+    assert.deepEqual(closed, [])
+    announcer.status(statusWith({ providers: [github('needs-login')] }))
+    announcer.status(statusWith({ providers: [github('not-logged-in')] }))
+    assert.deepEqual(closed, ['login github'])
+    announcer.stop()
   })
 })
