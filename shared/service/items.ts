@@ -14,20 +14,21 @@ import {
   launchAgent,
   type Marker,
   readMarker,
+  type Launch,
   startupScript,
 } from './units.ts'
 
-/** A file that makes something start at login. */
+/** A file that starts a program at login. */
 export type LoginItem = {
   readonly path: string
   readonly text: string
   readonly encoding: 'utf8' | 'utf16le'
-  /** A link to it by which systemd starts it; without it the file does nothing. */
+  /** The link that enables a unit of systemd; without it the file has no effect. */
   readonly link?: string
 }
 
-/** `doorward`, and for a home that is not the usual one a name of its own. */
-const nameOfHome = (
+/** `doorward`, and a unique name for a home that is not the default one. */
+const getBaseName = (
   home: Home,
   { platform, userHome }: Pick<ServiceContext, 'platform' | 'userHome'>,
 ): string => {
@@ -36,10 +37,10 @@ const nameOfHome = (
   return `doorward-${createHash('sha256').update(home.root).digest('hex').slice(0, 8)}`
 }
 
-/** Folders of the files, by the specification of each system. */
+/** The folders of the files on each system. */
 const getFolders = ({ platform, env, userHome }: ServiceContext) => {
   const fromEnv = env['XDG_CONFIG_HOME']
-  // A relative one is to be ignored (XDG Base Directory Specification).
+  // A relative path must be ignored (XDG Base Directory Specification).
   const config = fromEnv && posix.isAbsolute(fromEnv) ? fromEnv : posix.join(userHome, '.config')
   const roaming = env['APPDATA'] || win32.join(userHome, 'AppData', 'Roaming')
   return {
@@ -53,20 +54,20 @@ const getFolders = ({ platform, env, userHome }: ServiceContext) => {
   }
 }
 
-/** The name of the daemon at the service manager of the system. */
+/** The daemon's name in the service manager of the system. */
 export const serviceName = (home: Home, context: ServiceContext): string =>
   context.platform === 'darwin'
-    ? `local.${nameOfHome(home, context)}.daemon`
-    : `${nameOfHome(home, context)}.service`
+    ? `local.${getBaseName(home, context)}.daemon`
+    : `${getBaseName(home, context)}.service`
 
-/** What to run, and the marker that says so. Throws `login-item-failed` for a name no format can hold. */
-const command = (
+/** What to run. Throws `login-item-failed` for a name that no format can contain. */
+const toLaunch = (
   home: Home,
   context: ServiceContext,
   program: string,
-  more: readonly string[],
+  args: readonly string[],
   options: readonly string[] = [],
-) => {
+): Launch => {
   const { node, packageRoot, platform } = context
   const path = (platform === 'win32' ? win32 : posix).join(packageRoot, ...program.split('/'))
   const marker: Marker = { node, program: path, home: home.root }
@@ -75,22 +76,19 @@ const command = (
       throw new DoorwardError(
         'login-item-failed',
         'a folder of doorward has a control character in its name',
-        { hint: 'rename it: a file that starts programs at login cannot hold it' },
+        { hint: 'rename it: a file that starts programs at login cannot contain it' },
       )
-  return {
-    marker,
-    argv: [node, ...options, path, ...more] as const satisfies [string, ...string[]],
-  }
+  return { marker, argv: [node, ...options, path, ...args] }
 }
 
-const icon = ({ packageRoot }: ServiceContext) =>
+const getIcon = ({ packageRoot }: ServiceContext) =>
   posix.join(packageRoot, 'assets', 'icons', 'idle@2x.png')
 
-/** How long a stop may take: what the daemon waits for, and then some for its agents to end. */
-const stopTimeoutS = (drainTimeoutMs: number): number =>
+/** How long a stop may take: the daemon drains, then its agents exit. */
+const toStopTimeoutS = (drainTimeoutMs: number): number =>
   Math.max(90, Math.ceil(drainTimeoutMs / 1000) + 30)
 
-/** The files by which the daemon starts at login, the one that starts it first. */
+/** The files that start the daemon at login, beginning with the one that runs it. */
 export const daemonItems = (
   home: Home,
   context: ServiceContext,
@@ -98,16 +96,16 @@ export const daemonItems = (
 ): [LoginItem, ...LoginItem[]] => {
   const { platform, uid, systemd } = context
   const folders = getFolders(context)
-  const name = nameOfHome(home, context)
+  const name = getBaseName(home, context)
   if (platform === 'linux' && systemd !== undefined) {
-    const run = command(home, context, daemonProgram, ['--home', home.root], nodeOptions)
+    const run = toLaunch(home, context, daemonProgram, ['--home', home.root], nodeOptions)
     const failedName = `${name}-failed`
     const unit = daemonUnit({
       ...run,
       failedName,
       searchPath: stableSearchPath(context),
       stderr: posix.join(home.logs, 'daemon.stderr'),
-      stopTimeoutS: stopTimeoutS(drainTimeoutMs),
+      stopTimeoutS: toStopTimeoutS(drainTimeoutMs),
       isRoot: uid === 0,
       version: systemd,
     })
@@ -122,38 +120,38 @@ export const daemonItems = (
     ]
   }
   if (platform === 'darwin') {
-    const run = command(home, context, daemonUnderLaunchd, ['--home', home.root], nodeOptions)
+    const run = toLaunch(home, context, daemonUnderLaunchd, ['--home', home.root], nodeOptions)
     const label = serviceName(home, context)
     const text = launchAgent({
       ...run,
       label,
       environment: { PATH: stableSearchPath(context), DOORWARD_SERVICE: 'launchd' },
       stderr: posix.join(home.logs, 'daemon.stderr'),
-      startAgainWhen: 'failed',
+      restartAfter: 'failed',
       processType: 'Standard',
-      stopTimeoutS: stopTimeoutS(drainTimeoutMs),
+      stopTimeoutS: toStopTimeoutS(drainTimeoutMs),
     })
     return [{ path: posix.join(folders.agents, `${label}.plist`), text, encoding: 'utf8' }]
   }
-  // Nobody watches over it there: the command starts it in the background, and ends.
-  const more = ['daemon', 'start', '--quiet', '--home', home.root]
-  const run = command(home, context, cliProgram, more)
+  // No service manager there: the command starts the daemon in the background, and exits.
+  const args = ['daemon', 'start', '--quiet', '--home', home.root]
+  const run = toLaunch(home, context, cliProgram, args)
   if (platform === 'win32') return [scriptItem(`${name}-daemon.vbs`, run, folders.startup)]
   const text = desktopEntry({
     ...run,
     name: 'Doorward daemon',
     comment: 'The local gateway',
-    icon: icon(context),
+    icon: getIcon(context),
   })
   return [{ path: posix.join(folders.autostart, `${name}-daemon.desktop`), text, encoding: 'utf8' }]
 }
 
-/** The file by which the tray starts at login. */
+/** The file that starts the tray at login. */
 export const trayItem = (home: Home, context: ServiceContext): LoginItem => {
   const folders = getFolders(context)
-  const name = nameOfHome(home, context)
-  const more = ['--home', home.root, '--wait']
-  const run = command(home, context, 'dist/tray/main.js', more)
+  const name = getBaseName(home, context)
+  const args = ['--home', home.root, '--wait']
+  const run = toLaunch(home, context, 'dist/tray/main.js', args)
   if (context.platform === 'win32') return scriptItem(`${name}-tray.vbs`, run, folders.startup)
   if (context.platform === 'darwin') {
     const label = `local.${name}.tray`
@@ -162,7 +160,7 @@ export const trayItem = (home: Home, context: ServiceContext): LoginItem => {
       label,
       environment: { PATH: stableSearchPath(context) },
       stderr: posix.join(home.logs, 'tray.stderr'),
-      startAgainWhen: 'crashed',
+      restartAfter: 'crashed',
       processType: 'Interactive',
       stopTimeoutS: 20,
     })
@@ -172,28 +170,27 @@ export const trayItem = (home: Home, context: ServiceContext): LoginItem => {
     ...run,
     name: 'Doorward',
     comment: 'Icon, menu and notifications of the local gateway',
-    icon: icon(context),
+    icon: getIcon(context),
   })
   return { path: posix.join(folders.autostart, `${name}-tray.desktop`), text, encoding: 'utf8' }
 }
 
-const scriptItem = (
-  name: string,
-  { marker, argv }: { readonly marker: Marker; readonly argv: readonly [string, ...string[]] },
-  folder: string,
-): LoginItem => ({
+const scriptItem = (name: string, launch: Launch, folder: string): LoginItem => ({
   path: win32.join(folder, name),
-  text: startupScript(marker, argv),
+  text: startupScript(launch),
   encoding: 'utf16le',
 })
 
-type Found =
+type ItemState =
   | { readonly is: 'missing' }
   | { readonly is: 'foreign'; readonly why: string }
   | { readonly is: 'ours'; readonly text: string; readonly marker: Marker }
 
-/** What lies at the path of an item. Throws `login-item-failed` when it cannot be read. */
-export const inspectItem = async ({ path, encoding }: LoginItem, home: Home): Promise<Found> => {
+/** What is at the path of an item. Throws `login-item-failed` when it cannot be read. */
+export const inspectItem = async (
+  { path, encoding }: LoginItem,
+  home: Home,
+): Promise<ItemState> => {
   if (!isAbsolute(path)) return { is: 'missing' }
   try {
     if ((await lstat(path)).isSymbolicLink()) return { is: 'foreign', why: 'is a symbolic link' }
@@ -201,27 +198,27 @@ export const inspectItem = async ({ path, encoding }: LoginItem, home: Home): Pr
     const marker = readMarker(text)
     if (!marker) return { is: 'foreign', why: 'was not written by doorward' }
     if (marker.home !== home.root)
-      return { is: 'foreign', why: `is that of another home, ${marker.home}` }
+      return { is: 'foreign', why: `belongs to another home, ${marker.home}` }
     return { is: 'ours', text, marker }
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return { is: 'missing' }
-    throw failed('read', path, error)
+    throw toFailure('read', path, error)
   }
 }
 
 /**
- * Writes an item and its link where they differ; gives the paths that changed. Throws
+ * Writes an item and its link where they differ. Returns the paths that changed. Throws
  * `login-item-foreign` for a file of that name that is not ours, `login-item-failed`.
  */
 export const writeItem = async (item: LoginItem, home: Home): Promise<string[]> => {
-  // By the home folder of a user who has none.
+  // The user has no home folder.
   if (!isAbsolute(item.path))
     throw new DoorwardError('login-item-failed', 'no home folder to write to: HOME is not set', {
       hint: 'set HOME',
     })
   const found = await inspectItem(item, home)
   if (found.is === 'foreign')
-    throw new DoorwardError('login-item-foreign', `${item.path} ${found.why}: it was left alone`, {
+    throw new DoorwardError('login-item-foreign', `${item.path} ${found.why}: not overwritten`, {
       hint: 'move it away, then run this again',
     })
   const written: string[] = []
@@ -238,12 +235,12 @@ export const writeItem = async (item: LoginItem, home: Home): Promise<string[]> 
       written.push(item.link)
     }
   } catch (error) {
-    throw failed('write', item.path, error)
+    throw toFailure('write', item.path, error)
   }
   return written
 }
 
-/** True when the link that makes an item take effect is there. */
+/** True when the link that enables an item exists. */
 export const isLinked = async ({ path, link }: LoginItem): Promise<boolean> => {
   if (!link) return true
   try {
@@ -253,7 +250,7 @@ export const isLinked = async ({ path, link }: LoginItem): Promise<boolean> => {
   }
 }
 
-/** Removes an item of ours and its link; gives what was removed, and leaves what is not ours. */
+/** Removes an item of ours and its link, and no other file. Returns the paths. */
 export const removeItem = async (item: LoginItem, home: Home): Promise<string[]> => {
   const found = await inspectItem(item, home)
   if (found.is === 'foreign') return []
@@ -269,12 +266,12 @@ export const removeItem = async (item: LoginItem, home: Home): Promise<string[]>
       removed.push(item.path)
     }
   } catch (error) {
-    throw failed('remove', item.path, error)
+    throw toFailure('remove', item.path, error)
   }
   return removed
 }
 
-const failed = (what: string, path: string, error: unknown): DoorwardError =>
+const toFailure = (what: string, path: string, error: unknown): DoorwardError =>
   new DoorwardError('login-item-failed', `cannot ${what} ${path}: ${systemReason(error)}`, {
     cause: error,
     hint: 'make its folder writable for you',

@@ -7,22 +7,21 @@ import { findUserHome } from '../home/home.ts'
 import { toPlainLine } from '../text.ts'
 import { packageFolder } from '../version.ts'
 
-/** What a login item depends on besides the home. */
+/** What login items depend on besides the home. */
 export type ServiceContext = {
   readonly platform: NodeJS.Platform
   readonly env: NodeJS.ProcessEnv
-  /** Empty where the user has none. */
+  /** Empty if the user has none. */
   readonly userHome: string
-  /** 0 on Windows, where it means nothing. */
+  /** 0 on Windows, which has none. */
   readonly uid: number
   readonly node: string
-  /** The folder that doorward is installed in. */
+  /** The folder of the installed package. */
   readonly packageRoot: string
-  /** The version of systemd, where the machine was started by it. */
+  /** The version of systemd, if it started the machine. */
   readonly systemd: number | undefined
 }
 
-/** Those of this process. */
 export const readServiceContext = async (): Promise<ServiceContext> => ({
   platform: process.platform,
   env: process.env,
@@ -33,7 +32,7 @@ export const readServiceContext = async (): Promise<ServiceContext> => ({
   systemd: await systemdVersion(),
 })
 
-/** sd_booted(3): the folder is there when the machine was started by systemd. */
+/** The folder exists when systemd started the machine (sd_booted(3)). */
 const systemdVersion = async (): Promise<number | undefined> => {
   if (process.platform !== 'linux' || !existsSync('/run/systemd/system')) return undefined
   const { code, stdout } = await runTool('systemctl', ['--version'])
@@ -41,61 +40,60 @@ const systemdVersion = async (): Promise<number | undefined> => {
 }
 
 /**
- * The name by which this Node is likely to be found after an upgrade: a folder of PATH that leads to
- * the same file (Homebrew: `/opt/homebrew/bin/node`), else the file itself.
+ * The path of this Node that is likely to survive an upgrade: a link on PATH to the same file (Homebrew:
+ * `/opt/homebrew/bin/node`), else the file itself.
  */
 export const stableNodePath = (env: NodeJS.ProcessEnv, execPath: string): string => {
-  for (const folder of lastingFolders(env)) {
+  for (const folder of stableFolders(env)) {
     const candidate = join(folder, process.platform === 'win32' ? 'node.exe' : 'node')
     try {
       if (realpathSync(candidate) === realpathSync(execPath)) return candidate
     } catch {
-      // Not there.
+      // Does not exist.
     }
   }
   return execPath
 }
 
-/** PATH as a login item keeps it: what a package manager adds for one command is left out. */
+/** PATH for a login item, without the folders that a package manager adds for one command. */
 export const stableSearchPath = ({ env, node }: Pick<ServiceContext, 'env' | 'node'>): string => {
-  const folders = lastingFolders(env)
-  const usual = folders.length > 0 ? folders : ['/usr/local/bin', '/usr/bin', '/bin']
-  // Agents that are programs of Node look for it on PATH.
-  return [...new Set([...usual, dirname(node)])].join(delimiter)
+  const folders = stableFolders(env)
+  const known = folders.length > 0 ? folders : ['/usr/local/bin', '/usr/bin', '/bin']
+  // Agents written for Node look for it on PATH.
+  return [...new Set([...known, dirname(node)])].join(delimiter)
 }
 
-const lastingFolders = (env: NodeJS.ProcessEnv): string[] =>
+const stableFolders = (env: NodeJS.ProcessEnv): string[] =>
   (env['PATH'] ?? env['Path'] ?? '')
     .split(delimiter)
     .filter((folder) => isAbsolute(folder) && !isTemporaryFolder(folder))
 
-/** A folder that is likely to be gone tomorrow. */
+/** True for a folder that may be removed at any time. */
 const isTemporaryFolder = (folder: string): boolean =>
   /[\\/](?:node_modules[\\/]\.bin|node-gyp-bin|_npx|fnm_multishells)(?:[\\/]|$)/.test(folder) ||
   `${folder}${sep}`.startsWith(`${tmpdir()}${sep}`)
 
-/** Why this installation may not be there at the next login, or undefined. */
+/** Why this installation may be missing at the next login, or undefined. */
 export const describeTemporaryInstall = ({ packageRoot }: Pick<ServiceContext, 'packageRoot'>) => {
-  if (isTemporaryFolder(packageRoot))
-    return 'a folder that npm or the system empties from time to time'
+  if (isTemporaryFolder(packageRoot)) return 'a temporary folder of npm or the system'
   if (existsSync(join(packageRoot, '.git'))) return 'a clone of the repository'
   return undefined
 }
 
-type Finished = {
-  /** 127 when it cannot be run, 124 when it took too long. */
+type ToolResult = {
+  /** 127 when it cannot be run, 124 after the timeout. */
   readonly code: number
   readonly stdout: string
-  /** One line of it, to be shown. */
-  readonly said: string
+  /** Standard error on one line, for messages. */
+  readonly errorText: string
 }
 
-/** Runs a program of the system to its end, at most `timeoutMs`; never throws. */
+/** Runs a program of the system for at most `timeoutMs`. Never throws. */
 export const runTool = async (
   program: string,
   args: readonly string[],
   timeoutMs = 10_000,
-): Promise<Finished> =>
+): Promise<ToolResult> =>
   new Promise((resolve) => {
     const child = spawn(program, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -107,8 +105,8 @@ export const runTool = async (
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-    child.once('error', () => resolve({ code: 127, stdout, said: `${program} cannot be run` }))
+    child.once('error', () => resolve({ code: 127, stdout, errorText: `${program} cannot be run` }))
     child.once('close', (code) =>
-      resolve({ code: code ?? 124, stdout, said: toPlainLine(stderr).slice(0, 300) }),
+      resolve({ code: code ?? 124, stdout, errorText: toPlainLine(stderr).slice(0, 300) }),
     )
   })

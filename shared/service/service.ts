@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import type { Warning } from '../config/warning.ts'
 import { DoorwardError } from '../errors.ts'
 import type { Home } from '../home/home.ts'
@@ -12,53 +13,52 @@ import {
   writeItem,
 } from './items.ts'
 import { readServiceContext, runTool, type ServiceContext } from './platform.ts'
-import { checkItem } from './problems.ts'
-import { isEntryOn } from './units.ts'
+import { isEntryOn, withoutSwitch } from './units.ts'
 
 /*
- * What starts at login: one file each for the daemon and the tray, in the form that the system wants.
- * systemd and launchd then also run the daemon, and start it again when it fails.
+ * Starting at login: a file each for the daemon and the tray, in the format of the system. systemd and
+ * launchd also run the daemon, and restart it when it fails.
  */
 
-type AtLogin = {
+type Autostart = {
   readonly isOn: () => Promise<boolean>
   /**
-   * Writes what is missing or differs; gives the paths that changed. Throws `login-item-foreign` when a
-   * file of that name is not ours, `login-item-failed` when it cannot be written.
+   * Writes what is missing or differs. Returns the paths that changed. Throws `login-item-foreign` for a
+   * file of that name that is not ours, `login-item-failed` when it cannot be written.
    */
   readonly turnOn: () => Promise<string[]>
-  /** Removes what is ours; gives the paths. Nothing there is fine. */
+  /** Removes the files of ours, if any. Returns their paths. */
   readonly turnOff: () => Promise<string[]>
 }
 
-/** The tray at login. Starts and ends no tray: it may be the one that asks. */
-export const trayAutostart = (home: Home, around = readServiceContext): AtLogin => ({
-  isOn: async () => isOn(trayItem(home, await around()), home),
-  turnOn: async () => writeItem(trayItem(home, await around()), home),
-  turnOff: async () => removeItem(trayItem(home, await around()), home),
+/** The tray at login. Neither starts nor stops a tray: it may be the caller. */
+export const trayAutostart = (home: Home, readContext = readServiceContext): Autostart => ({
+  isOn: async () => isOn(trayItem(home, await readContext()), home),
+  turnOn: async () => writeItem(trayItem(home, await readContext()), home),
+  turnOff: async () => removeItem(trayItem(home, await readContext()), home),
 })
 
 /**
- * The daemon at login. `turnOn` does not start it now (see `serviceOf`); `turnOff` stops it when it is
- * the service manager that runs it, as nothing would watch over it any more.
+ * The daemon at login. `turnOn` does not start it now (see `findService`); `turnOff` stops a daemon that
+ * the service manager runs, which would no longer restart it.
  */
-export const daemonAutostart = (home: Home, around = readServiceContext): AtLogin => ({
-  isOn: async () => isOn(daemonItems(home, await around(), 0)[0], home),
+export const daemonAutostart = (home: Home, readContext = readServiceContext): Autostart => ({
+  isOn: async () => isOn(daemonItems(home, await readContext(), 0)[0], home),
   turnOn: async () => {
-    const context = await around()
+    const context = await readContext()
     const written: string[] = []
     for (const item of await listItems(home, context))
       written.push(...(await writeItem(item, home)))
-    for (const item of otherItems(home, context)) await removeItem(item, home)
-    if (written.length > 0) await (await findService(home, around))?.reload()
+    for (const item of obsoleteItems(home, context)) await removeItem(item, home)
+    if (written.length > 0) await (await findService(home, readContext))?.reload()
     return written
   },
   turnOff: async () => {
-    const context = await around()
-    const service = await findService(home, around)
+    const context = await readContext()
+    const service = await findService(home, readContext)
     await service?.stop()
     const removed: string[] = []
-    const items = [...daemonItems(home, context, 0), ...otherItems(home, context)]
+    const items = [...daemonItems(home, context, 0), ...obsoleteItems(home, context)]
     for (const item of items) removed.push(...(await removeItem(item, home)))
     await service?.reload()
     return removed
@@ -66,18 +66,18 @@ export const daemonAutostart = (home: Home, around = readServiceContext): AtLogi
 })
 
 /**
- * The service manager that is to run the daemon of this home: it is installed there, and answers. Else
- * undefined: then a daemon is started as a process of one's own.
+ * The service of this home's daemon, if it is installed and its manager answers. Otherwise the caller
+ * starts the daemon as a process.
  */
 export const findService = async (
   home: Home,
-  around = readServiceContext,
+  readContext = readServiceContext,
 ): Promise<Service | undefined> => {
-  const service = await installedService(home, await around())
+  const service = await installedService(home, await readContext())
   return service && (await service.answers()) ? service : undefined
 }
 
-/** The same, whether or not it answers in this session. */
+/** The same, whether or not the manager answers in this session. */
 export const installedService = async (
   home: Home,
   context: ServiceContext,
@@ -91,24 +91,82 @@ export const installedService = async (
 }
 
 /**
- * What is wrong with what was installed, and the command that mends it; nothing when nothing was. Codes:
- * `login-item-program-missing`, `login-item-outdated`, `login-item-disabled`, `login-item-foreign`.
+ * The problems of installed files, with the command that fixes them. Codes: `login-item-program-missing`,
+ * `login-item-outdated`, `login-item-disabled`, `login-item-foreign`.
  */
 export const checkLoginItems = async (
   home: Home,
-  around = readServiceContext,
+  readContext = readServiceContext,
 ): Promise<Warning[]> => {
-  const context = await around()
+  const context = await readContext()
   const daemon = (await listItems(home, context)).map((item) => checkItem(item, home, 'daemon'))
   const tray = checkItem(trayItem(home, context), home, 'tray')
   return (await Promise.all([...daemon, tray])).flat()
 }
 
+/** The problem of one file; none when it does not exist. */
+const checkItem = async (
+  item: LoginItem,
+  home: Home,
+  what: 'daemon' | 'tray',
+): Promise<Warning[]> => {
+  const fix = `doorward daemon install${what === 'tray' ? ' --tray' : ''}`
+  const found = await inspectItem(item, home)
+  if (found.is === 'missing') return []
+  if (found.is === 'foreign')
+    return [
+      {
+        code: 'login-item-foreign',
+        detail: `${item.path} ${found.why}: it does not start the ${what} at login`,
+        hint: `move it away, then run: ${fix}`,
+      },
+    ]
+  const { node, program } = found.marker
+  const missing: string[] = []
+  for (const path of [node, program]) if (!(await exists(path))) missing.push(path)
+  if (missing.length > 0)
+    return [
+      {
+        code: 'login-item-program-missing',
+        detail: `the ${what} does not start at login: ${item.path} runs ${missing.join(' and ')}, which no longer ${missing.length === 1 ? 'exists' : 'exist'}`,
+        hint: fix,
+      },
+    ]
+  if (!isEntryOn(found.text) || !(await isLinked(item)))
+    return [
+      {
+        code: 'login-item-disabled',
+        detail: `the ${what} does not start at login: ${item.path} is switched off`,
+        hint: `${fix}, or doorward daemon uninstall${what === 'tray' ? ' --tray' : ''}`,
+      },
+    ]
+  if (toComparable(found.text) === toComparable(item.text)) return []
+  return [
+    {
+      code: 'login-item-outdated',
+      detail: `${item.path} was written by another version of doorward or Node`,
+      hint: fix,
+    },
+  ]
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Without PATH, which differs between sessions, and the lines of a desktop's settings. */
+const toComparable = (text: string): string =>
+  withoutSwitch(text)
+    .replace(/^Environment="PATH=.*$/m, '')
+    .replace(/<key>PATH<\/key>\n<string>[^<]*<\/string>/, '')
+
 const listItems = async (home: Home, context: ServiceContext) =>
   daemonItems(home, context, await readDrainTimeout(home))
 
-/** On Linux: those of the other way, from before systemd was there, or after it went. */
-const otherItems = (home: Home, context: ServiceContext): LoginItem[] =>
+/** On Linux: the items for a machine with systemd, if this has none, and the other way round. */
+const obsoleteItems = (home: Home, context: ServiceContext): LoginItem[] =>
   context.platform === 'linux'
     ? daemonItems(home, { ...context, systemd: context.systemd === undefined ? 0 : undefined }, 0)
     : []
@@ -118,10 +176,10 @@ const isOn = async (item: LoginItem, home: Home): Promise<boolean> => {
   return found.is === 'ours' && isEntryOn(found.text) && (await isLinked(item))
 }
 
-/** What the configuration says, or the default where it cannot be read: a stop has time to spare. */
+/** The configured value, or the default when the configuration cannot be read. */
 const readDrainTimeout = async (home: Home): Promise<number> => {
   try {
-    // Loaded when used: the tray has no need of it.
+    // Loaded lazily: the tray does not need it.
     const [{ loadConfig }, { readEnvironment }] = await Promise.all([
       import('../config/load.ts'),
       import('../config/environment.ts'),
@@ -136,28 +194,28 @@ const readDrainTimeout = async (home: Home): Promise<number> => {
 type ServiceState = {
   readonly is: 'running' | 'starting' | 'failed' | 'stopped'
   readonly pid?: number
-  /** What the daemon ended with last. */
+  /** The last exit code of the daemon. */
   readonly exitCode?: number
 }
 
-/** The daemon as the service manager of the system knows it. */
+/** The daemon as a service of systemd or launchd. */
 export type Service = {
   readonly kind: 'systemd' | 'launchd'
-  /** The command that a person would start it with. */
+  /** The command to start it by hand. */
   readonly startCommand: string
-  /** False in a session that the manager does not serve, such as one of `su`. */
+  /** False in a session without the manager, such as one of `su`. */
   readonly answers: () => Promise<boolean>
-  /** Takes notice of files that were written or removed. */
+  /** Reads files that were written or removed. */
   readonly reload: () => Promise<void>
-  /** Returns when the process runs, which is before it listens. Throws `login-item-failed`. */
+  /** Resolves when the process runs, before it listens. Throws `login-item-failed`. */
   readonly start: () => Promise<void>
-  /** Returns when it has ended. */
+  /** Resolves when it has exited. */
   readonly stop: () => Promise<void>
   readonly state: () => Promise<ServiceState>
 }
 
-const refused = (what: string, said: string): DoorwardError =>
-  new DoorwardError('login-item-failed', `${what} failed${said ? `: ${said}` : ''}`, {
+const toFailure = (what: string, errorText: string): DoorwardError =>
+  new DoorwardError('login-item-failed', `${what} failed${errorText ? `: ${errorText}` : ''}`, {
     hint: 'doorward doctor',
   })
 
@@ -173,25 +231,25 @@ const systemdService = (name: string): Service => {
       await systemctl(['daemon-reload'])
     },
     start: async () => {
-      // A person asks: what failed too often before does not count.
+      // The user asks for it: earlier failures no longer count.
       await systemctl(['reset-failed', name])
-      const { code, said } = await systemctl(['start', name], 60_000)
-      if (code !== 0) throw refused(`systemctl --user start ${name}`, said)
+      const { code, errorText } = await systemctl(['start', name], 60_000)
+      if (code !== 0) throw toFailure(`systemctl --user start ${name}`, errorText)
     },
     stop: async () => {
-      // It has a time limit of its own, which the unit says.
+      // The unit has its own time limit.
       await systemctl(['stop', name], 24 * 3_600_000)
       await systemctl(['reset-failed', name])
     },
     state: async () => {
       const properties = 'ActiveState,SubState,MainPID,ExecMainStatus'
       const { stdout } = await systemctl(['show', name, `--property=${properties}`])
-      const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(stdout)?.[1] ?? ''
-      const exitCode = Number(valueOf('ExecMainStatus'))
-      const pid = Number(valueOf('MainPID'))
-      const active = valueOf('ActiveState')
-      // Between two tries systemd calls it activating.
-      if (active === 'failed' || valueOf('SubState').startsWith('auto-restart'))
+      const getValue = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(stdout)?.[1] ?? ''
+      const exitCode = Number(getValue('ExecMainStatus'))
+      const pid = Number(getValue('MainPID'))
+      const active = getValue('ActiveState')
+      // Between two attempts systemd reports it as activating.
+      if (active === 'failed' || getValue('SubState').startsWith('auto-restart'))
         return { is: 'failed', exitCode }
       if (active === 'active') return { is: 'running', ...(pid > 0 ? { pid } : {}) }
       return { is: active === 'activating' || active === 'reloading' ? 'starting' : 'stopped' }
@@ -199,26 +257,26 @@ const systemdService = (name: string): Service => {
   }
 }
 
-/** A launch agent of the person who is logged in, by launchctl(1). */
+/** A launch agent of the logged-in user, by launchctl(1). */
 const launchdService = (label: string, path: string, { uid }: ServiceContext): Service => {
   const domain = `gui/${uid}`
   const target = `${domain}/${label}`
   const isLoaded = async () => (await runTool('launchctl', ['print', target])).code === 0
   const stop = async () => {
-    // The job has a time limit of its own, ExitTimeOut.
+    // The job has its own time limit, ExitTimeOut.
     if (await isLoaded()) await runTool('launchctl', ['bootout', target], 24 * 3_600_000)
   }
   return {
     kind: 'launchd',
     startCommand: `launchctl bootstrap ${domain} '${path.replaceAll("'", `'\\''`)}'`,
     answers: async () => (await runTool('launchctl', ['print', domain])).code === 0,
-    // What is loaded stays as it was read; a stop unloads it.
+    // A loaded job does not change until a stop unloads it.
     reload: async () => undefined,
     start: async () => {
       await runTool('launchctl', ['enable', target])
       const args = (await isLoaded()) ? ['kickstart', target] : ['bootstrap', domain, path]
-      const { code, said } = await runTool('launchctl', args, 60_000)
-      if (code !== 0) throw refused(`launchctl ${args[0]} of ${label}`, said)
+      const { code, errorText } = await runTool('launchctl', args, 60_000)
+      if (code !== 0) throw toFailure(`launchctl ${args[0]} of ${label}`, errorText)
     },
     stop,
     state: async () => {

@@ -1,22 +1,59 @@
-type DaemonUnit = {
-  readonly marker: Marker
-  /** Name of the unit that tells the person, without `.service`. */
+/*
+ * The texts of files that start a program at login: systemd units, a property list of launchd, a desktop
+ * entry, and a script for Windows. Each has a marker in its header, by which doorward recognises its files.
+ */
+
+/** What a file of ours starts: one line in its header, in every format. */
+export type Marker = {
+  readonly node: string
+  /** The program that Node runs. */
+  readonly program: string
+  readonly home: string
+}
+
+const markerStart = 'Written by doorward daemon install, which overwrites changes: '
+
+/** The line for a comment. Contains no control character, and no `--`, which XML comments must not. */
+export const markerLine = ({ node, program, home }: Marker): string =>
+  markerStart + JSON.stringify({ node, program, home }).replaceAll('--', String.raw`-\u002d`)
+
+/** The marker of a file, or undefined when it is not ours. */
+export const readMarker = (text: string): Marker | undefined => {
+  const start = text.indexOf(markerStart)
+  if (start === -1) return undefined
+  const line = text.slice(start + markerStart.length).split('\n', 1)[0] ?? ''
+  try {
+    const { node, program, home } = JSON.parse(line.replace(/\}[^}]*$/, '}')) as Record<
+      string,
+      unknown
+    >
+    return typeof node === 'string' && typeof program === 'string' && typeof home === 'string'
+      ? { node, program, home }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A program with its arguments; the program is an absolute path. */
+export type Launch = { readonly marker: Marker; readonly argv: readonly [string, ...string[]] }
+
+type DaemonUnit = Launch & {
+  /** The unit that notifies the user, without `.service`. */
   readonly failedName: string
-  /** Program and arguments; the program is an absolute path. */
-  readonly argv: readonly [string, ...string[]]
   readonly searchPath: string
   /** The file for standard error, emptied at each start. */
   readonly stderr: string
   readonly stopTimeoutS: number
-  /** Root could write to the system; any other user cannot anyway. */
+  /** Only root can write to the system's files. */
   readonly isRoot: boolean
-  /** The version of systemd: 254 knows a growing delay between restarts. */
+  /** The version of systemd: 254 supports growing delays between restarts. */
   readonly version: number
 }
 
 /**
- * The daemon as a user unit (systemd.service(5), systemd.exec(5)). What is left out on purpose stands in
- * it as a comment, for the person who reads it.
+ * The daemon as a user unit (systemd.service(5), systemd.exec(5)). Comments in it explain which options are
+ * left out on purpose.
  */
 export const daemonUnit = (unit: DaemonUnit): string => `# ${markerLine(unit.marker)}
 # Your own settings: systemctl --user edit <name of this unit>
@@ -28,20 +65,20 @@ StartLimitBurst=6
 
 [Service]
 Type=exec
-ExecStart=${commandLine(unit.argv)}
-Environment=${systemdQuoted(`PATH=${unit.searchPath}`)}
+ExecStart=${execStart(unit.argv)}
+Environment=${quoteForSystemd(`PATH=${unit.searchPath}`)}
 Environment=DOORWARD_SERVICE=systemd
-${errorsTo(unit.stderr)}
+${standardError(unit.stderr)}
 Restart=on-failure
 RestartSec=2
-${unit.version >= 254 ? 'RestartSteps=4\nRestartMaxDelaySec=30\n' : ''}# 78: the configuration cannot be used until a person mends it.
+${unit.version >= 254 ? 'RestartSteps=4\nRestartMaxDelaySec=30\n' : ''}# 78: the configuration is invalid until somebody fixes it.
 RestartPreventExitStatus=78
-# A stop finishes what was accepted; agents end with the daemon, or after it.
+# A stop finishes accepted events; agents exit with the daemon, or after it.
 KillMode=mixed
 TimeoutStopSec=${unit.stopTimeoutS}
-# A daemon that hands over to its successor names it as the main process.
+# A daemon that restarts names its successor as the main process.
 NotifyAccess=all
-# An agent that takes all the memory ends alone.
+# An agent that uses all the memory is killed alone.
 OOMPolicy=continue
 UMask=0077
 NoNewPrivileges=yes
@@ -53,15 +90,15 @@ ${unit.isRoot ? 'ProtectSystem=full' : unprotected}
 WantedBy=default.target
 `
 
-/** Measured: with them, ssh ends with "Bad owner or permissions on /etc/ssh/ssh_config.d/…". */
+/** Measured: with these options ssh fails with "Bad owner or permissions on /etc/ssh/ssh_config.d/…". */
 const unprotected = `# Without ProtectSystem=, PrivateTmp= and the like: in a user unit they put the daemon into a user
-# namespace, where ssh (and so git of an agent) refuses the system's configuration. The system's files
-# are not yours to write, and NoNewPrivileges= keeps it so.`
+# namespace, where ssh (and so the git of an agent) refuses the system's configuration. You cannot write
+# to the system's files, and NoNewPrivileges= ensures that.`
 
-/** Tells the person that the daemon could not be kept running; nothing else would. */
+/** Notifies the user that systemd gave up restarting the daemon; nothing else would. */
 export const failedUnit = (marker: Marker): string => `# ${markerLine(marker)}
 [Unit]
-Description=Says that Doorward could not be kept running
+Description=Reports that Doorward could not be kept running
 
 [Service]
 Type=oneshot
@@ -69,41 +106,43 @@ ExecStart=-/usr/bin/env notify-send --app-name=Doorward --urgency=critical -- "D
 TimeoutStartSec=10
 `
 
-/** A path with a line break cannot be written there; then the journal has it. */
-const errorsTo = (path: string): string =>
-  /[\n\r]/.test(path) ? 'StandardError=journal' : `StandardError=truncate:${percent(path)}`
+/** A path with a line break cannot be written in a unit; the journal is used instead. */
+const standardError = (path: string): string =>
+  /[\n\r]/.test(path) ? 'StandardError=journal' : `StandardError=truncate:${escapePercent(path)}`
 
 /**
- * A variable is expanded in arguments, not in the program's own path (systemd.service(5)). systemd
- * refuses quotes, backslashes and line breaks in that path; a shell then takes its place.
+ * systemd expands variables in arguments, but not in the path of the program, where it refuses quotes,
+ * backslashes and line breaks (systemd.service(5)). A shell starts such a program.
  */
-const commandLine = ([program, ...args]: readonly [string, ...string[]]): string => {
-  const words = args.map(argument)
-  if (!/["'\\\n\r\t]/.test(program)) return [systemdQuoted(program), ...words].join(' ')
-  return ['/bin/sh', '-c', argument('exec "$0" "$@"'), argument(program), ...words].join(' ')
+const execStart = ([program, ...args]: readonly [string, ...string[]]): string => {
+  const words = args.map(quoteArgument)
+  if (!/["'\\\n\r\t]/.test(program)) return [quoteForSystemd(program), ...words].join(' ')
+  return ['/bin/sh', '-c', quoteArgument('exec "$0" "$@"'), quoteArgument(program), ...words].join(
+    ' ',
+  )
 }
 
-const argument = (text: string): string => systemdQuoted(text.replaceAll('$', '$$$$'))
+const quoteArgument = (text: string): string => quoteForSystemd(text.replaceAll('$', '$$$$'))
 
-const percent = (text: string): string => text.replaceAll('%', '%%')
+/** One word (systemd.syntax(7), quoting), without specifiers (systemd.unit(5)). */
+const quoteForSystemd = (text: string): string =>
+  `"${escapeWhiteSpace(escapePercent(text).replaceAll(/[\\"]/g, String.raw`\$&`))}"`
 
-/** One word (systemd.syntax(7), quoting), with specifiers of systemd.unit(5) taken literally. */
-const systemdQuoted = (text: string): string =>
-  `"${percent(text)
-    .replaceAll(/[\\"]/g, String.raw`\$&`)
+const escapePercent = (text: string): string => text.replaceAll('%', '%%')
+
+const escapeWhiteSpace = (text: string): string =>
+  text
     .replaceAll('\n', String.raw`\n`)
     .replaceAll('\r', String.raw`\r`)
-    .replaceAll('\t', String.raw`\t`)}"`
+    .replaceAll('\t', String.raw`\t`)
 
-type LaunchAgent = {
-  readonly marker: Marker
+type LaunchAgent = Launch & {
   readonly label: string
-  readonly argv: readonly [string, ...string[]]
   readonly environment: Readonly<Record<string, string>>
   readonly stderr: string
-  /** `failed`: after any end but a stop; `crashed`: only after the system ended it for a fault. */
-  readonly startAgainWhen: 'failed' | 'crashed'
-  /** What macOS may slow down: `Standard` nothing to speak of, `Interactive` nothing. */
+  /** `failed`: any exit code but 0; `crashed`: only a signal such as SIGSEGV. */
+  readonly restartAfter: 'failed' | 'crashed'
+  /** How much macOS may throttle it: `Standard` slightly, `Interactive` not at all. */
   readonly processType: 'Standard' | 'Interactive'
   readonly stopTimeoutS: number
 }
@@ -115,148 +154,109 @@ export const launchAgent = (agent: LaunchAgent): string => `<?xml version="1.0" 
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!-- ${markerLine(agent.marker)} -->
 <plist version="1.0">
-${xml({
+${toXml({
   Label: agent.label,
   ProgramArguments: agent.argv,
   EnvironmentVariables: agent.environment,
   RunAtLoad: true,
-  // After a failed tray (no display, no Rosetta) another start would fail as well.
-  KeepAlive: agent.startAgainWhen === 'failed' ? { SuccessfulExit: false } : { Crashed: true },
+  // A tray that failed (no display, no Rosetta) would fail again.
+  KeepAlive: agent.restartAfter === 'failed' ? { SuccessfulExit: false } : { Crashed: true },
   ThrottleInterval: 10,
   ExitTimeOut: agent.stopTimeoutS,
   ProcessType: agent.processType,
-  // 0077 in decimal: a property list knows no other numbers.
+  // A property list has decimal numbers only.
   Umask: 0o077,
   StandardErrorPath: agent.stderr,
 })}
 </plist>
 `
 
-const xml = (value: Value): string => {
-  if (typeof value === 'string') return `<string>${escaped(value)}</string>`
+const toXml = (value: Value): string => {
+  if (typeof value === 'string') return `<string>${escapeXml(value)}</string>`
   if (typeof value === 'number') return `<integer>${value}</integer>`
   if (typeof value === 'boolean') return `<${value}/>`
-  if (isList(value)) return `<array>\n${value.map((one) => `${xml(one)}\n`).join('')}</array>`
-  const rows = Object.entries(value).map(([key, one]) => `<key>${escaped(key)}</key>\n${xml(one)}`)
+  if (isList(value)) return `<array>\n${value.map((one) => `${toXml(one)}\n`).join('')}</array>`
+  const rows = Object.entries(value).map(
+    ([key, one]) => `<key>${escapeXml(key)}</key>\n${toXml(one)}`,
+  )
   return `<dict>\n${rows.join('\n')}\n</dict>`
 }
 
 const isList = (value: Value): value is readonly string[] => Array.isArray(value)
 
-/** A reader turns a bare carriage return into a line feed (XML 1.0, 2.11). */
-const escaped = (text: string): string =>
+/** A parser turns a literal carriage return into a line feed (XML 1.0, 2.11). */
+const escapeXml = (text: string): string =>
   text
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
     .replaceAll('\r', '&#13;')
 
-type DesktopEntry = {
-  readonly marker: Marker
+type DesktopEntry = Launch & {
   readonly name: string
   readonly comment: string
   readonly icon: string
-  readonly argv: readonly [string, ...string[]]
 }
 
 /**
- * An autostart entry of a desktop (Desktop Application Autostart Specification). Without its program
- * (`TryExec`) the desktop passes it over.
+ * An autostart entry (Desktop Application Autostart Specification). The desktop ignores it when its
+ * program (`TryExec`) is missing.
  */
 export const desktopEntry = ({ marker, name, comment, icon, argv }: DesktopEntry): string =>
   `# ${markerLine(marker)}
 [Desktop Entry]
 Type=Application
-Name=${value(name)}
-Comment=${value(comment)}
-Icon=${value(icon)}
-TryExec=${value(argv[0])}
-Exec=${value(argv.map(desktopQuoted).join(' '))}
+Name=${toDesktopString(name)}
+Comment=${toDesktopString(comment)}
+Icon=${toDesktopString(icon)}
+TryExec=${toDesktopString(argv[0])}
+Exec=${toDesktopString(argv.map(quoteForExec).join(' '))}
 Terminal=false
 StartupNotify=false
 NoDisplay=true
 X-GNOME-Autostart-enabled=true
 `
 
-/** False when the desktop's settings have switched the entry off. */
+/** False when the user switched the entry off in the desktop's settings. */
 export const isEntryOn = (text: string): boolean =>
   !/^\s*(?:Hidden\s*=\s*true|X-GNOME-Autostart-enabled\s*=\s*false)\s*$/im.test(text)
 
-/** The entry without what the desktop's settings write into it. */
+/** The entry without the lines that the desktop's settings write. */
 export const withoutSwitch = (text: string): string =>
   text.replaceAll(/^\s*(?:Hidden|X-GNOME-Autostart-enabled)\s*=.*\n/gim, '')
 
 /** An argument of `Exec` (Desktop Entry Specification, "The Exec key"). */
-const desktopQuoted = (text: string): string =>
+const quoteForExec = (text: string): string =>
   `"${text.replaceAll(/["`$\\]/g, String.raw`\$&`).replaceAll('%', '%%')}"`
 
-/** A value of type string: its own escapes come on top of those of `Exec`. */
-const value = (text: string): string =>
-  text
-    .replaceAll('\\', String.raw`\\`)
-    .replaceAll('\n', String.raw`\n`)
-    .replaceAll('\r', String.raw`\r`)
-    .replaceAll('\t', String.raw`\t`)
+/** A value of type string: escaped again after the quoting of `Exec`. */
+const toDesktopString = (text: string): string =>
+  escapeWhiteSpace(text.replaceAll('\\', String.raw`\\`))
 
 /**
- * A script for the Startup folder of Windows that starts a program without a window. Windows Script Host
- * reads UTF-16 by its byte order mark, so that any name survives.
+ * A script for the Startup folder of Windows that starts a program without a window. Its byte order mark
+ * makes Windows Script Host read UTF-16, so that any name works.
  */
-export const startupScript = (marker: Marker, argv: readonly [string, ...string[]]): string => {
-  const words = argv.map(commandWord)
-  // Run expands %NAME%, once and without an escape: a word with a per cent sign goes by a variable.
-  const byVariable = words.map((word, index) =>
-    word.includes('%') ? getVariable(index) : undefined,
-  )
+export const startupScript = ({ marker, argv }: Launch): string => {
+  const variables: string[] = []
+  const words = argv.map(quoteForWindows).map((word, index) => {
+    if (!word.includes('%')) return word
+    // Run expands %NAME% and has no escape: a word with a per cent sign is passed in a variable.
+    const name = `DOORWARD_WORD_${index}`
+    variables.push(`shell.Environment("PROCESS")(${toVbString(name)}) = ${toVbString(word)}`)
+    return `%${name}%`
+  })
   return [
     `\uFEFF' ${markerLine(marker)}`,
     'Set shell = CreateObject("WScript.Shell")',
-    ...words.flatMap((word, index) => {
-      const name = byVariable[index]
-      return name ? [`shell.Environment("PROCESS")(${literal(name)}) = ${literal(word)}`] : []
-    }),
-    `shell.Run ${literal(words.map((word, index) => (byVariable[index] ? `%${byVariable[index]}%` : word)).join(' '))}, 0, False`,
+    ...variables,
+    `shell.Run ${toVbString(words.join(' '))}, 0, False`,
     '',
   ].join('\r\n')
 }
 
-const getVariable = (index: number): string => `DOORWARD_WORD_${index}`
-
-/** A word as CommandLineToArgvW reads it: a backslash counts only before a quote. */
-const commandWord = (text: string): string =>
+/** A word for CommandLineToArgvW, which treats a backslash specially only before a quote. */
+const quoteForWindows = (text: string): string =>
   `"${text.replaceAll(/(\\*)"/g, String.raw`$1$1\"`).replace(/\\+$/, '$&$&')}"`
 
-const literal = (text: string): string => `"${text.replaceAll('"', '""')}"`
-
-/** What a file of ours is about; the last line of its header, in every format. */
-export type Marker = {
-  readonly node: string
-  /** The program that Node runs. */
-  readonly program: string
-  readonly home: string
-}
-
-const words = 'Written by doorward daemon install, which overwrites changes: '
-
-/**
- * One line by which we know a file of ours again, to be put into a comment. Holds no control character
- * and no `--`, which would end a comment of XML.
- */
-export const markerLine = ({ node, program, home }: Marker): string =>
-  words + JSON.stringify({ node, program, home }).replaceAll('--', String.raw`-\u002d`)
-
-/** What a file says about itself, or undefined when it is not ours. */
-export const readMarker = (text: string): Marker | undefined => {
-  const start = text.indexOf(words)
-  if (start === -1) return undefined
-  const line = text.slice(start + words.length).split('\n', 1)[0] ?? ''
-  try {
-    const found = JSON.parse(line.replace(/\}[^}]*$/, '}')) as Partial<Record<string, unknown>>
-    const { node, program, home } = found
-    return typeof node === 'string' && typeof program === 'string' && typeof home === 'string'
-      ? { node, program, home }
-      : undefined
-  } catch {
-    return undefined
-  }
-}
+const toVbString = (text: string): string => `"${text.replaceAll('"', '""')}"`

@@ -33,8 +33,8 @@ const at = (name: string, more: Partial<ServiceContext> = {}): [Home, ServiceCon
   },
 ]
 
-/** An Exec value as the Desktop Entry Specification says to read it: escapes of a string, then quotes. */
-const wordsOfExec = (entry: string): string[] => {
+/** Parses Exec by the Desktop Entry Specification: escapes of a string, then quotes. */
+const parseExec = (entry: string): string[] => {
   const raw = /^Exec=(.*)$/m.exec(entry)?.[1] ?? ''
   const escapes: Record<string, string> = { s: ' ', n: '\n', t: '\t', r: '\r', '\\': '\\' }
   const text = raw.replaceAll(/\\(.)/g, (_, letter: string) => escapes[letter] ?? '?')
@@ -76,7 +76,7 @@ describe('login items: formats', () => {
       const [home, context] = at(name, { platform: 'linux' })
       const program = `/opt/${name}/dist/tray/main.js`
       const { text } = trayItem(home, context)
-      assert.deepEqual(wordsOfExec(text), [
+      assert.deepEqual(parseExec(text), [
         `/opt/${name}/node`,
         program,
         '--home',
@@ -90,7 +90,7 @@ describe('login items: formats', () => {
       })
     })
 
-    it(`keeps ${title} in a marker that can end no comment`, () => {
+    it(`keeps ${title} in a marker that cannot end a comment`, () => {
       const marker = { node: name, program: `--${name}--`, home: '---' }
       const line = markerLine(marker)
       assert.doesNotMatch(line, /--|[\n\r]/)
@@ -99,13 +99,16 @@ describe('login items: formats', () => {
     })
   }
 
-  it('writes a script for Windows whose words come out as they went in', () => {
+  it('writes a script for Windows whose words survive', () => {
     const argv = [
       'C:\\Program Files\\nodejs\\node.exe',
       'C:\\100%TEMP%\\é.js',
       'D:\\ends with\\',
     ] as const
-    const script = startupScript({ node: argv[0], program: argv[1], home: 'x' }, [...argv])
+    const script = startupScript({
+      marker: { node: argv[0], program: argv[1], home: 'x' },
+      argv,
+    })
     assert.deepEqual(script.split('\r\n').slice(1), [
       'Set shell = CreateObject("WScript.Shell")',
       `shell.Environment("PROCESS")("DOORWARD_WORD_1") = """C:\\100%TEMP%\\é.js"""`,
@@ -127,20 +130,20 @@ describe('login items: formats', () => {
     assert.equal(item.text.codePointAt(0), 0xfeff)
   })
 
-  it('names what starts a home of its own after that home', () => {
+  it('gives the items of another home a unique name', () => {
     const [, context] = at('p', { platform: 'linux', systemd: 252 })
-    const pathOf = (root: string) => daemonItems(resolveHome(root), context, 0)[0].path
-    assert.equal(pathOf('/home/p/.doorward'), '/home/p/.config/systemd/user/doorward.service')
-    assert.match(pathOf('/srv/one'), /\/doorward-[0-9a-f]{8}\.service$/)
-    assert.notEqual(pathOf('/srv/one'), pathOf('/srv/two'))
+    const getPath = (root: string) => daemonItems(resolveHome(root), context, 0)[0].path
+    assert.equal(getPath('/home/p/.doorward'), '/home/p/.config/systemd/user/doorward.service')
+    assert.match(getPath('/srv/one'), /\/doorward-[0-9a-f]{8}\.service$/)
+    assert.notEqual(getPath('/srv/one'), getPath('/srv/two'))
   })
 
-  it('refuses a name that no format can hold', () => {
+  it('refuses a name that no format can contain', () => {
     const [home, context] = at('a\u001bb')
     assert.throws(() => trayItem(home, context), { code: 'login-item-failed' })
   })
 
-  it('lets a stop take longer than the daemon drains', () => {
+  it('gives a stop more time than the daemon drains', () => {
     const [home, context] = at('p', { platform: 'linux', systemd: 254 })
     const textFor = (drainMs: number) => daemonItems(home, context, drainMs)[0].text
     assert.match(textFor(30_000), /^TimeoutStopSec=90$/m)

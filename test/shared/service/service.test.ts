@@ -13,7 +13,7 @@ import { filesIn, temporaryFolder } from '../../support/temporary.ts'
 
 type Way = Partial<Pick<ServiceContext, 'platform' | 'systemd'>>
 const ways: readonly (readonly [string, Way, number])[] = [
-  // systemd is never asked here: this test's folder is not where it looks.
+  // systemd does not look at the folder of this test.
   ['an autostart entry', { platform: 'linux' }, 1],
   ['a unit of systemd', { platform: 'linux', systemd: 252 }, 3],
 ]
@@ -38,14 +38,14 @@ const place = async (way: Way) => {
     ...way,
   }
   const home = resolveHome(join(userHome, 'one home'))
-  const around = async () => context
-  return { home, around, context, config: join(userHome, '.config') }
+  const readContext = async () => context
+  return { home, readContext, context, config: join(userHome, '.config') }
 }
 
 const before = { XDG_RUNTIME_DIR: '', DBUS_SESSION_BUS_ADDRESS: '' }
 
 describe('login items', () => {
-  // Should this machine run systemd, it is not to hear of these units.
+  // Keeps these units from a systemd that runs on this machine.
   beforeEach(() => {
     for (const name of ['XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS'] as const) {
       before[name] = process.env[name] ?? ''
@@ -57,9 +57,9 @@ describe('login items', () => {
   })
 
   for (const [what, way, count] of ways) {
-    it(`turns the daemon on by ${what}, once, and off without a trace`, async () => {
-      const { home, around, config } = await place(way)
-      const daemon = daemonAutostart(home, around)
+    it(`turns the daemon on with ${what}, once, and off without a trace`, async () => {
+      const { home, readContext, config } = await place(way)
+      const daemon = daemonAutostart(home, readContext)
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await daemon.turnOff(), [])
       const written = await daemon.turnOn()
@@ -67,15 +67,15 @@ describe('login items', () => {
       assert.equal(await daemon.isOn(), true)
       assert.deepEqual(await daemon.turnOn(), [])
       assert.equal((await stat(written[0] ?? '')).mode & 0o777, 0o644)
-      assert.deepEqual(await checkLoginItems(home, around), [])
+      assert.deepEqual(await checkLoginItems(home, readContext), [])
       assert.deepEqual((await daemon.turnOff()).sort(), written.sort())
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await filesIn(config), [])
     })
 
     it(`leaves a file alone that is not ours: ${what}`, async () => {
-      const { home, around } = await place(way)
-      const daemon = daemonAutostart(home, around)
+      const { home, readContext } = await place(way)
+      const daemon = daemonAutostart(home, readContext)
       const [path = ''] = await daemon.turnOn()
       await daemon.turnOff()
       await mkdir(dirname(path), { recursive: true })
@@ -84,23 +84,23 @@ describe('login items', () => {
       assert.equal(await daemon.isOn(), false)
       assert.deepEqual(await daemon.turnOff(), [])
       assert.equal(await readFile(path, 'utf8'), 'mine')
-      const [problem] = await checkLoginItems(home, around)
+      const [problem] = await checkLoginItems(home, readContext)
       assert.equal(problem?.code, 'login-item-foreign')
     })
 
-    it(`says that Node is not where it was: ${what}`, async () => {
-      const { home, around, context } = await place(way)
-      await daemonAutostart(home, around).turnOn()
+    it(`reports that Node was moved: ${what}`, async () => {
+      const { home, readContext, context } = await place(way)
+      await daemonAutostart(home, readContext).turnOn()
       await rm(context.node)
-      const [problem] = await checkLoginItems(home, around)
+      const [problem] = await checkLoginItems(home, readContext)
       assert.equal(problem?.code, 'login-item-program-missing')
       assert.equal(problem?.hint, 'doorward daemon install')
       assert.ok(problem?.detail.includes(context.node))
     })
 
-    it(`says that it would be written otherwise now, whatever PATH is: ${what}`, async () => {
-      const { home, around, context } = await place(way)
-      await daemonAutostart(home, around).turnOn()
+    it(`reports an outdated file, but not another PATH: ${what}`, async () => {
+      const { home, readContext, context } = await place(way)
+      await daemonAutostart(home, readContext).turnOn()
       const env = { ...context.env, PATH: '/somewhere/else' }
       assert.deepEqual(await checkLoginItems(home, async () => ({ ...context, env })), [])
       const other = join(dirname(context.node), 'other')
@@ -113,16 +113,16 @@ describe('login items', () => {
     })
   }
 
-  it('says that the person has switched it off, and switches it on again', async () => {
-    const { home, around } = await place({ platform: 'linux', systemd: 252 })
-    const [unit = '', link = ''] = await daemonAutostart(home, around).turnOn()
+  it('reports an item that the user switched off, and switches it on again', async () => {
+    const { home, readContext } = await place({ platform: 'linux', systemd: 252 })
+    const [unit = '', link = ''] = await daemonAutostart(home, readContext).turnOn()
     await rm(link)
-    const tray = trayAutostart(home, around)
+    const tray = trayAutostart(home, readContext)
     const [entry = ''] = await tray.turnOn()
     const text = await readFile(entry, 'utf8')
     await writeFile(entry, `${text}Hidden=true\n`)
     assert.equal(await tray.isOn(), false)
-    const problems = await checkLoginItems(home, around)
+    const problems = await checkLoginItems(home, readContext)
     assert.deepEqual(
       problems.map(({ code, hint }) => [code, hint.split(',')[0]]),
       [
@@ -131,14 +131,14 @@ describe('login items', () => {
       ],
     )
     assert.deepEqual(await tray.turnOn(), [entry])
-    assert.deepEqual(await daemonAutostart(home, around).turnOn(), [link])
-    assert.deepEqual(await checkLoginItems(home, around), [])
+    assert.deepEqual(await daemonAutostart(home, readContext).turnOn(), [link])
+    assert.deepEqual(await checkLoginItems(home, readContext), [])
     assert.deepEqual((await readdir(dirname(unit))).length, 3)
   })
 
   it('refuses the file of another home of the same name, and a link', async () => {
-    const { home, around } = await place({ platform: 'darwin' })
-    const tray = trayAutostart(home, around)
+    const { home, readContext } = await place({ platform: 'darwin' })
+    const tray = trayAutostart(home, readContext)
     const [path = ''] = await tray.turnOn()
     const text = await readFile(path, 'utf8')
     await writeFile(path, text.replace('one home', 'an other home'))
@@ -149,7 +149,7 @@ describe('login items', () => {
     assert.deepEqual(await tray.turnOff(), [])
   })
 
-  it('keeps a PATH without what lasts for one command, and with the folder of Node', () => {
+  it('keeps a PATH without temporary folders, and with the folder of Node', () => {
     const folders = [
       '/a/node_modules/.bin',
       'relative',
@@ -164,8 +164,8 @@ describe('login items', () => {
     )
   })
 
-  it('takes the name of Node on PATH that leads to this one, for it outlives an upgrade', async () => {
-    // Not in the system's temporary folder, whose names do not last.
+  it('prefers the link to Node on PATH, which survives an upgrade', async () => {
+    // A link in the system's temporary folder is ignored.
     const folder = await temporaryFolder()
     await symlink(process.execPath, join(folder, 'node'))
     assert.equal(stableNodePath({ PATH: folder }, process.execPath), process.execPath)
