@@ -5,9 +5,8 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { OAuthDependencies, Tokens } from './dependencies.ts'
 import { createDiscover } from './providers/discovery.ts'
 import { createLogOut } from './logout/logout.ts'
-import { createRevocationQueue } from './logout/revocation-queue.ts'
-import { createRevokeGrant } from './logout/revoke.ts'
-import { createLogins } from './login/login.ts'
+import { RevocationQueue } from './logout/revocation-queue.ts'
+import { Logins } from './login/login.ts'
 import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
 import { createRoutes } from './routes.ts'
 import type { TokenRecord } from './tokens/token-record.ts'
@@ -56,19 +55,13 @@ export const createOAuth = (
 ): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
-  const inTurn = createKeyedMutex()
-  const unfinished = trackPending()
-  const broker = createTokens(dependencies, discover, inTurn, left)
-  const shared = {
-    dependencies,
-    discover,
-    inTurn,
-    broker,
-    revokeGrant: createRevokeGrant(discover),
-  }
-  const revocations = createRevocationQueue(shared)
-  const logins = createLogins({ ...shared, revocations })
-  const logOut = createLogOut({ ...shared, revocations }, closing.signal)
+  const withLock = createKeyedMutex()
+  const logouts = trackPending()
+  const broker = createTokens(dependencies, discover, withLock, left)
+  const revocations = new RevocationQueue(dependencies, discover, withLock)
+  const shared = { dependencies, discover, withLock, tokens: broker, revocations }
+  const logins = new Logins(shared)
+  const logOut = createLogOut({ ...shared, signal: closing.signal })
   const tokens = () => listTokens(dependencies)
   /** A token that is good is given out all the time; while another daemon takes over that renews them, wait. */
   const access: Tokens['access'] = async (...asked) => {
@@ -82,12 +75,7 @@ export const createOAuth = (
     }
   }
   return {
-    routes: createRoutes(
-      logins,
-      (...request) => unfinished.track(logOut(...request)),
-      access,
-      tokens,
-    ),
+    routes: createRoutes(logins, (...request) => logouts.track(logOut(...request)), access, tokens),
     atOnce: broker.atOnce,
     access,
     tokens,
@@ -100,13 +88,13 @@ export const createOAuth = (
       await revocations.start()
       await broker.start()
     },
-    takeNoLogins: logins.takeNoMore,
+    takeNoLogins: () => logins.refuseNew(),
     close: async (ending) => {
       closing.abort()
       await Promise.all([
         logins.close(ending?.why ?? 'the daemon stopped'),
         broker.close(ending?.refreshLimitMs),
-        unfinished.settled(logoutLimitMs),
+        logouts.settled(logoutLimitMs),
       ])
       await revocations.close()
     },

@@ -37,7 +37,7 @@ export const createRoutes = (
   router.get('/oauth/logins/:loginId', async (ctx) => {
     const loginId = parameter(ctx, 'loginId')
     const waitMs = readWait(ctx) * 1000
-    if (waitMs > 0) await logins.untilEnd(loginId, waitMs, waitForProcessExit(ctx))
+    if (waitMs > 0) await logins.waitForEnd(loginId, waitMs, abortOnClose(ctx))
     answer(ctx, 200, logins.view(loginId))
   })
 
@@ -92,8 +92,8 @@ const readWait = (ctx: RouterContext): number => {
   throw new DoorwardError('request-invalid', 'wait: a whole number of seconds, 60 at most')
 }
 
-/** Ends a long wait when the client has gone. */
-const waitForProcessExit = (ctx: RouterContext): AbortSignal => {
+/** Aborted when the client closes its connection. */
+const abortOnClose = (ctx: RouterContext): AbortSignal => {
   const control = new AbortController()
   ctx.res.once('close', () => control.abort())
   return control.signal

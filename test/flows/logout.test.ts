@@ -69,7 +69,10 @@ providers:
     const event = await events.next(({ kind }) => kind === 'oauth')
     events.close()
     assert.equal(event.state, 'done')
-    assert.match(event.detail ?? '', /^mine: revoked at last: the tokens of ada@example\.com/)
+    assert.match(
+      event.detail ?? '',
+      /^mine: revoked: the tokens of ada@example\.com that were given up on 20/,
+    )
     assert.deepEqual(await filesIn(home.tokens), [])
     const after = await second.client.get<Status>('/status')
     assert.deepEqual(after.problems, [])

@@ -7,27 +7,18 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
 import type { RedirectHost } from '../providers/providers.ts'
-import type { Page } from './callback-page.ts'
+import { loadCallbackPage, type Page } from './callback-page.ts'
 
-/** What to answer to a request, decided by `answer-callback.ts`. */
 type CallbackAnswer = {
   readonly status: number
   readonly page: RenderedPage | undefined
   readonly headers?: Readonly<Record<string, string>>
-  /** Called once the answer is sent, or cannot be any more. */
+  /** Called when the answer is sent or the connection is closed. */
   readonly onSent?: () => void
 }
 
 /** Keeps the listener open for one login. */
 export type Lease = { readonly redirectUri: string; readonly release: () => void }
-
-type CallbackListener = {
-  /** Listens where this redirect host and port lead. Throws `callback-port-in-use`. */
-  readonly open: (redirectHost: RedirectHost, port: number) => Promise<Lease>
-  /** Keeps what is open from closing, for so long at most; returns what ends that. */
-  readonly hold: (limitMs: number) => () => void
-  readonly close: () => void
-}
 
 type CallbackSocket = {
   readonly server: Server
@@ -36,95 +27,149 @@ type CallbackSocket = {
 }
 
 /**
- * The HTTP listener of the redirect URI: open only while a login waits, on loopback alone. With the
- * redirect host `localhost` on IPv4 and IPv6, or another program could take one of them and with it
- * the code. RFC 8252 sections 7.3 and 8.3.
+ * Finishes the login that these parameters answer at this host, and says what to show. Throws when they
+ * are not the answer to any login: then nothing has changed.
  */
-export const createCallbackListener = (
-  answer: (request: IncomingMessage) => Promise<CallbackAnswer>,
-): CallbackListener => {
-  const sockets = new Map<string, CallbackSocket>()
-  const inTurn = createKeyedMutex()
+type FinishLogin = (parameters: URLSearchParams, host: string) => Promise<Page>
 
-  const release = (holder: object): void => {
-    for (const [key, { server, holders }] of sockets) {
+/** How long the listener stays open for an exchange, and for a page that is not fetched. */
+const exchangeLimitMs = 90_000
+const showLimitMs = 10_000
+const maxResults = 20
+/** How many free ports are tried, until one is free on both IPv4 and IPv6. */
+const maxTries = 20
+
+/**
+ * The HTTP listener of the redirect URI: open only while a login waits, on loopback only. With the redirect
+ * host `localhost` on IPv4 and IPv6, or another program could take one of them and with it the code. RFC
+ * 8252 sections 7.3 and 8.3.
+ *
+ * Only a navigation of a browser to exactly the redirect URI can be a callback. The result is shown at its
+ * own address, reached by a redirect, so that no code stays in the address bar or the history.
+ */
+export class CallbackServer {
+  readonly #finish: FinishLogin
+  readonly #render = loadCallbackPage()
+  readonly #sockets = new Map<string, CallbackSocket>()
+  readonly #results = new Map<string, CallbackAnswer>()
+  readonly #withLock = createKeyedMutex()
+
+  constructor(finish: FinishLogin) {
+    this.#finish = finish
+  }
+
+  /** Listens at this redirect host and port; 0 is any free port. Throws `callback-port-in-use`. */
+  open(redirectHost: RedirectHost, port: number): Promise<Lease> {
+    return this.#withLock('open', async () => {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await this.#openPort(redirectHost, port)
+        } catch (error) {
+          // The system picks a port that is free on IPv4; another program may have it on IPv6.
+          if (port !== 0 || tries >= maxTries || !isPortInUse(error)) throw error
+        }
+      }
+    })
+  }
+
+  close(): void {
+    for (const { holders } of this.#sockets.values()) holders.clear()
+    this.#release({})
+  }
+
+  async #openPort(redirectHost: RedirectHost, wanted: number): Promise<Lease> {
+    const holder = {}
+    try {
+      const port = await this.#openAddress('127.0.0.1', wanted, holder)
+      if (redirectHost === 'localhost') await this.#openIfSupported('::1', port, holder)
+      // Written as a browser repeats it in `Host`.
+      const { origin } = new URL(`http://${redirectHost}:${port}`)
+      return { redirectUri: `${origin}/callback`, release: () => this.#release(holder) }
+    } catch (error) {
+      this.#release(holder)
+      throw error
+    }
+  }
+
+  async #openIfSupported(address: string, port: number, holder: object): Promise<void> {
+    try {
+      await this.#openAddress(address, port, holder)
+    } catch (error) {
+      const code = error instanceof DoorwardError ? undefined : systemCode(error)
+      // On a machine without IPv6 no other program can take ::1 either.
+      if (code !== 'EADDRNOTAVAIL' && code !== 'EAFNOSUPPORT') throw error
+    }
+  }
+
+  async #openAddress(address: string, port: number, holder: object): Promise<number> {
+    const key = `${address} ${port}`
+    const opened = this.#sockets.get(key)
+    if (opened) {
+      opened.holders.add(holder)
+      return opened.port
+    }
+    const server = createCallbackServer((request) => this.#answer(request))
+    const bound = await listen(server, address, port)
+    this.#sockets.set(key, { server, port: bound, holders: new Set([holder]) })
+    return bound
+  }
+
+  #release(holder: object): void {
+    for (const [key, { server, holders }] of this.#sockets) {
       holders.delete(holder)
       if (holders.size > 0) continue
-      sockets.delete(key)
+      this.#sockets.delete(key)
       server.close()
       server.closeAllConnections()
     }
   }
 
-  const openAddress = async (address: string, port: number, holder: object): Promise<number> => {
-    const key = `${address} ${port}`
-    const opened = sockets.get(key)
-    if (opened) {
-      opened.holders.add(holder)
-      return opened.port
-    }
-    const server = createCallbackServer(answer)
-    const bound = await listen(server, address, port)
-    sockets.set(key, { server, port: bound, holders: new Set([holder]) })
-    return bound
-  }
-
-  const openAll = async (redirectHost: RedirectHost, wanted: number): Promise<Lease> => {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await openPort(redirectHost, wanted)
-      } catch (error) {
-        // Of any free port, the system knows that it is free on IPv4; on IPv6 another program may have it.
-        const another = wanted === 0 && tries < maxTries && isPortInUse(error)
-        if (!another) throw error
-      }
-    }
-  }
-
-  const openPort = async (redirectHost: RedirectHost, wanted: number): Promise<Lease> => {
+  /** Keeps all open sockets open until the returned function is called, for at most this time. */
+  #keepOpen(limitMs: number): () => void {
     const holder = {}
-    try {
-      const port = await openAddress('127.0.0.1', wanted, holder)
-      if (redirectHost === 'localhost') await openIfThere('::1', port, holder)
-      // Made by URL, so that it is written as a browser will repeat it in Host.
-      const { origin } = new URL(`http://${redirectHost}:${port}`)
-      return { redirectUri: `${origin}/callback`, release: () => release(holder) }
-    } catch (error) {
-      release(holder)
-      throw error
+    for (const { holders } of this.#sockets.values()) holders.add(holder)
+    const timer = setTimeout(() => this.#release(holder), limitMs).unref()
+    return () => {
+      clearTimeout(timer)
+      this.#release(holder)
     }
   }
 
-  const openIfThere = async (address: string, port: number, holder: object): Promise<void> => {
+  async #answer(request: IncomingMessage): Promise<CallbackAnswer> {
     try {
-      await openAddress(address, port, holder)
+      const host = checkHost(request)
+      const [path, query = ''] = splitOnce(request.url ?? '', '?')
+      const result = this.#results.get(path)
+      if (path !== '/callback' && !result) return { status: 404, page: undefined }
+      if (request.method !== 'GET') return { status: 400, page: undefined }
+      checkNavigation(request)
+      return result ?? (await this.#finishAndRedirect(new URLSearchParams(query), host))
     } catch (error) {
-      const code = error instanceof DoorwardError ? undefined : systemCode(error)
-      // A machine without IPv6 has no ::1 that anybody could take.
-      if (code !== 'EADDRNOTAVAIL' && code !== 'EAFNOSUPPORT') throw error
+      return { status: 400, page: this.#render(ignoredPage(error)) }
     }
   }
 
-  return {
-    open: (redirectHost, port) => inTurn('open', () => openAll(redirectHost, port)),
-    hold(limitMs) {
-      const holder = {}
-      for (const { holders } of sockets.values()) holders.add(holder)
-      const timer = setTimeout(() => release(holder), limitMs).unref()
-      return () => {
-        clearTimeout(timer)
-        release(holder)
+  async #finishAndRedirect(parameters: URLSearchParams, host: string): Promise<CallbackAnswer> {
+    const release = this.#keepOpen(exchangeLimitMs)
+    try {
+      const page = await this.#finish(parameters, host)
+      const address = `/done/${randomBytes(16).toString('base64url')}`
+      const releasePage = this.#keepOpen(showLimitMs)
+      const onSent = (): void => {
+        this.#results.delete(address)
+        releasePage()
       }
-    },
-    close() {
-      for (const { holders } of sockets.values()) holders.clear()
-      release({})
-    },
+      const status = page.kind === 'done' ? 200 : 400
+      this.#results.set(address, { status, page: this.#render(page), onSent })
+      // A page holds no secret, so one that is never fetched can stay until newer ones replace it.
+      const [oldest] = this.#results.keys()
+      if (this.#results.size > maxResults && oldest !== undefined) this.#results.delete(oldest)
+      return { status: 303, page: undefined, headers: { location: address } }
+    } finally {
+      release()
+    }
   }
 }
-
-/** How often any free port is asked for, until one is free on IPv4 and IPv6. */
-const maxTries = 20
 
 const isPortInUse = (error: unknown): boolean =>
   error instanceof DoorwardError && error.code === 'callback-port-in-use'
@@ -157,17 +202,19 @@ const listen = async (server: Server, host: string, port: number): Promise<numbe
     const code = systemCode(error)
     if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
     const why =
-      code === 'EACCES' ? 'is not open to you' : `is in use by ${await describeHolder(port)}`
+      code === 'EACCES'
+        ? 'needs more rights than you have'
+        : `is in use by ${await describeProgram(port)}`
     throw new DoorwardError('callback-port-in-use', `port ${port} for the login callback ${why}`, {
       cause: error,
-      hint: 'end that program, or set oauth.callback_port in gateway.yaml and the redirect URI at the provider',
+      hint: 'stop that program, or set oauth.callback_port in gateway.yaml and the redirect URI at the provider',
     })
   }
 }
 
-const describeHolder = async (port: number): Promise<string> => {
-  const holder = await findListeningProcess(port)
-  return holder ? `${holder.name}, pid ${holder.pid}` : 'another program'
+const describeProgram = async (port: number): Promise<string> => {
+  const program = await findListeningProcess(port)
+  return program ? `${program.name}, pid ${program.pid}` : 'another program'
 }
 
 const sendAnswer = async (answer: Promise<CallbackAnswer>, response: ServerResponse) => {
@@ -188,62 +235,6 @@ const sendAnswer = async (answer: Promise<CallbackAnswer>, response: ServerRespo
   response.end(page?.html)
 }
 
-const exchangeLimitMs = 90_000
-const showLimitMs = 10_000
-
-type Parts = {
-  readonly listener: () => CallbackListener
-  readonly render: (page: Page) => RenderedPage
-  /**
-   * Finishes the login that waits for these parameters at this host, and says what to show. Throws
-   * when they are not the answer of any: then nothing has changed.
-   */
-  readonly finish: (parameters: URLSearchParams, host: string) => Promise<Page>
-}
-
-/**
- * Answers the requests that reach the callback port. Only a navigation of a browser to exactly the
- * redirect URI is looked at. The result is shown at an address of its own, reached by a redirect, so
- * that no code stays in the address bar or the history.
- */
-export const createAnswerCallback = ({ listener, render, finish }: Parts) => {
-  const results = new Map<string, { readonly answer: CallbackAnswer }>()
-
-  const finishAndRedirect = async (parameters: URLSearchParams, host: string) => {
-    const letGo = listener().hold(exchangeLimitMs)
-    try {
-      const page = await finish(parameters, host)
-      const address = `/done/${randomBytes(16).toString('base64url')}`
-      const letGoOfPage = listener().hold(showLimitMs)
-      const onSent = (): void => {
-        results.delete(address)
-        letGoOfPage()
-      }
-      const status = page.kind === 'done' ? 200 : 400
-      results.set(address, { answer: { status, page: render(page), onSent } })
-      // The page itself holds no secret, so one that is never fetched may stay until it is replaced.
-      if (results.size > 20) results.delete([...results.keys()][0] ?? '')
-      return { status: 303, page: undefined, headers: { location: address } }
-    } finally {
-      letGo()
-    }
-  }
-
-  return async (request: IncomingMessage): Promise<CallbackAnswer> => {
-    try {
-      const host = checkHost(request)
-      const [path, query = ''] = splitOnce(request.url ?? '', '?')
-      const result = results.get(path)
-      if (path !== '/callback' && !result) return { status: 404, page: undefined }
-      if (request.method !== 'GET') return { status: 400, page: undefined }
-      checkNavigation(request)
-      return result?.answer ?? (await finishAndRedirect(new URLSearchParams(query), host))
-    } catch (error) {
-      return { status: 400, page: render(ignoredPage(error)) }
-    }
-  }
-}
-
 const checkHost = (request: IncomingMessage): string => {
   const [host, ...more] = request.headersDistinct['host'] ?? []
   const names = ['127.0.0.1', 'localhost']
@@ -252,7 +243,7 @@ const checkHost = (request: IncomingMessage): string => {
   throw new DoorwardError('host-forbidden', 'this address is not served here')
 }
 
-/** A browser says what it fetches for: an image, a frame or a guess ahead is never a login. */
+/** A browser says what it fetches a page for: an image, a frame or a prefetch is never a login. */
 const checkNavigation = ({ headers }: IncomingMessage): void => {
   const destination = headers['sec-fetch-dest']
   const isPrefetch = [headers['sec-purpose'], headers['purpose']].some((purpose) =>
@@ -278,13 +269,12 @@ const splitOnce = (text: string, separator: string): [string, string?] => {
 }
 
 /**
- * Keeps a server to so many open connections. One too many ends the oldest of which no whole request has
- * come, and is refused itself only where all the others are being answered: whoever connects and says
- * nothing, as another user of the machine may, keeps nobody out.
+ * Limits the open connections of a server. One too many closes the oldest that has sent no whole request,
+ * and is refused only when all others are being answered: a program that connects and sends nothing, of
+ * another user for example, cannot keep the browser out.
  */
 export const limitConnections = (server: Server, limit: number): void => {
   const open = new Set<Socket>()
-  /** In the order in which they came. */
   const silent = new Set<Socket>()
   const forget = (socket: Socket): void => {
     open.delete(socket)

@@ -1,13 +1,15 @@
 import type { StartedDeviceLogin } from '../../../shared/api.ts'
 import type { DoorwardError } from '../../../shared/errors.ts'
+import { trackPending } from '../../util/concurrency.ts'
+import type { Wait } from '../dependencies.ts'
 import type { Grant } from '../tokens/token-record.ts'
 import {
   askForGrant,
   type DeviceClient,
-  nextPace,
-  toPace,
-  requestDeviceCode,
   getWaitMs,
+  nextPace,
+  requestDeviceCode,
+  toPace,
 } from './device-authorization.ts'
 import {
   type Attempt,
@@ -16,74 +18,62 @@ import {
   type PendingLogins,
   randomText,
 } from './pending-logins.ts'
-import type { Wait } from '../dependencies.ts'
 
-export type DeviceLogins = {
-  readonly start: (
-    who: DeviceClient & Pick<Attempt, 'typedClient' | 'areScopesChosen'>,
-    scopes: readonly string[],
-  ) => Promise<StartedDeviceLogin>
-  /** Resolves when no provider is being asked any more; to be called when all logins have ended. */
-  readonly close: () => Promise<void>
-}
-
-type Dependencies = {
+type DeviceServices = {
   readonly pending: PendingLogins
   readonly saveGrant: (attempt: Attempt, grant: Grant, signal: AbortSignal) => Promise<Outcome>
-  /** Throws `stopping` once no new login is taken. */
+  /** Throws `stopping` once no new login is accepted. */
   readonly refuseWhenStopping: () => void
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal
-  /** How long a login may wait for its person, in milliseconds. */
+  /** How long a login may be pending, in milliseconds. */
   readonly loginTimeoutMs: () => number
-  readonly toldError: (error: unknown) => DoorwardError
+  readonly toKnownError: (error: unknown) => DoorwardError
   readonly wait: Wait
 }
 
-/** What an answer that is on its way when the daemon stops still gets. */
-const graceMs = 2000
+/** How long a stop waits for an answer of the token endpoint: it may contain the tokens. */
+const closeLimitMs = 2000
 
-/*
- * One login by device code (RFC 8628), for which no port is opened. start: the provider gives a code for
- * the person and one for us. The person enters theirs in any browser. Meanwhile the token endpoint is
- * asked, no faster than the provider wants it, until there is a grant or the login has ended: by the
- * provider's word, by the clock, or cancelled. A request that is under way is not broken off by that,
- * since its answer may be the tokens.
+/**
+ * Logins by device code (RFC 8628), which need no listener. The provider issues one code for the user and
+ * one for the daemon; the user enters theirs in any browser. The daemon polls the token endpoint, no faster
+ * than the provider allows, until it gets a grant or the login ends.
  */
-export const createDeviceLogins = ({
-  pending,
-  saveGrant,
-  refuseWhenStopping,
-  stopping,
-  loginTimeoutMs,
-  toldError,
-  wait,
-}: Dependencies): DeviceLogins => {
-  const requests = new AbortController()
-  const running = new Set<Promise<void>>()
+export class DeviceLogins {
+  readonly #services: DeviceServices
+  readonly #requests = new AbortController()
+  readonly #running = trackPending()
 
-  const start: DeviceLogins['start'] = async (who, scopes) => {
+  constructor(services: DeviceServices) {
+    this.#services = services
+  }
+
+  async start(
+    client: DeviceClient & Pick<Attempt, 'clientFlags' | 'areScopesChosen'>,
+    scopes: readonly string[],
+  ): Promise<StartedDeviceLogin> {
+    const { pending, refuseWhenStopping, stopping, loginTimeoutMs } = this.#services
     refuseWhenStopping()
-    const authorization = await requestDeviceCode(who, scopes, stopping)
+    const authorization = await requestDeviceCode(client, scopes, stopping)
     refuseWhenStopping()
     const now = Date.now()
     const lifetimeMs = (authorization.lifetimeSeconds ?? Infinity) * 1000
     const attempt: DeviceAttempt = {
       kind: 'device',
       loginId: randomText(),
-      ...who,
+      ...client,
       scopes,
       expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs()),
       control: new AbortController(),
     }
     pending.add(attempt, now)
-    const run = finish(attempt, authorization.deviceCode, authorization.intervalSeconds)
-    running.add(run)
-    void run.finally(() => running.delete(run))
+    const { deviceCode, intervalSeconds } = authorization
+    void this.#running.track(this.#finish(attempt, deviceCode, intervalSeconds))
     const { userCode, verificationUrl, verificationUrlComplete } = authorization
     return {
       loginId: attempt.loginId,
-      provider: who.provider.name,
+      provider: client.provider.name,
       verificationUrl,
       ...(verificationUrlComplete !== undefined && { verificationUrlComplete }),
       userCode,
@@ -92,49 +82,48 @@ export const createDeviceLogins = ({
     }
   }
 
+  /** Resolves when no provider is being asked any more; to be called when all logins have ended. */
+  async close(): Promise<void> {
+    await this.#running.settled(closeLimitMs)
+    this.#requests.abort()
+    await this.#running.settled(closeLimitMs)
+  }
+
   /** Never throws. */
-  const finish = async (
+  async #finish(
     attempt: DeviceAttempt,
     deviceCode: string,
     intervalSeconds: number | undefined,
-  ): Promise<void> => {
+  ): Promise<void> {
+    const { pending, saveGrant, stopping, toKnownError } = this.#services
     const { signal } = attempt.control
     let outcome: Outcome
     try {
-      const grant = await untilGranted(attempt, deviceCode, intervalSeconds)
+      const grant = await this.#poll(attempt, deviceCode, intervalSeconds)
       if (!grant) return
       if (!signal.aborted) pending.consume(attempt)
       outcome = await saveGrant(attempt, grant, AbortSignal.any([signal, stopping]))
     } catch (error) {
-      const known = toldError(error)
+      const known = toKnownError(error)
       outcome = { status: known.code === 'login-expired' ? 'expired' : 'failed', error: known }
     }
     if (!signal.aborted) pending.settle(attempt, outcome)
   }
 
-  /** The grant, or undefined when the login ended before there was one. */
-  const untilGranted = async (
+  /** The grant, or undefined when the login ended first. A running request is not aborted by that. */
+  async #poll(
     attempt: DeviceAttempt,
     deviceCode: string,
     intervalSeconds: number | undefined,
-  ): Promise<Grant | undefined> => {
+  ): Promise<Grant | undefined> {
     const { signal } = attempt.control
     let pace = toPace(intervalSeconds)
     for (;;) {
-      await wait(getWaitMs(pace), signal)
+      await this.#services.wait(getWaitMs(pace), signal)
       if (signal.aborted) return undefined
-      const answer = await askForGrant(attempt, deviceCode, requests.signal)
+      const answer = await askForGrant(attempt, deviceCode, this.#requests.signal)
       if (typeof answer !== 'string') return answer
       pace = nextPace(pace, answer)
     }
-  }
-
-  return {
-    start,
-    close: async () => {
-      const timer = setTimeout(() => requests.abort(), graceMs)
-      await Promise.all(running)
-      clearTimeout(timer)
-    },
   }
 }

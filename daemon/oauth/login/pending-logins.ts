@@ -8,24 +8,24 @@ import type { Endpoints } from '../providers/discovery.ts'
 import { registerHint } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
 
-/** What every login was started with, whichever way the person approves it. */
+/** What a login was started with, for both kinds of login. */
 type LoginStart = {
   readonly loginId: string
   readonly provider: Provider
   readonly client: Client
-  /** Options that name the client, as far as the next login would need them again. */
-  readonly typedClient: string
+  /** The options of `oauth login` that name the client, if the next login needs them again. */
+  readonly clientFlags: string
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
-  /** True where those are not the provider's own. */
+  /** True where they are not the provider's default. */
   readonly areScopesChosen: boolean
   /** Milliseconds since 1970. */
   readonly expiresAt: number
-  /** Aborted when the login has ended, however it did: ends what is still asked for it. */
+  /** Aborted when the login ends, for any reason. */
   readonly control: AbortController
 }
 
-/** A login that waits for a browser. Its state finds it; its id reveals nothing of the state. */
+/** A login that waits for a browser. Its callback is found by `state`, which the login id does not reveal. */
 export type CodeAttempt = LoginStart & {
   readonly kind: 'code'
   readonly state: string
@@ -33,7 +33,7 @@ export type CodeAttempt = LoginStart & {
   readonly redirectUri: string
 }
 
-/** A login that waits for its code to be entered at the provider (RFC 8628). */
+/** A login that waits until its code is entered at the provider (RFC 8628). */
 export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
 
 export type Attempt = CodeAttempt | DeviceAttempt
@@ -41,9 +41,9 @@ export type Attempt = CodeAttempt | DeviceAttempt
 export type Authorized = {
   readonly status: 'authorized'
   readonly account: Account | null
-  /** Whose login this one took the place of, where that is another account. */
+  /** Whose login this one replaced, if that was another account. */
   readonly replaced?: Account
-  /** What was asked for and not granted; left out when nothing is missing. */
+  /** Scopes that were requested and not granted; undefined when nothing is missing. */
   readonly missingScopes?: string[]
 }
 
@@ -52,7 +52,7 @@ export type Outcome =
   | Authorized
   | { readonly status: 'failed' | 'expired' | 'cancelled'; readonly error: DoorwardError }
 
-/** Waiting for the browser; exchanging its code; writing the tokens, when it is too late to cancel. */
+/** A login that is being saved can no longer be cancelled. */
 type Phase = 'waiting' | 'exchanging' | 'saving'
 
 type Entry = {
@@ -63,8 +63,6 @@ type Entry = {
   readonly waiters: Set<() => void>
 }
 
-export type PendingLogins = ReturnType<typeof createPendingLogins>
-
 const keepFinishedMs = 10 * 60 * 1000
 const maxFinished = 100
 const maxPending = 20
@@ -72,162 +70,163 @@ const maxPending = 20
 /** 256 random bits, as text that fits a URL. */
 export const randomText = (): string => randomBytes(32).toString('base64url')
 
-/**
- * The logins that wait for their callback, and for ten minutes those that ended. `onBegin` and `onEnd` are
- * called once for each, however it ends.
- */
-export const createPendingLogins = (
-  onBegin: (attempt: Attempt) => void,
-  onEnd: (attempt: Attempt, outcome: Outcome) => void,
-) => {
-  const entries = new Map<string, Entry>()
+type Listeners = {
+  /** Called once for each login. */
+  readonly onBegin: (attempt: Attempt) => void
+  /** Called once for each login, however it ends. */
+  readonly onEnd: (attempt: Attempt, outcome: Outcome) => void
+}
 
-  const entryOf = (loginId: string): Entry => {
-    const entry = entries.get(loginId)
+/** The pending logins, and for ten minutes those that have ended. */
+export class PendingLogins {
+  readonly #entries = new Map<string, Entry>()
+  readonly #listeners: Listeners
+
+  constructor(listeners: Listeners) {
+    this.#listeners = listeners
+  }
+
+  /** `now` is in milliseconds since 1970. */
+  add(attempt: Attempt, now: number): void {
+    const open = [...this.#entries.values()].filter((entry) => !entry.outcome)
+    const oldest = open.find(({ phase }) => phase !== 'saving')
+    if (open.length >= maxPending && oldest)
+      this.#cancelEntry(oldest, `more than ${maxPending} logins were pending; this was the oldest`)
+    const expire = () =>
+      this.settle(attempt, {
+        status: 'expired',
+        error: new DoorwardError(
+          'login-expired',
+          `the login to ${attempt.provider.name} was not finished in time`,
+          { hint: expiredHint(attempt) },
+        ),
+      })
+    this.#entries.set(attempt.loginId, {
+      attempt,
+      phase: 'waiting',
+      outcome: undefined,
+      timer: longTimeout(expire, attempt.expiresAt - now).unref(),
+      waiters: new Set(),
+    })
+    this.#listeners.onBegin(attempt)
+  }
+
+  /** The login that waits for this state. Compares with all of them in constant time. */
+  findByState(state: string): CodeAttempt | undefined {
+    const waiting = [...this.#entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
+    const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
+    return forBrowser.filter((attempt) => isEqualInConstantTime(attempt.state, state))[0]
+  }
+
+  /** The login of this id if it still waits for approval. Throws `login-not-pending`. */
+  waitingAttempt(loginId: string): Attempt {
+    const entry = this.#getEntry(loginId)
+    if (isWaiting(entry)) return entry.attempt
+    throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
+  }
+
+  /** Uses up the state: no other request can be the callback of this login. */
+  consume(attempt: Attempt): void {
+    const entry = this.#getEntry(attempt.loginId)
+    entry.phase = 'exchanging'
+    // The exchange has its own time limit; tokens that came in time are not thrown away.
+    entry.timer?.clear()
+  }
+
+  /** From here on a login cannot be cancelled. Throws `login-cancelled` if it has ended. */
+  beginSaving(attempt: Attempt): void {
+    const entry = this.#getEntry(attempt.loginId)
+    if (entry.outcome) throw new DoorwardError('login-cancelled', 'the login was cancelled')
+    entry.phase = 'saving'
+  }
+
+  /** Ends a login and returns its outcome: this one, or an earlier one if it had ended before. */
+  settle(attempt: Attempt, ended: Outcome): Outcome {
+    const entry = this.#getEntry(attempt.loginId)
+    if (entry.outcome) return entry.outcome
+    const outcome = withFlagsInHint(attempt, ended)
+    entry.outcome = outcome
+    attempt.control.abort()
+    entry.timer?.clear()
+    entry.timer = longTimeout(() => this.#entries.delete(attempt.loginId), keepFinishedMs).unref()
+    for (const resolve of entry.waiters) resolve()
+    this.#forgetOldest()
+    this.#listeners.onEnd(attempt, outcome)
+    return outcome
+  }
+
+  /** Cancels a login; one that was cancelled stays so. Throws `login-not-pending` for any other end. */
+  cancel(loginId: string): void {
+    const entry = this.#getEntry(loginId)
+    if (entry.outcome?.status === 'cancelled') return
+    if (entry.outcome || entry.phase === 'saving')
+      throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
+    this.#cancelEntry(entry, 'the login was cancelled')
+  }
+
+  /** A login as the local API shows it. */
+  view(loginId: string): Login {
+    const { attempt, outcome } = this.#getEntry(loginId)
+    const view = { loginId, provider: attempt.provider.name }
+    if (!outcome) return { ...view, status: 'pending' }
+    if (outcome.status === 'authorized') return { ...view, ...outcome }
+    const { code, message, hint } = outcome.error
+    const error = { code, message, ...(hint !== undefined && { hint }) }
+    return { ...view, status: outcome.status, error }
+  }
+
+  /** Resolves when the login ends, the time is over or the signal is aborted. */
+  async waitForEnd(loginId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const entry = this.#getEntry(loginId)
+    if (entry.outcome || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', done)
+        entry.waiters.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, timeoutMs)
+      signal.addEventListener('abort', done)
+      entry.waiters.add(done)
+    })
+  }
+
+  /** Cancels every login that is not being saved and clears all timers. */
+  close(why: string): void {
+    for (const entry of this.#entries.values()) {
+      if (!entry.outcome && entry.phase !== 'saving') this.#cancelEntry(entry, why)
+      entry.timer?.clear()
+    }
+  }
+
+  #getEntry(loginId: string): Entry {
+    const entry = this.#entries.get(loginId)
     if (entry) return entry
-    throw new DoorwardError('login-not-found', 'there is no login of this id', {
+    throw new DoorwardError('login-not-found', 'there is no login with this id', {
       hint: 'a login is forgotten ten minutes after its end and when the daemon stops',
     })
   }
 
-  const settle = (attempt: Attempt, ended: Outcome): Outcome => {
-    const entry = entryOf(attempt.loginId)
-    if (entry.outcome) return entry.outcome
-    const outcome = withWayOut(attempt, ended)
-    entry.outcome = outcome
-    attempt.control.abort()
-    entry.timer?.clear()
-    entry.timer = longTimeout(() => entries.delete(attempt.loginId), keepFinishedMs).unref()
-    for (const wake of entry.waiters) wake()
-    forgetOldest()
-    onEnd(attempt, outcome)
-    return outcome
+  #cancelEntry({ attempt }: Entry, why: string): void {
+    this.settle(attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
   }
 
-  const forgetOldest = (): void => {
-    const finished = [...entries.values()].filter((entry) => entry.outcome)
+  #forgetOldest(): void {
+    const finished = [...this.#entries.values()].filter((entry) => entry.outcome)
     for (const entry of finished.slice(0, Math.max(0, finished.length - maxFinished))) {
       entry.timer?.clear()
-      entries.delete(entry.attempt.loginId)
+      this.#entries.delete(entry.attempt.loginId)
     }
-  }
-
-  const cancelEntry = (entry: Entry, why: string): void => {
-    settle(entry.attempt, { status: 'cancelled', error: new DoorwardError('login-cancelled', why) })
-  }
-
-  return {
-    add(attempt: Attempt, now: number): void {
-      const open = [...entries.values()].filter((entry) => !entry.outcome)
-      const oldest = open.find(({ phase }) => phase !== 'saving')
-      if (open.length >= maxPending && oldest)
-        cancelEntry(oldest, `more than ${maxPending} logins waited, and this was the oldest`)
-      const expire = () =>
-        settle(attempt, {
-          status: 'expired',
-          error: new DoorwardError(
-            'login-expired',
-            `the login to ${attempt.provider.name} was not finished in time`,
-            { hint: expiredHint(attempt) },
-          ),
-        })
-      const timer = longTimeout(expire, attempt.expiresAt - now).unref()
-      const entry: Entry = {
-        attempt,
-        phase: 'waiting',
-        outcome: undefined,
-        timer,
-        waiters: new Set(),
-      }
-      entries.set(attempt.loginId, entry)
-      onBegin(attempt)
-    },
-
-    /** The login that waits for this state. Compares with all, in a time that tells nothing of them. */
-    findByState(state: string): CodeAttempt | undefined {
-      const waiting = [...entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
-      const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
-      return forBrowser.filter((attempt) => isEqualInConstantTime(attempt.state, state))[0]
-    },
-
-    /** The login of this id if it still waits for its person, else throws `login-not-pending`. */
-    waitingAttempt(loginId: string): Attempt {
-      const entry = entryOf(loginId)
-      if (isWaiting(entry)) return entry.attempt
-      throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
-    },
-
-    /** Uses up the state: from here on no other request can be the callback of this login. */
-    consume(attempt: Attempt): void {
-      const entry = entryOf(attempt.loginId)
-      entry.phase = 'exchanging'
-      // The exchange has a time limit of its own; tokens that came in time are not thrown away.
-      entry.timer?.clear()
-    },
-
-    /** From here on a login cannot be cancelled. Throws `login-cancelled` if it was. */
-    beginSaving(attempt: Attempt): void {
-      const entry = entryOf(attempt.loginId)
-      if (entry.outcome) throw new DoorwardError('login-cancelled', 'the login was cancelled')
-      entry.phase = 'saving'
-    },
-
-    /** Ends a login and returns how it ended: as told, or as something else had ended it before. */
-    settle,
-
-    /** Cancels a login; one that was cancelled stays so. Throws `login-not-pending` for any other end. */
-    cancel(loginId: string): void {
-      const entry = entryOf(loginId)
-      if (entry.outcome?.status === 'cancelled') return
-      if (entry.outcome || entry.phase === 'saving')
-        throw new DoorwardError('login-not-pending', `this login is ${describeEntry(entry)}`)
-      cancelEntry(entry, 'the login was cancelled')
-    },
-
-    /** What may be told of a login. */
-    view(loginId: string): Login {
-      const { attempt, outcome } = entryOf(loginId)
-      const view = { loginId, provider: attempt.provider.name }
-      if (!outcome) return { ...view, status: 'pending' }
-      if (outcome.status === 'authorized') return { ...view, ...outcome }
-      const { code, message, hint } = outcome.error
-      const error = { code, message, ...(hint !== undefined && { hint }) }
-      return { ...view, status: outcome.status, error }
-    },
-
-    /** Resolves when the login ends, the time is over or the signal says that nobody waits any more. */
-    async untilEnd(loginId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
-      const entry = entryOf(loginId)
-      if (entry.outcome || signal.aborted) return
-      await new Promise<void>((resolve) => {
-        const wake = (): void => {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', wake)
-          entry.waiters.delete(wake)
-          resolve()
-        }
-        const timer = setTimeout(wake, timeoutMs)
-        signal.addEventListener('abort', wake)
-        entry.waiters.add(wake)
-      })
-    },
-
-    /** Cancels what is not being saved and leaves no timer behind. */
-    close(why: string): void {
-      for (const entry of entries.values()) {
-        if (!entry.outcome && entry.phase !== 'saving') cancelEntry(entry, why)
-        entry.timer?.clear()
-      }
-    },
   }
 }
 
-const withWayOut = ({ provider, typedClient: options }: Attempt, ended: Outcome): Outcome =>
+const withFlagsInHint = ({ provider, clientFlags }: Attempt, ended: Outcome): Outcome =>
   ended.status === 'authorized'
     ? ended
-    : { ...ended, error: withTypedClient(ended.error, provider.name, options) }
+    : { ...ended, error: withClientFlags(ended.error, provider.name, clientFlags) }
 
-/** A provider that does not know the redirect URI says so to the person, and nothing comes back here. */
+/** A provider that does not know the redirect URI shows an error to the user and sends nothing back. */
 const expiredHint = (attempt: Attempt): string => {
   const { name, title } = attempt.provider
   if (attempt.kind !== 'code') return `doorward oauth login ${name}`
@@ -240,35 +239,35 @@ const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === '
 const describeEntry = (entry: Entry): string => entry.outcome?.status ?? 'being finished'
 
 /**
- * The options of `oauth login` that a login was given its client with and that the next one would need
- * again: a client is remembered only when a login has worked. Empty when the next needs none.
+ * The options of `oauth login` that name this client, if the next login needs them again: a client is only
+ * remembered once a login has worked. Empty when the next login needs none.
  */
-export const clientFlags = (client: Client, known: Client | undefined): string => {
+export const toClientFlags = (client: Client, known: Client | undefined): string => {
   const isIdNew = client.clientId !== known?.clientId
   const isSecretNew =
     client.clientSecret !== undefined && (isIdNew || client.clientSecret !== known?.clientSecret)
-  // What no shell could take for anything else; the id of a client is no secret.
+  // Safe in any shell; a client id is not a secret.
   const id = /^[\w.:@/+-]+$/.test(client.clientId) ? client.clientId : 'ID'
   return `${isIdNew ? ` --client-id ${id}` : ''}${isSecretNew ? ' --client-secret-stdin' : ''}`
 }
 
-/** An error whose hint, where that is to log in to this provider, names such options too. */
-export const withTypedClient = (
+/** Adds these options to a hint that says to log in to this provider. */
+export const withClientFlags = (
   error: DoorwardError,
   provider: string,
-  options: string,
+  flags: string,
 ): DoorwardError => {
-  if (options === '') return error
+  if (flags === '') return error
   const command = `doorward oauth login ${provider}`
   const { code, message, cause, hint = command } = error
   const at = hint.lastIndexOf(command)
   if (at < 0) return error
   const given = hint.slice(at + command.length)
   if (/^[\w-]/.test(given)) return error
-  const added = options
+  const added = flags
     .split(/ (?=--)/)
-    .filter((option) => option !== '' && !given.includes(option.split(' ')[0] ?? ''))
-    .map((option) => ` ${option}`)
+    .filter((flag) => flag !== '' && !given.includes(flag.split(' ')[0] ?? ''))
+    .map((flag) => ` ${flag}`)
     .join('')
   const start = hint.slice(0, at + command.length)
   return new DoorwardError(code, message, { cause, hint: `${start}${added}${given}` })

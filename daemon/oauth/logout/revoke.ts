@@ -1,7 +1,8 @@
 import type { Account } from '../../../shared/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { GrantTokens, Revocation, RevocationRequest } from '../dialects/dialect.ts'
+import { withTimeLimit } from '../../util/abort.ts'
+import type { Revocation, RevocationRequest } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
@@ -9,35 +10,29 @@ import { findProvider, type Provider } from '../providers/providers.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
 import type { PendingRevocation } from './revocation-store.ts'
 
-/** Asks a provider to take tokens back. Never throws. */
-export type RevokeGrant = (
+/** A caller may be waiting for the logout; a slow provider is asked again in the background. */
+const limitMs = 10_000
+
+/** Revokes tokens in the provider's dialect, within 10 s. Never throws. */
+export const revoke = async (
+  discover: Discover,
   provider: Provider,
-  client: Client,
-  what: WhatToRevoke,
+  { tokens, client, extent }: Pick<RevocationRequest, 'tokens' | 'client' | 'extent'>,
   signal: AbortSignal,
-) => Promise<Revocation>
-
-/** Revokes in the provider's dialect, at the endpoints it has now. */
-export const createRevokeGrant =
-  (discover: Discover): RevokeGrant =>
-  async (provider, client, { tokens, extent }, signal) => {
-    try {
-      const endpoints = await discover(provider, signal)
+): Promise<Revocation> => {
+  try {
+    return await withTimeLimit(limitMs, signal, async (limited) => {
+      const endpoints = await discover(provider, limited)
       const { apiUrl } = provider
-      return await getDialect(provider).revoke({
-        tokens,
-        client,
-        endpoints,
-        apiUrl,
-        extent,
-        signal,
-      })
-    } catch (error) {
-      return notAsked(error)
-    }
+      const request = { tokens, client, endpoints, apiUrl, extent, signal: limited }
+      return getDialect(provider).revoke(request)
+    })
+  } catch (error) {
+    return notAsked(error)
   }
+}
 
-/** What to say when the provider could not even be asked; worth another try where nobody answered. */
+/** The result where the provider could not even be asked. */
 export const notAsked = (error: unknown): Revocation => ({
   revokedAtProvider: false,
   detail: error instanceof DoorwardError ? error.message : 'the provider was not asked',
@@ -45,81 +40,69 @@ export const notAsked = (error: unknown): Revocation => ({
     error.code === 'provider-unavailable' && { isWorthRetry: true }),
 })
 
-/** Where a person takes a permission back without us, as the end of a sentence. */
-export const byHand = (provider: string, gateway: Gateway): string => {
-  const page = findPermissionsPage(provider, gateway)
-  return page ? `at ${page}` : 'in your account settings there'
-}
-
-const findPermissionsPage = (provider: string, gateway: Gateway): string | undefined => {
-  try {
-    return findProvider(provider, gateway).permissionsPage
-  } catch {
-    // No longer in gateway.yaml.
-    return undefined
-  }
-}
-
-type Old = Pick<PendingRevocation, 'tokens' | 'client' | 'account' | 'extent'>
-
-/** What may be revoked, and how far. */
-type WhatToRevoke = {
-  readonly tokens: GrantTokens
-  readonly extent: RevocationRequest['extent']
-}
+/** The tokens of a record as they are kept until the provider has revoked them. */
+export const toPendingRevocation = (
+  { provider, accessToken, refreshToken, account }: TokenRecord,
+  client: Client,
+  extent: PendingRevocation['extent'],
+): PendingRevocation => ({
+  version: 1,
+  provider,
+  tokens: { accessToken, refreshToken },
+  client,
+  account,
+  extent,
+  since: new Date().toISOString(),
+})
 
 /**
- * What of an old grant may be revoked while this login of the same provider goes on, or undefined when
- * nothing may. A token that both have is left alone (Slack may give the same one again); so is all of
- * the old one where the provider would end the new login with it.
+ * How much of an earlier login may be revoked while a newer one exists. Undefined where revoking it would
+ * end the newer one too: both have the same token, or the provider ends all logins of account and client.
  */
-export const whatToRevoke = (
-  old: Old,
+export const getAllowedExtent = (
+  { tokens, client, account, extent }: PendingRevocation,
   current: TokenRecord | undefined,
   { endsAllLogins }: { readonly endsAllLogins: boolean },
-): WhatToRevoke | undefined => {
-  const { tokens } = old
-  if (!current) return { tokens, extent: old.extent }
-  const isOther = compareAccounts(old.account, current.account) === 'other'
-  const isSameClient = old.client.clientId === current.clientId
-  const endsTogether = endsAllLogins || current.endsTogether === true
-  if (endsTogether && isSameClient && !isOther) return undefined
-  if (tokens.accessToken === current.accessToken) return undefined
-  const sharesRefresh =
-    tokens.refreshToken !== undefined && tokens.refreshToken === current.refreshToken
-  return {
-    tokens: sharesRefresh ? { accessToken: tokens.accessToken } : tokens,
-    extent: isOther && !sharesRefresh ? old.extent : 'tokens',
-  }
+): PendingRevocation['extent'] | undefined => {
+  if (!current) return extent
+  if (isSameGrant(tokens, current)) return undefined
+  if (isOtherAccount(account, current.account)) return extent
+  return endsAllLogins && client.clientId === current.clientId ? undefined : 'tokens'
 }
 
-/** True for a record of which no token works any more, as far as it says so itself. */
-export const isDead = ({ ended, expiresAt }: TokenRecord, now: number): boolean =>
-  ended !== undefined && expiresAt !== null && Date.parse(expiresAt) <= now
+/** True when a logout stored these tokens for revocation and was killed before it removed the token file. */
+export const isUnfinishedLogout = (
+  { tokens, extent, since }: PendingRevocation,
+  current: TokenRecord,
+): boolean =>
+  extent === 'grant' &&
+  Date.parse(current.obtainedAt) <= Date.parse(since) &&
+  isSameGrant(tokens, current)
 
-/** True when a logout began with these tokens and was cut short before the file was removed. */
-export const isCutShort = (old: PendingRevocation, current: TokenRecord): boolean =>
-  old.extent === 'grant' &&
-  Date.parse(current.obtainedAt) <= Date.parse(old.since) &&
-  (old.tokens.accessToken === current.accessToken ||
-    (old.tokens.refreshToken !== undefined && old.tokens.refreshToken === current.refreshToken))
+const isSameGrant = (
+  { accessToken, refreshToken }: PendingRevocation['tokens'],
+  current: TokenRecord,
+): boolean =>
+  accessToken === current.accessToken ||
+  (refreshToken !== undefined && refreshToken === current.refreshToken)
 
 /**
- * Whether two accounts are one person's: by id, or by name where the ids are of different kinds, as
- * when one login was identified by a number and the other by an address.
+ * True for accounts that are certainly not the same one. By id and name: the id may be a number in one login
+ * and an address in the other.
  */
-export const compareAccounts = (
-  one: Account | null,
-  other: Account | null,
-): 'same' | 'other' | 'unknown' => {
-  if (!one || !other) return 'unknown'
-  if (one.id === other.id) return 'same'
-  if (classify(one.id) === classify(other.id)) return 'other'
-  if (one.name.toLowerCase() === other.name.toLowerCase()) return 'same'
-  return classify(one.name) === classify(other.name) ? 'other' : 'unknown'
-}
+export const isOtherAccount = (one: Account | null, other: Account | null): boolean =>
+  one !== null &&
+  other !== null &&
+  one.id !== other.id &&
+  one.name.toLowerCase() !== other.name.toLowerCase()
 
-const classify = (text: string): 'number' | 'address' | 'word' => {
-  if (/^\d+$/.test(text)) return 'number'
-  return text.includes('@') ? 'address' : 'word'
+/** Where a person can revoke the access without doorward, as the end of a sentence. */
+export const describeManualWay = (provider: string, gateway: Gateway): string => {
+  try {
+    const { permissionsPage } = findProvider(provider, gateway)
+    if (permissionsPage) return `at ${permissionsPage}`
+  } catch {
+    // No longer in gateway.yaml.
+  }
+  return 'in your account settings there'
 }

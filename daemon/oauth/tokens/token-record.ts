@@ -28,8 +28,6 @@ export const tokenRecordSchema = z.looseObject({
   refreshExpiresAt: z.iso.datetime().optional(),
   /** Set once the provider has refused the refresh token: why, in words, and when. */
   ended: z.object({ at: z.iso.datetime(), cause: z.string() }).optional(),
-  /** True once the provider was seen to end a new login together with the tokens of an older one. */
-  endsTogether: z.boolean().optional(),
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 

@@ -7,7 +7,7 @@ import {
 } from '../../../daemon/oauth/login/authorization-code.ts'
 import {
   type CodeAttempt,
-  createPendingLogins,
+  PendingLogins,
   randomText,
 } from '../../../daemon/oauth/login/pending-logins.ts'
 import { isProviderName } from '../../../daemon/oauth/providers/providers.ts'
@@ -28,17 +28,14 @@ const orRefused = <Result>(task: () => Result): Result | undefined => {
 }
 
 describe('any request to the callback', () => {
-  const pending = createPendingLogins(
-    () => undefined,
-    () => undefined,
-  )
+  const pending = new PendingLogins({ onBegin: () => undefined, onEnd: () => undefined })
   const state = randomText()
   const attempt = {
     kind: 'code',
     loginId: 'login',
     state,
     provider: { name: 'mine', title: 'Mine' },
-    typedClient: '',
+    clientFlags: '',
     redirectUri: 'http://127.0.0.1:1/callback',
     control: new AbortController(),
     expiresAt: Number.MAX_SAFE_INTEGER,

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { rememberClient } from '../../../../daemon/oauth/providers/client-store.ts'
-import { giveUpDate } from '../../../../daemon/oauth/logout/revocation-store.ts'
+import { getLastDay } from '../../../../daemon/oauth/logout/revocation-queue.ts'
 import { writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Logout, logoutSchema } from '../../../../shared/api.ts'
@@ -117,16 +117,17 @@ describe('logout', () => {
       const { revokedAtProvider, detail } = await logOut('?forget=true')
       assert.equal(revokedAtProvider, false)
       assert.match(detail ?? '', said)
-      assert.match(detail ?? '', new RegExp(`tried again until ${giveUpDate(Date.now())}`))
+      assert.match(detail ?? '', new RegExp(`tried again until ${getLastDay(Date.now())}`))
       assert.match(detail ?? '', /in your account settings there$/)
 
       const { path, text } = await pendingFile()
       assert.equal((await stat(path)).mode & 0o777, 0o600)
       assert.equal((await stat(join(home.tokens, 'revoke'))).mode & 0o777, 0o700)
-      const { tokens, client, extent, attempts } = JSON.parse(text) as Record<string, unknown>
+      const { tokens, client, extent, lastFailure } = JSON.parse(text) as Record<string, unknown>
       assert.deepEqual(tokens, { accessToken: 'access-secret-1', refreshToken: 'refresh-secret-1' })
       assert.deepEqual(client, { clientId: 'me', clientSecret: 'client-secret-1' })
-      assert.deepEqual([extent, attempts], ['grant', 1])
+      assert.equal(extent, 'grant')
+      assert.match(String(lastFailure), said)
 
       const [problem, ...more] = await app.oauth.problems()
       assert.deepEqual([problem?.code, more], ['revocation-pending', []])

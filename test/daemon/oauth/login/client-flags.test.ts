@@ -1,24 +1,27 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { clientFlags, withTypedClient } from '../../../../daemon/oauth/login/pending-logins.ts'
+import { toClientFlags, withClientFlags } from '../../../../daemon/oauth/login/pending-logins.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 describe('typed client', () => {
   it('is what of the client nothing else knows', () => {
     const known = { clientId: 'a', clientSecret: 's' }
-    assert.equal(clientFlags({ clientId: 'a' }, undefined), ' --client-id a')
-    assert.equal(clientFlags(known, undefined), ' --client-id a --client-secret-stdin')
-    assert.equal(clientFlags(known, known), '')
-    assert.equal(clientFlags({ clientId: 'a' }, known), '')
-    assert.equal(clientFlags({ clientId: 'a', clientSecret: 't' }, known), ' --client-secret-stdin')
-    assert.equal(clientFlags({ clientId: 'b' }, known), ' --client-id b')
+    assert.equal(toClientFlags({ clientId: 'a' }, undefined), ' --client-id a')
+    assert.equal(toClientFlags(known, undefined), ' --client-id a --client-secret-stdin')
+    assert.equal(toClientFlags(known, known), '')
+    assert.equal(toClientFlags({ clientId: 'a' }, known), '')
+    assert.equal(
+      toClientFlags({ clientId: 'a', clientSecret: 't' }, known),
+      ' --client-secret-stdin',
+    )
+    assert.equal(toClientFlags({ clientId: 'b' }, known), ' --client-id b')
   })
 
   it('shows no id that a shell would take for more', () =>
-    assert.equal(clientFlags({ clientId: '$(id)' }, undefined), ' --client-id ID'))
+    assert.equal(toClientFlags({ clientId: '$(id)' }, undefined), ' --client-id ID'))
 
   const hintOf = (hint: string | undefined, options: string) =>
-    withTypedClient(new DoorwardError('provider-refused', 'no', { hint }), 'x', options).hint
+    withClientFlags(new DoorwardError('provider-refused', 'no', { hint }), 'x', options).hint
 
   it('stands in a hint that is to log in again, each option once', () => {
     const both = ' --client-id a --client-secret-stdin'
