@@ -1,6 +1,5 @@
-// `npm start`: from a fresh clone to a running gateway that has shown what it does. Starts the daemon
-// in the foreground, sends it one real GitHub event as GitHub would, shows what became of it, and
-// stays up until Ctrl-C.
+// `npm start`: from a fresh clone to a running gateway. Starts the daemon in the foreground, sends it one
+// real GitHub event, signed as GitHub signs it, prints the result, and runs until Ctrl-C.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { homedir } from 'node:os'
@@ -18,7 +17,7 @@ const load = (...names) => import(pathToFileURL(built(...names)).href)
 const say = (text = '') => process.stdout.write(`${text}\n`)
 const bold = (text) => (process.stdout.isTTY ? styleText('bold', text) : text)
 
-/** A row of the report: a word on the left, lines of text beside it, cut where it gets long. */
+/** Prints a row of the report: a word on the left, the first lines of a text on the right. */
 const row = (word, text) => {
   const lines = toPlainText(text).trimEnd().split('\n')
   const shown = lines
@@ -32,24 +31,24 @@ const row = (word, text) => {
 }
 
 const startDaemon = async () => {
-  // In the foreground: after a `daemon restart` it stays for the one that has taken over.
+  // In the foreground it stays after a `daemon restart` and waits for its successor.
   const child = spawn(process.execPath, [built('bin', 'doorward-daemon.cjs'), '--foreground'], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  // However we end, as when `| head` closes our output, it ends too.
+  // Stop it however this process exits, also when `| head` closes our output.
   process.on('exit', () => child.kill('SIGTERM'))
   process.stdout.on('error', () => process.exit(0))
   const ended = once(child, 'exit').then(([code]) => code ?? 1)
-  const told = once(child, 'message').then(([message]) => message)
-  const first = await Promise.race([told, ended])
-  // It has said itself why it cannot start.
+  const message = once(child, 'message').then(([value]) => value)
+  const first = await Promise.race([message, ended])
+  // It has printed itself why it cannot start.
   if (typeof first === 'number' || 'code' in first) process.exit(await ended)
   if (child.connected) child.disconnect()
   return { ended }
 }
 
-/** Runs the command line of doorward and gives its JSON answer, or undefined when it fails. */
+/** Runs a doorward command and returns its JSON, or undefined when it fails. */
 const cli = async (...args) => {
   const child = spawn(process.execPath, [built('bin', 'doorward.cjs'), ...args, '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -60,18 +59,18 @@ const cli = async (...args) => {
   return code === 0 ? JSON.parse(text) : undefined
 }
 
-/** The event once nothing more happens to it by itself. */
+/** Waits until the event is finished. */
 const untilFinished = async (client, id) => {
   const control = new AbortController()
   const stream = await client.open('/events/stream', { signal: control.signal })
-  const look = async () => {
+  const readFinished = async () => {
     const event = await client.get(`/events/${id}`)
     return ['accepted', 'queued', 'running', 'delivering'].includes(event.state) ? undefined : event
   }
   try {
-    let event = await look()
+    let event = await readFinished()
     const changes = stream[Symbol.asyncIterator]()
-    while (!event && !(await changes.next()).done) event = await look()
+    while (!event && !(await changes.next()).done) event = await readFinished()
     return event
   } finally {
     control.abort()
@@ -79,18 +78,18 @@ const untilFinished = async (client, id) => {
   }
 }
 
-/** Why nothing is to be sent; undefined when the webhook is there and wakes the sample agent. */
+/** Why nothing can be sent; undefined when the webhook exists and runs the sample agent. */
 const reasonNotToSend = async (client, home) => {
   const { webhooks } = await client.get('/webhooks')
   const found = webhooks.find(({ path }) => path === webhook)
   if (!found?.enabled || found.secret !== 'set')
     return `Your configuration has no enabled webhook ${webhook} with its secret set: nothing was sent.`
-  const { loadConfig } = await load('shared', 'load-config.js')
-  const { readEnvironment } = await load('shared', 'environment.js')
+  const { loadConfig } = await load('shared', 'config', 'load.js')
+  const { readEnvironment } = await load('shared', 'config', 'environment.js')
   const { agents } = await loadConfig(home, await readEnvironment(home))
-  // An agent of one's own may cost time and money: it is not woken by every start.
+  // An agent of the user may cost time and money, so a start does not run it.
   if (agents.get(found.agent)?.kind !== 'echo')
-    return `${webhook} wakes your agent ${found.agent} now, so nothing was sent by itself.`
+    return `${webhook} runs your agent ${found.agent}, so npm start sent nothing.`
   return undefined
 }
 
@@ -111,14 +110,14 @@ const showOneEvent = async (client, home) => {
   else row(event.state, event.detail ?? event.code ?? '')
 }
 
-const say3 = (rows) => {
+const printCommands = (rows) => {
   for (const [what, command] of rows) say(`  ${bold(what.padEnd(20))} ${command}`)
 }
 
 await setUp()
-const { resolveHome } = await load('shared', 'home.js')
-const { connect } = await load('shared', 'client.js')
-const { toPlainText } = await load('shared', 'plain-text.js')
+const { resolveHome } = await load('shared', 'home', 'home.js')
+const { connect } = await load('shared', 'client', 'client.js')
+const { toPlainText } = await load('shared', 'text.js')
 const { version } = await load('shared', 'version.js')
 const home = resolveHome()
 
@@ -135,10 +134,10 @@ client.close()
 say()
 say(
   running
-    ? 'It was running before and goes on; npx doorward daemon stop ends it. Next:'
-    : 'It stays up; Ctrl-C stops it. Next, in another terminal in this folder:',
+    ? 'It was running before and keeps running; npx doorward daemon stop stops it. Next:'
+    : 'It runs until you press Ctrl-C. Next, in another terminal in this folder:',
 )
-say3([
+printCommands([
   ['send another event', `npx doorward webhook send ${webhook} --sample ${sample} --wait`],
   ['log in', 'npx doorward oauth login github --client-id YOUR_CLIENT_ID --client-secret-stdin'],
   ['open the tray', 'npx doorward tray'],

@@ -19,7 +19,11 @@ import { run } from './support/cli.ts'
 const execFiled = promisify(execFile)
 const docs = new URL('docs/', packageFolder)
 const read = async (name: string) => readFile(new URL(name, docs), 'utf8')
-const pages = async () => (await readdir(docs)).filter((name) => name.endsWith('.md')).toSorted()
+/** All pages, as seen from `docs/`. */
+const pages = async () => [
+  ...['README', 'SECURITY', 'CONTRIBUTING', 'CHANGELOG'].map((name) => `../${name}.md`),
+  ...(await readdir(docs)).filter((name) => name.endsWith('.md')).toSorted(),
+]
 
 /** The blocks of code of a page that are in this language. */
 const blocksOf = (text: string, language: string): string[] =>
@@ -98,7 +102,7 @@ describe('the documents', () => {
       const text = await read(name)
       for (const [, href = ''] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
         const [path = '', anchor] = href.split('#')
-        const target = new URL(path || name, docs)
+        const target = path === '' ? new URL(name, docs) : new URL(path, new URL(name, docs))
         assert.ok((await stat(target)).isFile(), `${name}: ${href}`)
         if (anchor === undefined) continue
         const anchors = anchorsOf(await readFile(target, 'utf8'))

@@ -19,7 +19,7 @@ const spawnStart = (home: string) =>
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 
-/** Runs `npm start`'s script until it has said its last line, then ends it as Ctrl-C does. */
+/** Runs the script of `npm start` until its last line, then stops it as Ctrl-C does. */
 const startOnce = async (
   home: string,
   meanwhile?: () => Promise<void>,
@@ -42,7 +42,7 @@ const startOnce = async (
   return { output, code: child.exitCode }
 }
 
-const untilEnd = async (child: ReturnType<typeof spawnStart>) => {
+const waitForEnd = async (child: ReturnType<typeof spawnStart>) => {
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -50,7 +50,7 @@ const untilEnd = async (child: ReturnType<typeof spawnStart>) => {
   return { output, code: child.exitCode }
 }
 
-/** What differs from run to run, by a name. */
+/** Replaces what differs from run to run by a name. */
 const normalize = (text: string): string =>
   text
     .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
@@ -61,7 +61,7 @@ const normalize = (text: string): string =>
     .trim()
 
 describe('npm start', () => {
-  it('makes a home, shows one event from its sender to its answer, and prints what the README says', async () => {
+  it('creates a home, shows one event from sender to answer, and prints what the README shows', async () => {
     const home = join(await temporaryFolder(), 'home')
     const { output, code } = await startOnce(home)
     assert.equal(code, 0, output)
@@ -75,11 +75,11 @@ describe('npm start', () => {
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 
-  it('ends with what is wrong when the daemon cannot start, and with nothing else', async () => {
+  it('prints only what is wrong when the daemon cannot start', async () => {
     const home = join(await temporaryFolder(), 'home')
     await startOnce(home)
     await writeFile(join(home, 'config/agents.yaml'), 'agents: [\n')
-    const { output, code } = await untilEnd(spawnStart(home))
+    const { output, code } = await waitForEnd(spawnStart(home))
     assert.equal(code, 78)
     assert.match(
       output,
@@ -87,7 +87,7 @@ describe('npm start', () => {
     )
   })
 
-  it('wakes no agent but the sample one by itself', async () => {
+  it('runs no agent but the sample one', async () => {
     const home = join(await temporaryFolder(), 'home')
     await startOnce(home)
     await writeFile(
@@ -96,11 +96,11 @@ describe('npm start', () => {
     )
     const { output, code } = await startOnce(home)
     assert.equal(code, 0, output)
-    assert.match(output, /wakes your agent echo now, so nothing was sent by itself/)
+    assert.match(output, /runs your agent echo, so npm start sent nothing/)
     assert.doesNotMatch(output, /evt_/)
   })
 
-  it('starts again on the same home and changes nothing there', async () => {
+  it('changes nothing on a second start', async () => {
     const home = join(await temporaryFolder(), 'home')
     await startOnce(home)
     const files = ['.env', 'config/webhooks.yaml', 'run/api.token']
@@ -112,13 +112,13 @@ describe('npm start', () => {
     assert.doesNotMatch(output, /installing|building/)
   })
 
-  it('stays for a daemon that takes over, and ends that one', async () => {
+  it('stays for the successor of a restarted daemon, and stops it', async () => {
     const home = join(await temporaryFolder(), 'home')
     const pidNow = async () => {
       const file = await readFile(join(home, 'run/daemon.json'), 'utf8')
       return (JSON.parse(file) as { pid: number }).pid
     }
-    let heir = 0
+    let successor = 0
     const { output, code } = await startOnce(home, async () => {
       const before = await pidNow()
       const cli = fileURLToPath(new URL(cliProgram, packageFolder))
@@ -127,11 +127,11 @@ describe('npm start', () => {
         stdio: 'ignore',
       })
       assert.deepEqual(await once(restart, 'exit'), [0, null])
-      heir = await pidNow()
-      assert.notEqual(heir, before)
+      successor = await pidNow()
+      assert.notEqual(successor, before)
     })
     assert.equal(code, 0, output)
-    await waitForProcessExit(heir)
+    await waitForProcessExit(successor)
     assert.equal(existsSync(join(home, 'run/daemon.json')), false)
   })
 
