@@ -1,4 +1,10 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import {
+  createHash,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  timingSafeEqual,
+} from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import {
   keyBytes,
@@ -7,7 +13,6 @@ import {
   signedHead,
 } from '../../shared/signature-schemes.ts'
 import { isFromWebPage } from '../http/guard.ts'
-import { type Mac, prepareMac } from './mac.ts'
 import { invalid, oneValue, readSignature, type SignatureHeaders } from './signature-header.ts'
 
 export type { SignatureHeaders }
@@ -58,10 +63,10 @@ export const verify = (
   const { digests, timestamp, id } = readSignature(headers, form)
   if (timestamp !== '') checkAge(Math.floor(nowMs / 1000) - Number(timestamp), form)
   const head = signedHead(form.signs, timestamp, id) ?? ''
-  // Every key and signature is tried whatever the others say, so the time tells nothing of which one fits.
+  // Every key is tried with every signature, so that the time does not show which one fits.
   let fits = false
-  for (const mac of form.macs) {
-    const digest = mac(head, bytes)
+  for (const key of form.keys) {
+    const digest = createHmac(form.algorithm, key).update(head, 'latin1').update(bytes).digest()
     for (const given of digests) if (timingSafeEqual(digest, given)) fits = true
   }
   if (!fits) throw invalid('the signature does not fit the body and the secret')
@@ -88,7 +93,7 @@ const withoutSignature = (
   return new VerifiedBody(bytes)
 }
 
-const checkToken = (value: string, { tokens }: ReadyForm): void => {
+const checkToken = (value: string, { tokens }: CompiledForm): void => {
   // Node reads headers as Latin-1; these are the bytes as they were sent.
   const given = tokenDigest(Buffer.from(value, 'latin1'))
   let fits = false
@@ -96,17 +101,17 @@ const checkToken = (value: string, { tokens }: ReadyForm): void => {
   if (!fits) throw invalid('the token is not the secret')
 }
 
-const checkAge = (ageSeconds: number, { toleranceSeconds }: ReadyForm): void => {
+const checkAge = (ageSeconds: number, { toleranceSeconds }: CompiledForm): void => {
   if (ageSeconds > toleranceSeconds || ageSeconds < -toleranceSeconds)
     throw invalid(
       `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken`,
     )
 }
 
-/** One form with what it is checked against, prepared once for all requests. */
-type ReadyForm = SignatureForm & {
-  /** Of each key, any of which may have signed. */
-  readonly macs: readonly Mac[]
+/** One form of a signature with its keys or tokens, prepared once for all requests. */
+type CompiledForm = SignatureForm & {
+  /** Any of these may have signed. */
+  readonly keys: readonly KeyObject[]
   /** SHA-256 of each token, so that tokens of any length compare in one time. */
   readonly tokens: readonly Buffer[]
   readonly toleranceSeconds: number
@@ -116,29 +121,29 @@ type ReadyForm = SignatureForm & {
  * What a delivery is verified with: `none` when no secret is asked for, `unset` when those that are
  * named hold nothing, `unusable` when none of them is a secret of the scheme.
  */
-export type Verifier = 'none' | 'unset' | 'unusable' | readonly [ReadyForm, ...ReadyForm[]]
+export type Verifier = 'none' | 'unset' | 'unusable' | readonly [CompiledForm, ...CompiledForm[]]
 
 /** Prepares the forms of a scheme for which there is a secret. A scheme has one tolerance for all. */
 export const prepareVerifier = (
   scheme: SignatureScheme,
   secrets: readonly string[],
-): readonly [ReadyForm, ...ReadyForm[]] | 'unusable' => {
+): readonly [CompiledForm, ...CompiledForm[]] | 'unusable' => {
   const [first, ...more] = scheme.forms
-    .map((form) => readyForm(form, secrets, scheme.toleranceSeconds ?? 0))
-    .filter(({ macs, tokens }) => macs.length + tokens.length > 0)
+    .map((form) => compileForm(form, secrets, scheme.toleranceSeconds ?? 0))
+    .filter(({ keys, tokens }) => keys.length + tokens.length > 0)
   return first ? [first, ...more] : 'unusable'
 }
 
-const readyForm = (
+const compileForm = (
   form: SignatureForm,
   secrets: readonly string[],
   toleranceSeconds: number,
-): ReadyForm => {
+): CompiledForm => {
   const known = secrets.flatMap((secret) => keyBytes(form, secret) ?? [])
   const isMac = form.check === 'mac'
   return {
     ...form,
-    macs: isMac ? known.map((bytes) => prepareMac(form.algorithm, bytes)) : [],
+    keys: isMac ? known.map((bytes) => createSecretKey(bytes)) : [],
     tokens: isMac ? [] : known.map(tokenDigest),
     toleranceSeconds,
   }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
-import { prepareMac } from '../../../daemon/webhook/mac.ts'
+import { createHmac, createSecretKey } from 'node:crypto'
 import { type SignatureHeaders, type Verifier, verify } from '../../../daemon/webhook/verify.ts'
 import { hmacScheme } from '../../../shared/signature-schemes.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -13,8 +12,9 @@ const keyOf = (secret: string | Buffer) => Buffer.from(secret as string)
 const verifierOf = (keys: readonly Buffer[], scheme = sha256): Verifier => {
   const [form] = scheme.forms
   assert.ok(form)
-  const macs = keys.map((key) => prepareMac(form.algorithm, key))
-  return [{ ...form, macs, tokens: [], toleranceSeconds: 0 }]
+  return [
+    { ...form, keys: keys.map((key) => createSecretKey(key)), tokens: [], toleranceSeconds: 0 },
+  ]
 }
 const repeated = (byte: number, times: number) => Buffer.alloc(times, byte)
 
