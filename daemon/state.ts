@@ -1,7 +1,7 @@
 import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
 import { EventStore } from './events/event-store.ts'
-import { type SeenDeliveries, createSeenDeliveries } from './webhook/dedupe.ts'
+import { SeenDeliveries } from './webhook/dedupe.ts'
 import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
@@ -24,7 +24,7 @@ export const createMemory = (keep: number): Memory => {
     events,
     counts: countEvents(events),
     kept: createKeptEvents<AcceptedEvent>(events),
-    deliveries: createSeenDeliveries(),
+    deliveries: new SeenDeliveries(),
     rateLimits: createRateLimits(),
     progress: createProgress(),
     messages: createOwnMessages(),

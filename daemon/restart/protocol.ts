@@ -12,7 +12,7 @@ import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import { knownError } from '../util/assets.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
 import type { Counted } from '../webhook/compiled-webhook.ts'
-import type { DeliveryKey } from '../webhook/dedupe.ts'
+import type { DeliveryCopy, DeliveryKey } from '../webhook/dedupe.ts'
 import type { Bucket } from '../webhook/rate-limit.ts'
 
 /*
@@ -155,11 +155,7 @@ export type MemoryCopy = {
   readonly events: EventsSnapshot
   readonly counts: readonly (readonly [path: string, counted: Counted])[]
   readonly kept: readonly (readonly [id: string, event: KeptCopy])[]
-  readonly deliveries: readonly {
-    readonly key: DeliveryKey
-    readonly eventId: string
-    readonly ageMs: number
-  }[]
+  readonly deliveries: readonly DeliveryCopy[]
   readonly rateLimits: readonly (readonly [webhook: string, bucket: Bucket, ageMs: number])[]
   readonly progress: readonly (readonly [key: string, reached: Reached])[]
   readonly messages: readonly string[]

@@ -24,9 +24,7 @@ const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
   events: memory.events.snapshot(),
   counts: memory.counts.entries(),
   kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
-  deliveries: memory.deliveries
-    .entries()
-    .map(({ key, eventId, atMs }) => ({ key, eventId, ageMs: nowMs - atMs })),
+  deliveries: memory.deliveries.snapshot(nowMs),
   rateLimits: memory.rateLimits
     .entries()
     .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
@@ -39,8 +37,7 @@ const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void =>
   memory.events.restore(copy.events)
   for (const [path, counted] of copy.counts) memory.counts.restore(path, counted)
   for (const [id, event] of copy.kept) restoreKept(memory, id, event)
-  for (const { key, eventId, ageMs } of copy.deliveries)
-    memory.deliveries.remember(key, eventId, nowMs - ageMs)
+  memory.deliveries.restore(copy.deliveries, nowMs)
   for (const [webhook, bucket, ageMs] of copy.rateLimits)
     memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
   for (const [key, reached] of copy.progress) memory.progress.put(key, reached)

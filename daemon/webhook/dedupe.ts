@@ -1,38 +1,23 @@
 import { hash } from 'node:crypto'
-import { type Remembered, createRemembered } from './remembered.ts'
 
 /** How long a delivery is remembered. */
-const rememberedSeconds = 24 * 3600
-/** How many of one webhook are remembered. */
+const rememberedMs = 24 * 3_600_000
+/** How many deliveries of each webhook are remembered. */
 const maxRemembered = 10_000
 
-/** One delivery as it is remembered: a hash, never what the sender sent. */
+/** What identifies a delivery: a hash, never what the sender sent. */
 export type DeliveryKey = { readonly webhook: string; readonly hash: string }
 
-/** The deliveries that are waiting, running or done: those that are not taken a second time. */
-export type SeenDeliveries = {
-  /** The event that this delivery has become, while it is remembered. */
-  readonly eventOf: (key: DeliveryKey, nowMs: number) => string | undefined
-  readonly remember: (key: DeliveryKey, eventId: string, nowMs: number) => void
-  /** Lets it come again, unless another event has it by now. */
-  readonly forget: (key: DeliveryKey, eventId: string) => void
-  /** The oldest of each webhook first. */
-  readonly entries: () => readonly RememberedDelivery[]
-  /** Calls back with each that is remembered (with its time) or forgotten, until the returned function is called. */
-  readonly follow: (
-    listener: (key: DeliveryKey, eventId: string, rememberedAtMs: number | undefined) => void,
-  ) => () => void
-}
-
-export type RememberedDelivery = {
+/** One remembered delivery, for another process. */
+export type DeliveryCopy = {
   readonly key: DeliveryKey
   readonly eventId: string
-  readonly atMs: number
+  readonly ageMs: number
 }
 
 /**
- * What two deliveries to one webhook have in common that are one: the sender's id, or the bytes of the
- * verified body. Undefined when nothing says so.
+ * What two copies of one delivery to a webhook have in common: the sender's id, or the bytes of the
+ * verified body. Undefined when there is neither.
  */
 export const deliveryKey = (
   webhook: string,
@@ -42,49 +27,74 @@ export const deliveryKey = (
 ): DeliveryKey | undefined => {
   if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'binary') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
-  // No JSON begins so: it is never the hash of a body.
+  // No JSON begins like this, so it never equals the hash of a body.
   return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
 }
 
-/**
- * Remembers deliveries for 24 hours, and the newest 10,000 of each webhook, in memory. A flood at one
- * webhook cannot make another forget.
- */
-export const createSeenDeliveries = (max = maxRemembered): SeenDeliveries => {
-  const byWebhook = new Map<string, Remembered>()
-  const listeners = new Set<Parameters<SeenDeliveries['follow']>[0]>()
+type Listener = (key: DeliveryKey, eventId: string, atMs: number | undefined) => void
 
-  const of = (webhook: string): Remembered => {
-    const known = byWebhook.get(webhook)
-    if (known) return known
-    const fresh = createRemembered(max, rememberedSeconds)
-    byWebhook.set(webhook, fresh)
-    return fresh
+type Seen = { readonly eventId: string; readonly atMs: number }
+
+/**
+ * Deliveries that wait, run or are done, so that none runs twice: for 24 hours, and the newest 10,000
+ * of each webhook, so that a flood at one webhook cannot push out those of another. In memory only.
+ */
+export class SeenDeliveries {
+  readonly #max: number
+  /** The oldest of each webhook first. */
+  readonly #byWebhook = new Map<string, Map<string, Seen>>()
+  readonly #listeners = new Set<Listener>()
+
+  constructor(max = maxRemembered) {
+    this.#max = max
   }
 
-  return {
-    eventOf: ({ webhook, hash }, nowMs) => byWebhook.get(webhook)?.eventOf(hash, toSeconds(nowMs)),
-    remember: (key, eventId, nowMs) => {
-      of(key.webhook).put(key.hash, eventId, toSeconds(nowMs))
-      for (const listener of listeners) listener(key, eventId, nowMs)
-    },
-    forget: (key, eventId) => {
-      if (!byWebhook.get(key.webhook)?.remove(key.hash, eventId)) return
-      for (const listener of listeners) listener(key, eventId, undefined)
-    },
-    entries: () =>
-      [...byWebhook].flatMap(([webhook, remembered]) =>
-        remembered.entries().map(({ hash, eventId, atSecond }) => ({
-          key: { webhook, hash },
-          eventId,
-          atMs: atSecond * 1000,
-        })),
-      ),
-    follow: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+  /** The event that this delivery became, while it is remembered. */
+  eventFor({ webhook, hash }: DeliveryKey, nowMs: number): string | undefined {
+    const seen = this.#byWebhook.get(webhook)?.get(hash)
+    return seen && nowMs - seen.atMs < rememberedMs ? seen.eventId : undefined
+  }
+
+  /** Remembers a delivery as the newest of its webhook. */
+  remember(key: DeliveryKey, eventId: string, nowMs: number): void {
+    let ofWebhook = this.#byWebhook.get(key.webhook)
+    if (!ofWebhook) this.#byWebhook.set(key.webhook, (ofWebhook = new Map()))
+    ofWebhook.delete(key.hash)
+    ofWebhook.set(key.hash, { eventId, atMs: nowMs })
+    for (const [hash, { atMs }] of ofWebhook) {
+      if (ofWebhook.size <= this.#max && nowMs - atMs < rememberedMs) break
+      ofWebhook.delete(hash)
+    }
+    for (const listener of this.#listeners) listener(key, eventId, nowMs)
+  }
+
+  /** Allows the delivery again, unless it belongs to another event by now. */
+  forget({ webhook, hash }: DeliveryKey, eventId: string): void {
+    const ofWebhook = this.#byWebhook.get(webhook)
+    if (ofWebhook?.get(hash)?.eventId !== eventId) return
+    ofWebhook.delete(hash)
+    for (const listener of this.#listeners) listener({ webhook, hash }, eventId, undefined)
+  }
+
+  /** All that is remembered, the oldest of each webhook first. */
+  snapshot(nowMs: number): DeliveryCopy[] {
+    return [...this.#byWebhook].flatMap(([webhook, ofWebhook]) =>
+      [...ofWebhook].map(([hash, { eventId, atMs }]) => ({
+        key: { webhook, hash },
+        eventId,
+        ageMs: nowMs - atMs,
+      })),
+    )
+  }
+
+  /** Remembers what a snapshot of another process has. */
+  restore(copies: readonly DeliveryCopy[], nowMs: number): void {
+    for (const { key, eventId, ageMs } of copies) this.remember(key, eventId, nowMs - ageMs)
+  }
+
+  /** Calls back with each delivery that is remembered (with its time) or forgotten, until the returned function is called. */
+  follow(listener: Listener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 }
-
-const toSeconds = (ms: number): number => Math.floor(ms / 1000)

@@ -101,7 +101,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       enqueue(id, event, answer)
       const { delivery } = event
       const now = performance.now()
-      if (delivery && deliveries.eventOf(delivery, now) === undefined)
+      if (delivery && deliveries.eventFor(delivery, now) === undefined)
         deliveries.remember(delivery, id, now)
       kept.keep(id, event)
       const targets = waitingAgain(events.record(id)?.targets ?? [])

@@ -166,7 +166,7 @@ const seenBefore = (
   { deliveries }: PipelineParts,
 ): { readonly delivery: DeliveryKey | undefined; readonly first: string | undefined } => {
   const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
-  return { delivery, first: delivery && deliveries.eventOf(delivery, performance.now()) }
+  return { delivery, first: delivery && deliveries.eventFor(delivery, performance.now()) }
 }
 
 const toKnownDelivery = ({

@@ -31,7 +31,7 @@ export const retryEvent = (
       'deliver it again from the sender, if the sender can do that',
     )
   const { delivery } = accepted
-  const again = delivery && deliveries.eventOf(delivery, performance.now())
+  const again = delivery && deliveries.eventFor(delivery, performance.now())
   if (again !== undefined)
     throw notRetryable(
       `the sender has delivered it again, as ${again}`,
