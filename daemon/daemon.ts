@@ -268,7 +268,7 @@ type AppsParts = {
   readonly listeners: Pick<Listeners, 'port'>
   readonly whereabouts: Pick<DaemonFileWriter, 'url' | 'publicUrl'>
   readonly memory: Memory
-  readonly intake: Pick<Intake, 'budget' | 'rooms' | 'queue'>
+  readonly intake: Pick<Intake, 'budget' | 'queue'>
   readonly live: LiveConfig
   readonly office: Pick<Leadership, 'oauth' | 'atOnce' | 'access'>
   readonly metrics: Metrics
@@ -292,7 +292,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   const { port } = listeners
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
-  const { budget, rooms, queue } = intake
+  const { budget, queue } = intake
   const memoryKeeper = createMemoryKeeper()
 
   const answered = (ms: number): void => {
@@ -309,7 +309,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
     const examine = createExamine()
     const serveWebhook = serveWebhooks(
       live.current,
-      { budget, rooms, events, deliveries, rateLimits, learners, examine, loopGuard, refusals },
+      { budget, events, deliveries, rateLimits, learners, examine, loopGuard, refusals },
       { log, answered },
     )
     const oauth = office.oauth()

@@ -5,13 +5,11 @@ import { isFinal } from './events/event-record.ts'
 import { createQueue, type Elsewhere, type Queue } from './queue.ts'
 import type { Memory } from './state.ts'
 import { type ByteBudget, createByteBudget } from './util/byte-budget.ts'
-import { type BodyRooms, createBodyRooms } from './webhook/body-rooms.ts'
 import type { Engine } from './webhook/engine.ts'
 
 /** What a daemon takes in: how many events wait and run, and how many bytes they may hold. */
 export type Intake = {
   readonly budget: ByteBudget
-  readonly rooms: BodyRooms
   readonly queue: Queue
   /** What a daemon that was handed over from has yet to do. */
   readonly elsewhere: Unfinished
@@ -35,7 +33,6 @@ export const createIntake = (
   const queue = createQueue({ maxEvents, concurrency, budget, elsewhere })
   return {
     budget,
-    rooms: createBodyRooms(),
     queue,
     elsewhere,
     unfinished: () => {

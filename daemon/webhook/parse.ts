@@ -192,33 +192,18 @@ const isDigit = (json: string, at: number): boolean => {
   return code >= zero && code <= nine
 }
 
-/** True when so many digits stand in a row anywhere, as then one of them is looked at. */
+/** True when so many digits are in a row anywhere: one of them is at a place that is looked at. */
 const hasManyDigits = (utf8: Buffer): boolean => {
-  const { length } = utf8
-  if (length <= window.length) return hasManyDigitsIn(utf8, length)
-  // What is cut in two at the end of a piece is whole at the beginning of the next.
-  for (let from = 0; from < length; from += window.length - (fewestDigits - 1))
-    if (hasManyDigitsIn(window, utf8.copy(window, 0, from))) return true
+  for (let at = fewestDigits - 1; at < utf8.length; at += fewestDigits)
+    if (isDigitByte(utf8[at]) && digitsAround(utf8, at) >= fewestDigits) return true
   return false
 }
 
-/**
- * Where a large text is looked at, piece by piece: it may lie in memory that can be resized, of which each byte
- * takes V8 three times as long.
- */
-const window = Buffer.allocUnsafeSlow(32 * 1024)
-
-const hasManyDigitsIn = (utf8: Buffer, length: number): boolean => {
-  for (let at = fewestDigits - 1; at < length; at += fewestDigits)
-    if (isDigitByte(utf8[at]) && digitsAround(utf8, length, at) >= fewestDigits) return true
-  return false
-}
-
-const digitsAround = (utf8: Buffer, length: number, at: number): number => {
+const digitsAround = (utf8: Buffer, at: number): number => {
   let first = at
   while (isDigitByte(utf8[first - 1])) first -= 1
   let next = at + 1
-  while (next < length && isDigitByte(utf8[next])) next += 1
+  while (isDigitByte(utf8[next])) next += 1
   return next - first
 }
 

@@ -8,7 +8,6 @@ import type { EventStore } from '../events/event-store.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import { valueAt } from '../util/payload-path.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
-import type { BodyRooms } from './body-rooms.ts'
 import { toBodyHeaders, headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
 import type { Engine } from './engine.ts'
@@ -37,7 +36,6 @@ import { type VerifiedBody, verify } from './verify.ts'
 
 export type PipelineParts = {
   readonly budget: ByteBudget
-  readonly rooms: BodyRooms
   readonly events: EventStore
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
@@ -94,8 +92,8 @@ export const acceptDelivery = async (
     signed: undefined,
   }
   try {
-    const { budget, rooms, loopGuard } = parts
-    const body = await receive(request, { declared, maxBodyBytes, budget, rooms })
+    const { budget, loopGuard } = parts
+    const body = await receive(request, { declared, maxBodyBytes, budget })
     try {
       // Before anything is looked at: a sender that is not verified waits like any other.
       const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined

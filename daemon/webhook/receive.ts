@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { ByteBudget } from '../util/byte-budget.ts'
 import { workAtEndOfTurn } from '../http/turn-batching.ts'
-import type { BodyRoom, BodyRooms } from './body-rooms.ts'
+import { type ByteBudget, type ByteCollector, createByteCollector } from '../util/byte-budget.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
 const defaultBodyTimeoutMs = 15_000
@@ -12,7 +11,6 @@ export type ReceiveLimits = {
   readonly declared: number
   readonly maxBodyBytes: number
   readonly budget: ByteBudget
-  readonly rooms: BodyRooms
   /** Default 15 s. */
   readonly bodyTimeoutMs?: number
 }
@@ -30,19 +28,18 @@ export type ReceivedBody = {
  */
 export const receive = async (
   request: IncomingMessage,
-  { declared, maxBodyBytes, budget, rooms, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
+  { declared, maxBodyBytes, budget, bodyTimeoutMs = defaultBodyTimeoutMs }: ReceiveLimits,
 ): Promise<ReceivedBody> => {
   if (declared > maxBodyBytes) throw tooLarge(maxBodyBytes)
 
   let whole: Buffer | undefined
-  let room: BodyRoom | undefined
+  let pieces: ByteCollector | undefined
   let counted = 0
   const release = () => {
     budget.giveBack(counted)
     counted = 0
-    room?.release()
-    // The request, which lives until it is answered, leads to both.
-    whole = room = undefined
+    // The request, which lives until it is answered, refers to both.
+    whole = pieces = undefined
   }
   try {
     await new Promise<void>((resolve, reject) => {
@@ -65,7 +62,7 @@ export const receive = async (
         counted += chunk.length
         // Most bodies come in one piece: it is not held beyond this turn, so that it need not be copied.
         if (chunk.length === declared) whole = chunk
-        else (room ??= rooms(declared)).add(chunk)
+        else (pieces ??= createByteCollector(declared)).add(chunk)
       })
       // Whatever comes after the first of these changes nothing.
       request.on('end', () => end())
@@ -78,7 +75,7 @@ export const receive = async (
     release()
     throw error
   }
-  return { bytes: whole ?? room?.bytes() ?? Buffer.alloc(0), release }
+  return { bytes: whole ?? pieces?.bytes() ?? Buffer.alloc(0), release }
 }
 
 const tooSlow = (limitMs: number) =>

@@ -3,12 +3,10 @@ import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { type ByteBudget, createByteBudget } from '../../../daemon/util/byte-budget.ts'
-import { createBodyRooms } from '../../../daemon/webhook/body-rooms.ts'
 import { type ReceivedBody, receive } from '../../../daemon/webhook/receive.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const maxBodyBytes = 1000
-const rooms = createBodyRooms()
 
 type Outcome = { readonly body?: ReceivedBody; readonly code?: string }
 
@@ -43,7 +41,7 @@ describe('receive', () => {
     const declared = Number(request.headers['content-length'])
     try {
       outcomes.push({
-        body: await receive(request, { declared, maxBodyBytes, budget, rooms, bodyTimeoutMs }),
+        body: await receive(request, { declared, maxBodyBytes, budget, bodyTimeoutMs }),
       })
       response.end('taken')
     } catch (error) {
