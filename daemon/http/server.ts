@@ -14,7 +14,6 @@ import type { Gateway } from '../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import { headerValues } from './guard.ts'
-import { letInFirst } from './let-in-first.ts'
 import { problemMediaType, toProblem } from './problem.ts'
 import { answerJson } from './respond.ts'
 
@@ -83,7 +82,7 @@ export const createListeners = ({
       const address = getAddress(server)
       if (address) addresses.set(app, address)
     })
-    letInFirst(server, (request, response) => {
+    server.on('request', (request, response) => {
       if (refusesMalformed(request, response)) return
       // Who comes again is to come to the other process.
       if (isLeaving) response.setHeader('connection', 'close')

@@ -14,8 +14,6 @@ export type EndOfTurn = {
   readonly answerAtEndOfTurn: (send: Step) => void
   /** Does this when the turn ends, after its answers; what is put off meanwhile comes in the next turn. */
   readonly workAtEndOfTurn: (step: Step) => void
-  /** True while an answer is put off. */
-  readonly hasAnswers: () => boolean
 }
 
 /**
@@ -68,8 +66,7 @@ export const createEndOfTurn = (mostWaitMs = usualMostWaitMs): EndOfTurn => {
       work.push(step)
       comeTo()
     },
-    hasAnswers: () => answers.length > 0,
   }
 }
 
-export const { answerAtEndOfTurn, workAtEndOfTurn, hasAnswers } = createEndOfTurn()
+export const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn()
