@@ -3,9 +3,7 @@ import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
 import { isGroupLeader, isSameProcess, readStartTime } from '../../shared/home/lock.ts'
-import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
-import { oneInATurn } from './one-in-a-turn.ts'
 import { type ProcessOptions, type ProcessResult, runProcess } from './process.ts'
 import { isAgentFolder, removeOrphanedFolders } from './workspace.ts'
 
@@ -190,26 +188,16 @@ const neverStarted: ProcessResult = {
   stderr: Buffer.alloc(0),
 }
 
-/**
- * Runs programs with a note of each for as long as it runs. Each of note, start and number is written or done in a
- * turn of the loop of its own, at its end: a start stops the daemon for milliseconds, and whoever has sent
- * something meanwhile is answered first. None is started that is to stop by the time its turn comes.
- */
-export const noteAndRun = (noteRun: NoteRun): RunProcess => {
-  const turn = oneInATurn()
-  return async ({ folder, ...options }) => {
-    await turn()
+/** Runs programs, with a note of each for as long as it runs. */
+export const noteAndRun =
+  (noteRun: NoteRun): RunProcess =>
+  async ({ folder, ...options }) => {
     if (options.signal.aborted) return neverStarted
     const note = noteRun(folder)
     const env = { ...options.env, [markVariable]: note.mark }
-    let isOver = false
-    const onStart = (pid: number) => workAtEndOfTurn(() => isOver || note.started(pid))
     try {
-      await turn()
-      return options.signal.aborted ? neverStarted : await runProcess({ ...options, env, onStart })
+      return await runProcess({ ...options, env, onStart: note.started })
     } finally {
-      isOver = true
       await note.forget()
     }
   }
-}
