@@ -9,7 +9,6 @@ import { describeUnfinished } from '../shared/privacy.ts'
 import { ignoreSigusr1 } from '../shared/runtime.ts'
 import { toPlainJson } from '../shared/text.ts'
 import { version } from '../shared/version.ts'
-import { disablePretenuring } from './make-all-young.ts'
 import { channelToOld } from './restart/protocol.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
@@ -126,7 +125,6 @@ const setNonBlocking = (output: WriteStream): void => {
 }
 
 ignoreSigusr1()
-disablePretenuring()
 void run().catch((error: unknown) => {
   report(error)
   if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })
