@@ -27,7 +27,7 @@ import { prove } from './handover/prove.ts'
 import { createGuard } from './http/guard.ts'
 import { type Apps, createListeners, type Listeners, type Place } from './http/server.ts'
 import { createEventStream, type EventStream } from './http/sse.ts'
-import { createMemoryKeeper } from './idle-gc.ts'
+import { collectWhenIdle } from './idle-gc.ts'
 import { createIntake, type Intake } from './intake.ts'
 import { createLeadership, type Leadership } from './leadership.ts'
 import { type Log, getLogLevel, openLog } from './log/log.ts'
@@ -293,11 +293,11 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   const { url, publicUrl } = parts.whereabouts
   const { events, counts, kept, deliveries, rateLimits } = parts.memory
   const { budget, queue } = intake
-  const memoryKeeper = createMemoryKeeper()
+  const activity = collectWhenIdle()
 
   const answered = (ms: number): void => {
     metrics.answered(ms)
-    memoryKeeper.worked()
+    activity()
   }
   const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
   const webhooks = () => {

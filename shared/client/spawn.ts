@@ -40,4 +40,9 @@ export const spawnDaemon = (home: Home): ChildProcess => {
  * each delivery costs a tenth more. The default of four V8 worker threads competes with the daemon for a
  * busy processor.
  */
-export const nodeOptions: readonly string[] = ['--max-semi-space-size=8', '--v8-pool-size=1']
+export const nodeOptions: readonly string[] = [
+  '--max-semi-space-size=8',
+  '--v8-pool-size=1',
+  // For the one collection of an idle daemon (`daemon/idle-gc.ts`).
+  '--expose-gc',
+]

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createFifo } from '../../../daemon/util/fifo.ts'
-import { collectGarbage } from '../../../daemon/idle-gc.ts'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 describe('a first-in, first-out list', () => {
   it('gives what came first, also after many have come and gone', () => {
@@ -47,7 +48,8 @@ describe('a first-in, first-out list', () => {
     while (fifo.size() > 0) fifo.shift()
     // What a WeakRef has shown or made in a turn lives to its end.
     await new Promise((resolve) => setImmediate(resolve))
-    collectGarbage()
+    setFlagsFromString('--expose-gc')
+    ;(runInNewContext('gc') as () => void)()
     assert.deepEqual(
       held.filter((value) => value.deref() !== undefined),
       [],
