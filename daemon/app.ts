@@ -4,10 +4,11 @@ import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
 import { loggedPath } from './event-page/routes.ts'
 import type { Guard } from './http/guard.ts'
-import type { Log } from './log/log.ts'
-import { logInternal, sayHowToAsk, type ServeFirst } from './http/respond.ts'
-import { problemMediaType, toProblem } from './http/problem.ts'
 import { serveHealth } from './http/health.ts'
+import { problemMediaType, toProblem } from './http/problem.ts'
+import { logInternal } from './http/respond.ts'
+import type { Log } from './log/log.ts'
+import type { ServeWebhook } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
@@ -16,32 +17,29 @@ export type AppParts = {
   readonly apiToken: string
   readonly guard: Guard
   readonly log: Log
-  /** Answer the paths of webhooks, and what is asked for so often that it is answered at once. */
-  readonly first: readonly ServeFirst[]
-  /** Answers browsers that come by a link to an event. */
+  readonly serveWebhook: ServeWebhook
+  /** Answers browsers that open a link to an event. */
   readonly eventPage: Middleware
-  /** Hands what belongs to another daemon by now to that. */
+  /** Passes requests on to the daemon that has taken over, if there is one. */
   readonly passOn: Middleware
   readonly routers: readonly Router[]
 }
 
 /**
- * The whole daemon as what answers requests: webhooks, else a Koa app. The order of this list is the
- * order of the checks.
+ * Handles all requests of the main port: webhooks first, and the local API with Koa. The order of the
+ * middleware is the order of the checks.
  */
 export const createApp = ({
   apiToken,
   guard,
   log,
-  first,
+  serveWebhook,
   eventPage,
   passOn,
   routers,
 }: AppParts): RequestListener => {
-  const app = new Koa()
-  app.silent = true
-  app.use(answerErrors(log))
-  app.use(onlyPaths)
+  const app = createKoa(log)
+  app.use(serveHealth(apiToken))
   app.use(onlyApiPaths)
   app.use(eventPage)
   app.use(guarded(guard))
@@ -49,32 +47,31 @@ export const createApp = ({
   app.use(passOn)
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
-  return inFront([...first, serveHealth(apiToken, log)], app)
+  return afterWebhooks(serveWebhook, app)
 }
 
-/** What the public port serves: webhooks, and nothing that says what else there is. */
-export const createPublicApp = ({
-  log,
-  webhooks,
-}: {
-  readonly log: Log
-  readonly webhooks: ServeFirst
-}): RequestListener => {
+/** Handles all requests of the public port: webhooks, and nothing that shows what else there is. */
+export const createPublicApp = (log: Log, serveWebhook: ServeWebhook): RequestListener => {
+  const app = createKoa(log)
+  app.use(() => {
+    throw noWebhook()
+  })
+  return afterWebhooks(serveWebhook, app)
+}
+
+const createKoa = (log: Log): Koa => {
   const app = new Koa()
   app.silent = true
   app.use(answerErrors(log))
   app.use(onlyPaths)
-  app.use(() => {
-    throw noWebhook()
-  })
-  return inFront([webhooks], app)
+  return app
 }
 
-const inFront = (first: readonly ServeFirst[], app: Koa): RequestListener => {
+/** Webhooks bypass Koa, which would add 9 µs, some 8 %, to a delivery of 24 KB. */
+const afterWebhooks = (serveWebhook: ServeWebhook, app: Koa): RequestListener => {
   const handle = app.callback()
   return (request, response) => {
-    for (const serve of first) if (serve(request, response)) return
-    void handle(request, response)
+    if (!serveWebhook(request, response)) void handle(request, response)
   }
 }
 
@@ -84,7 +81,9 @@ const guarded =
     try {
       guard(ctx.req)
     } catch (error) {
-      sayHowToAsk(ctx.res, error)
+      // RFC 9110 section 11.6.1.
+      if (error instanceof DoorwardError && error.code === 'unauthorized')
+        ctx.set('WWW-Authenticate', 'Bearer')
       throw error
     }
     await next()
@@ -105,8 +104,8 @@ const answerErrors =
   }
 
 /**
- * Refuses a request target that is no path (RFC 9112 section 3.2): the forms for proxies carry a host
- * of their own that would count for more than `Host`, and Koa cannot read all of them.
+ * Refuses a request target that is not a path (RFC 9112 section 3.2): the forms for proxies contain a host
+ * that would override `Host`, and Koa cannot parse all of them.
  */
 const onlyPaths: Middleware = async (ctx, next) => {
   if (!ctx.req.url?.startsWith('/'))
@@ -127,7 +126,7 @@ const neverStored: Middleware = async (ctx, next) => {
   await next()
 }
 
-/** What no route took: another method of a path that is there, or a path that is not. */
+/** Answers what no route handled: 405 for another method of a known path, else 404. */
 const refuse =
   (routers: readonly Router[]): Middleware =>
   (ctx) => {
@@ -136,5 +135,5 @@ const refuse =
     )
     if (methods.length === 0) throw new DoorwardError('not-found', 'there is no such route')
     ctx.set('Allow', [...new Set(methods)].join(', '))
-    throw new DoorwardError('method-not-allowed', 'this route takes other methods')
+    throw new DoorwardError('method-not-allowed', 'this route does not allow this method')
   }

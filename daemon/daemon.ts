@@ -32,7 +32,6 @@ import { createIntake, type Intake } from './intake.ts'
 import { createLeadership, type Leadership } from './leadership.ts'
 import { type Log, getLogLevel, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
-import { serveAccess } from './oauth/routes.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { createHandOver, type HandOver } from './restart/old-process.ts'
@@ -334,7 +333,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       apiToken,
       guard,
       log,
-      first: [serveWebhook, serveAccess(guard, office, log)],
+      serveWebhook,
       eventPage: serveEventPage({ port, events, links, retry, log }),
       passOn: passOn(handOver),
       routers: [
@@ -344,7 +343,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
         oauth.routes,
       ],
     })
-    return { app, publicApp: createPublicApp({ log, webhooks: serveWebhook }) }
+    return { app, publicApp: createPublicApp(log, serveWebhook) }
   }
 }
 

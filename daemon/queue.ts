@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
-import { workAtEndOfTurn } from './http/turn-batching.ts'
+import { deferToTickEnd } from './http/turn-batching.ts'
 import { longTimeout } from './util/abort.ts'
 
 /** The reason of the signal of a job whose program is not given the usual time to end by itself. */
@@ -141,7 +141,7 @@ export const createQueue = ({
   const schedulePump = () => {
     if (pumpScheduled) return
     pumpScheduled = true
-    workAtEndOfTurn(pump)
+    deferToTickEnd(pump)
   }
   /** The first waiting job that may start now, looking at agents in turn. */
   const nextJob = (): Job | undefined => {

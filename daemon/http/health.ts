@@ -1,40 +1,35 @@
-import { DoorwardError } from '../../shared/errors.ts'
+import type { Middleware } from 'koa'
 import {
   challengeHeader,
-  toEndpoint,
-  proofHeader,
   computeProof,
+  proofHeader,
+  toEndpoint,
 } from '../../shared/client/identity.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 import { version } from '../../shared/version.ts'
 import { isLoopbackPeer } from './guard.ts'
-import type { Log } from '../log/log.ts'
-import { answerJson, answerProblem, type ServeFirst } from './respond.ts'
 
 /**
- * `/health` says who we are; with a challenge it proves it (see `shared/identity.ts`). In front of the app:
- * every command asks it first.
+ * `/health` says which program answers, and proves it to a client that sends a challenge
+ * (`shared/client/identity.ts`). It is before the guard: clients ask it before they send their token.
  */
 export const serveHealth =
-  (apiToken: string, log: Log): ServeFirst =>
-  (request, response) => {
-    const { url = '', method, headers, socket } = request
-    if (url !== '/health' && !url.startsWith('/health?')) return false
-    try {
-      if (!isLoopbackPeer(socket.remoteAddress))
-        throw new DoorwardError('webhook-not-found', 'there is no webhook at this path')
-      if (method !== 'GET' && method !== 'HEAD') {
-        response.setHeader('Allow', 'GET, HEAD')
-        throw new DoorwardError('method-not-allowed', '/health takes GET only')
-      }
-      const challenge = headers[challengeHeader.toLowerCase()]
-      if (typeof challenge === 'string' && /^[0-9a-f]{32,128}$/.test(challenge)) {
-        const place = toEndpoint(socket.localAddress, socket.localPort)
-        response.setHeader(proofHeader, computeProof(apiToken, challenge, place))
-      }
-      const who = { status: 'ok', name: 'doorward', version }
-      answerJson(response, 200, who, { 'Cache-Control': 'no-store' })
-    } catch (error) {
-      answerProblem(response, error, { log, path: '/health' })
+  (apiToken: string): Middleware =>
+  async (ctx, next) => {
+    const { url = '', method, headers, socket } = ctx.req
+    if (url !== '/health' && !url.startsWith('/health?')) return next()
+    if (!isLoopbackPeer(socket.remoteAddress))
+      throw new DoorwardError('webhook-not-found', 'there is no webhook at this path')
+    if (method !== 'GET' && method !== 'HEAD') {
+      ctx.set('Allow', 'GET, HEAD')
+      throw new DoorwardError('method-not-allowed', '/health allows GET only')
     }
-    return true
+    const challenge = headers[challengeHeader.toLowerCase()]
+    if (typeof challenge === 'string' && /^[0-9a-f]{32,128}$/.test(challenge)) {
+      const endpoint = toEndpoint(socket.localAddress, socket.localPort)
+      ctx.set(proofHeader, computeProof(apiToken, challenge, endpoint))
+    }
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = { status: 'ok', name: 'doorward', version }
+    return undefined
   }

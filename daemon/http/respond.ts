@@ -1,44 +1,27 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { DoorwardError } from '../../shared/errors.ts'
+import type { ServerResponse } from 'node:http'
 import type { Log } from '../log/log.ts'
 import { problemMediaType, toProblem } from './problem.ts'
 
 const jsonMediaType = 'application/json; charset=utf-8'
 
-/** Answers with JSON, in one write; `headers` come on top of those that say what it is. */
-export const answerJson = (
+/** Sends JSON without Koa; `headers` are added to those of the body, or replace them. */
+export const sendJson = (
   response: ServerResponse,
   status: number,
   body: object,
   headers: Readonly<Record<string, string>> = {},
-): void => answerJsonText(response, status, JSON.stringify(body), headers)
-
-/** The same of what is JSON text already. */
-export const answerJsonText = (
-  response: ServerResponse,
-  status: number,
-  text: string,
-  headers: Readonly<Record<string, string>> = {},
 ): void => {
+  const text = JSON.stringify(body)
   response.writeHead(status, {
     'Content-Type': jsonMediaType,
     'Content-Length': Buffer.byteLength(text),
     ...headers,
   })
-  endInOneWrite(response, text)
+  response.end(text)
 }
 
-/** As `response.end(text)`, which hands the kernel an empty piece as well, by a call that takes several. */
-const endInOneWrite = (response: ServerResponse, text: string): void => {
-  const { socket } = response
-  socket?.cork()
-  response.write(text)
-  socket?.uncork()
-  response.end()
-}
-
-/** Answers with the problem that a thrown value is, and logs one that nobody expected. */
-export const answerProblem = (
+/** Sends a thrown value as a problem document without Koa, and logs an unexpected one. */
+export const sendProblem = (
   response: ServerResponse,
   error: unknown,
   { log, path }: { readonly log: Log; readonly path: string },
@@ -46,27 +29,18 @@ export const answerProblem = (
   const problem = toProblem(error)
   if (problem.code === 'internal') logInternal(log, path, error)
   if (!response.destroyed)
-    answerJson(response, problem.status, problem, { 'Content-Type': problemMediaType })
+    sendJson(response, problem.status, problem, { 'Content-Type': problemMediaType })
 }
 
-/** The header that goes with a 401 (RFC 9110 section 11.6.1). */
-export const sayHowToAsk = (response: ServerResponse, error: unknown): void => {
-  if (error instanceof DoorwardError && error.code === 'unauthorized')
-    response.setHeader('WWW-Authenticate', 'Bearer')
-}
-
-/** Logs an unexpected error, without its message, which may hold anything. */
+/** Logs an unexpected error, without its message, which may contain anything. */
 export const logInternal = (log: Log, path: string, error: unknown): void => {
-  log.error({ path, error: internalName(error) }, 'internal error')
+  log.error({ path, error: describeInternal(error) }, 'internal error')
 }
 
-/** Class and own lines of the stack of an unexpected error. */
-const internalName = (error: unknown): string =>
+/** The class of an error and the first lines of its stack. */
+const describeInternal = (error: unknown): string =>
   error instanceof Error
     ? [error.name, ...(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))]
         .slice(0, 6)
         .join('\n')
     : typeof error
-
-/** Answers a request that it is for; false, and nothing done, for any other. Never throws. */
-export type ServeFirst = (request: IncomingMessage, response: ServerResponse) => boolean

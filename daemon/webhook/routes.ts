@@ -1,69 +1,62 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { eventHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { sendJson, sendProblem } from '../http/respond.ts'
+import { batchResponse } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
-import { answerAtEndOfTurn } from '../http/turn-batching.ts'
-import { answerJson, answerProblem, type ServeFirst } from '../http/respond.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
-import type { CompiledWebhook } from './compiled-webhook.ts'
 
-/** How long the rest of a refused body is read and thrown away, so that the sender sees the answer. */
+/** How long the rest of a refused body is read and discarded, so that the sender reads the response. */
 const lingerMs = 2000
 
-/** Seconds after which a sender may try again, for `Retry-After`. */
+/** Seconds for `Retry-After` where nothing else is known. */
 const retryAfterSeconds = '10'
 
-/** Who hears of unexpected errors, and how many milliseconds each answer took. */
+/** The log for unexpected errors, and what is called with the milliseconds that each response took. */
 export type Notes = { readonly log: Log; readonly answered: (ms: number) => void }
 
-/**
- * What stands before the app: the path of a webhook is looked up once, and nothing of the local API is
- * run for it. A path is taken as it was sent, up to its query.
- */
+/** Handles a request for the path of a webhook; returns false, with nothing done, for any other. */
+export type ServeWebhook = (request: IncomingMessage, response: ServerResponse) => boolean
+
+/** Serves webhooks without Koa. A path is compared as it was sent, up to its query. */
 export const serveWebhooks = (
   current: () => Engine,
   parts: PipelineParts,
   { log, answered }: Notes,
-): ServeFirst => {
+): ServeWebhook => {
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,
     webhook: CompiledWebhook,
-    setup: Engine,
+    engine: Engine,
   ): Promise<void> => {
     const start = performance.now()
-    const send = (answer: () => void) =>
-      answerAtEndOfTurn(() => {
-        answer()
+    const send = (respond: () => void) =>
+      batchResponse(() => {
+        respond()
         answered(performance.now() - start)
       })
     try {
       if (request.method !== 'POST') {
         response.setHeader('Allow', 'POST')
-        throw new DoorwardError('method-not-allowed', 'a webhook takes POST only')
+        throw new DoorwardError('method-not-allowed', 'a webhook allows POST only')
       }
-      const { id, status, text } = await acceptDelivery(request, webhook, setup, parts)
-      send(() => {
-        if (text === undefined) answerJson(response, 202, { id, status })
-        else answerText(response, text, { id, status })
-      })
+      const accepted = await acceptDelivery(request, webhook, engine, parts)
+      send(() => sendAccepted(response, accepted))
     } catch (error) {
       const retryAfter = error instanceof DoorwardError ? getRetryAfter(error) : undefined
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
-      if (!request.complete && !request.destroyed) endAfterAnswer(request, response)
-      send(() => answerProblem(response, error, { log, path: webhook.path }))
+      if (!request.complete && !request.destroyed) closeAfterResponse(request, response)
+      send(() => sendProblem(response, error, { log, path: webhook.path }))
     }
   }
-  const kept: { last?: readonly [IncomingMessage, ServerResponse] } = {}
   return (request, response) => {
-    const setup = current()
-    const webhook = setup.byPath.get(parseUrlPath(request.url ?? ''))
+    const engine = current()
+    const webhook = engine.byPath.get(parseUrlPath(request.url ?? ''))
     if (!webhook) return false
-    // V8 throws away the code that it has made for objects of a sort once it finds none of them left, as when
-    // it is quiet: without this one the first second of a burst is half as quick. No body hangs on it.
-    kept.last = [request, response]
-    void serve(request, response, webhook, setup)
+    void serve(request, response, webhook, engine)
     return true
   }
 }
@@ -73,12 +66,9 @@ const parseUrlPath = (url: string): string => {
   return query === -1 ? url : url.slice(0, query)
 }
 
-/** A plain 200 with this text and nothing else; id and status are in a header. */
-const answerText = (
-  response: ServerResponse,
-  text: string,
-  { id, status }: Omit<Accepted, 'text'>,
-): void => {
+/** 202 with JSON; where the sender requires a plain 200 with some text, id and status are in a header. */
+const sendAccepted = (response: ServerResponse, { id, status, text }: Accepted): void => {
+  if (text === undefined) return sendJson(response, 202, { id, status })
   response.writeHead(200, {
     'Content-Type': 'text/plain; charset=utf-8',
     'Content-Length': Buffer.byteLength(text),
@@ -96,12 +86,12 @@ const getRetryAfter = ({ code, retryAfterMs }: DoorwardError): string | undefine
 }
 
 /**
- * Ends the connection of a sender that goes on sending, but not at once: that would reset it, and the
- * sender would lose the answer. Not at all when the rest does arrive, as the connection can be used
- * again then.
+ * Closes the connection of a sender that continues to send, but only after a while: closing it
+ * immediately would reset it, and the sender would lose the response. If the rest of the body does
+ * arrive, the connection stays open.
  */
-const endAfterAnswer = (request: IncomingMessage, response: ServerResponse): void => {
-  // Node itself resets it at once when the sender asked for `Connection: close`.
+const closeAfterResponse = (request: IncomingMessage, response: ServerResponse): void => {
+  // With `Connection: close` from the sender, Node itself would reset it immediately.
   response.shouldKeepAlive = true
   const timer = setTimeout(() => request.socket.destroy(), lingerMs)
   request.once('close', () => clearTimeout(timer))

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
 import { createGuard } from '../../daemon/http/guard.ts'
-import { answerJson } from '../../daemon/http/respond.ts'
+import { sendJson } from '../../daemon/http/respond.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/http.ts'
 
@@ -26,13 +26,11 @@ describe('the app, asked by another machine', () => {
       apiToken,
       guard: createGuard(apiToken, () => (server.address() as AddressInfo).port),
       log,
-      first: [
-        (request, response) => {
-          if (request.url !== '/hook') return false
-          answerJson(response, 202, { status: 'accepted' })
-          return true
-        },
-      ],
+      serveWebhook: (request, response) => {
+        if (request.url !== '/hook') return false
+        sendJson(response, 202, { status: 'accepted' })
+        return true
+      },
       eventPage: (_, next) => next(),
       routers: [routes],
     })

@@ -25,7 +25,6 @@ process.on('SIGUSR2', () => {
 })
 `
 
-/** The daemon holds on to the last request, for the sake of V8 (`daemon/webhook/routes.ts`), but not to what it said. */
 describeOnPosix('flow: the memory of a daemon whose events are over', function () {
   this.timeout(60_000)
   let daemon: RunningDaemon

@@ -1,6 +1,5 @@
 import { type Stats, lstatSync } from 'node:fs'
 import type { Home } from '../../../shared/home/home.ts'
-import { workAtEndOfTurn } from '../../http/turn-batching.ts'
 import { readToken, tokenPath } from './token-store.ts'
 import type { TokenRecord } from './token-record.ts'
 
@@ -14,7 +13,7 @@ export const createTokenCache = (home: Home) => {
   /** Those whose files have been looked at in this turn of the loop, which many may ask in. */
   const seen = new Set<Entry>()
   const see = (entry: Entry): void => {
-    if (seen.size === 0) workAtEndOfTurn(() => seen.clear())
+    if (seen.size === 0) setImmediate(() => seen.clear())
     seen.add(entry)
   }
 

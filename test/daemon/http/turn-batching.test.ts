@@ -2,79 +2,64 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
-import { createEndOfTurn } from '../../../daemon/http/turn-batching.ts'
+import { createTurnBatching } from '../../../daemon/http/turn-batching.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** With nothing else, as a program's start does. */
+/** Blocks the event loop, as the start of a program does. */
 const passTime = (ms: number): void => {
   const end = performance.now() + ms
   while (performance.now() < end);
 }
 
 describe('the end of a turn', () => {
-  // However slow the machine is.
-  const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(Infinity)
+  // However slow the machine is, no limit ends the wait.
+  const { batchResponse, deferToTickEnd } = createTurnBatching(Infinity)
 
-  it('sends answers in their order, and only then comes work', async () => {
+  it('sends responses in their order, and then runs deferred steps', async () => {
     const done: string[] = []
-    workAtEndOfTurn(() => done.push('work'))
-    answerAtEndOfTurn(() => done.push('first'))
-    answerAtEndOfTurn(() => done.push('second'))
+    deferToTickEnd(() => done.push('step'))
+    batchResponse(() => done.push('first'))
+    batchResponse(() => done.push('second'))
     assert.deepEqual(done, [])
     await turn()
-    assert.deepEqual(done, ['first', 'second', 'work'])
+    assert.deepEqual(done, ['first', 'second', 'step'])
   })
 
-  it('has the answers of the next turn before what work puts off', async () => {
+  it('sends the responses of the next turn before steps that a step deferred', async () => {
     const done: string[] = []
-    workAtEndOfTurn(() => {
-      workAtEndOfTurn(() => done.push('later work'))
-      answerAtEndOfTurn(() => done.push('answer'))
-      done.push('work')
+    deferToTickEnd(() => {
+      deferToTickEnd(() => done.push('later step'))
+      batchResponse(() => done.push('response'))
+      done.push('step')
     })
     await turn()
-    assert.deepEqual(done, ['work'])
+    assert.deepEqual(done, ['step'])
     await turn()
-    assert.deepEqual(done, ['work', 'answer', 'later work'])
+    assert.deepEqual(done, ['step', 'response', 'later step'])
   })
 
-  it('is not waited for any longer in a turn that takes in very much', async () => {
-    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(250)
+  it('does not keep responses waiting in a long turn', async () => {
+    const { batchResponse, deferToTickEnd } = createTurnBatching(250)
     const done: string[] = []
-    workAtEndOfTurn(() => done.push('turn'))
+    deferToTickEnd(() => done.push('turn'))
     await turn()
-    workAtEndOfTurn(() => done.push('work'))
-    answerAtEndOfTurn(() => done.push('first'))
+    deferToTickEnd(() => done.push('step'))
+    batchResponse(() => done.push('first'))
     assert.deepEqual(done, ['turn'])
     passTime(250)
-    answerAtEndOfTurn(() => done.push('second'))
+    batchResponse(() => done.push('second'))
     assert.deepEqual(done, ['turn', 'first', 'second'])
     await turn()
-    assert.deepEqual(done, ['turn', 'first', 'second', 'work'])
+    assert.deepEqual(done, ['turn', 'first', 'second', 'step'])
   })
 
-  it('is not waited for by those who have waited for what took long', async () => {
-    const { answerAtEndOfTurn, workAtEndOfTurn } = createEndOfTurn(250)
-    const done: string[] = []
-    workAtEndOfTurn(() => void Promise.resolve().then(() => passTime(251)))
-    await turn()
-    answerAtEndOfTurn(() => done.push('late'))
-    answerAtEndOfTurn(() => done.push('late too'))
-    assert.deepEqual(done, ['late', 'late too'])
-    await turn()
-    answerAtEndOfTurn(() => done.push('in time'))
-    assert.deepEqual(done, ['late', 'late too'])
-    await turn()
-    assert.deepEqual(done, ['late', 'late too', 'in time'])
-  })
-
-  it('comes once requests that came together are all taken in', async () => {
+  it('comes after all requests that arrived together were read', async () => {
     const steps: string[] = []
     const server = createServer((_request, response) => {
-      steps.push('taken in')
-      answerAtEndOfTurn(() => {
-        steps.push('answered')
+      steps.push('read')
+      batchResponse(() => {
+        steps.push('responded')
         response.end()
       })
     })
@@ -95,8 +80,8 @@ describe('the end of a turn', () => {
     for (const socket of sockets) socket.destroy()
     server.close()
     assert.deepEqual(steps, [
-      ...Array.from({ length: 8 }, () => 'taken in'),
-      ...Array.from({ length: 8 }, () => 'answered'),
+      ...Array.from({ length: 8 }, () => 'read'),
+      ...Array.from({ length: 8 }, () => 'responded'),
     ])
   })
 })
