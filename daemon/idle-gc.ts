@@ -8,7 +8,7 @@ const quietMs = 30_000
  */
 export const collectWhenIdle = (
   idleMs = quietMs,
-  collect: () => void = () => void globalThis.gc?.(),
+  collect: () => void = () => globalThis.gc?.(),
 ): (() => void) => {
   let timer: NodeJS.Timeout | undefined
   const whenIdle = (): void => {
