@@ -1,4 +1,4 @@
-import { type OwnMessages, createOwnMessages } from './delivery/loop-guard.ts'
+import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
 import { EventStore } from './events/event-store.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
@@ -27,6 +27,6 @@ export const createMemory = (keep: number): Memory => {
     deliveries: new SeenDeliveries(),
     rateLimits: createRateLimits(),
     progress: createProgress(),
-    messages: createOwnMessages(),
+    messages: new OwnMessages(),
   }
 }

@@ -7,8 +7,8 @@ import type { Log } from '../log/log.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
-import { createSendParts, type Progress } from './multipart.ts'
-import type { RetryRules, Tried } from './retry.ts'
+import { createMultipartSender, type Progress } from './multipart.ts'
+import type { RetryOptions, RetryRules } from './retry.ts'
 import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
@@ -21,120 +21,117 @@ import { createTelegram } from './targets/telegram.ts'
 import type { TokenSource } from './token.ts'
 
 /*
- * The story of one answer: it goes to all its targets at once, so that one that is slow or fails does not
- * keep it from the others.
+ * The story of one reply: it goes to all its targets in parallel, so that a slow or failing target delays no
+ * other.
  *
- *   answer -> parts -> each part in turn: send, and again while that makes sense -> done, or failed with
- *   the reason; a later delivery of the same answer goes on at the part that failed
+ *   reply -> parts -> each part in order: send, with retries -> done, or failed with the reason; a later
+ *   delivery of the same reply resumes at the part that failed
  */
 
 type DeliverOptions = {
-  /** Places in the list of targets; by default all of them. */
+  /** Indexes in the list of targets; by default all. */
   readonly only?: readonly number[] | undefined
-  /** The daemon cannot wait any longer. */
+  /** The daemon stops. */
   readonly signal?: AbortSignal
-  /** How the target at this place of the list is doing. */
-  readonly changed?: (place: number, result: TargetResult) => void
+  /** The state of the target at this index. */
+  readonly changed?: (index: number, result: TargetResult) => void
 }
 
-/**
- * Brings an answer to its targets, and gives a result for each of those it was to go to, in their order.
- * Never rejects: what failed is in the results.
- */
+/** Delivers a reply; returns the result of each target in order. Never rejects: failures are results. */
 export type Deliver = (
   targets: readonly ResolvedTarget[],
-  answered: AgentReply,
+  reply: AgentReply,
   options?: DeliverOptions,
 ) => Promise<TargetResult[]>
 
 export type DeliverParts = SenderParts & {
   readonly homeFolder: string
-  /** How far answers of several messages have come: it outlives a change of the configuration. */
+  /** Survives a change of the configuration. */
   readonly progress: Progress
   readonly log: Log
   readonly rules?: RetryRules
-  /** Whether anybody follows the events, as a tray does. */
+  /** Whether a client follows the events, as a tray does. */
   readonly isFollowed: () => boolean
 }
 
 export const createDeliver = (parts: DeliverParts): Deliver => {
   const { homeFolder, progress, log, rules, isFollowed } = parts
-  const sendParts = createSendParts(createSenders(parts), progress, rules)
+  const sendParts = createMultipartSender(createSenders(parts), progress, rules)
 
-  /** Brings it to one target; what it returns is a remark for the person who looks at the event. */
-  const bring = async (
+  /** Returns a note for the event, if any. */
+  const send = async (
     target: ResolvedTarget,
-    answered: AgentReply,
-    tried: Pick<Tried, 'signal' | 'again'>,
+    reply: AgentReply,
+    options: Pick<RetryOptions, 'signal' | 'onRetry'>,
   ): Promise<string | undefined> => {
     switch (target.kind) {
       case 'invalid':
         throw target.error
       case 'log':
-        return writeToStandardOutput(answered)
+        return writeToStandardOutput(reply)
       case 'file':
-        return appendToFile(target.path, answered, homeFolder)
+        return appendToFile(target.path, reply, homeFolder)
       case 'notify':
-        // The tray follows the events and shows this one; the event itself is the delivery.
-        return isFollowed() ? undefined : 'no tray was there to show it'
+        // The tray follows the events and shows this one: the event itself is the delivery.
+        return isFollowed() ? undefined : 'no tray is connected to show it'
       case 'slack':
       case 'telegram':
       case 'discord':
       case 'email':
       case 'github':
       case 'http':
-        return sendParts(target, answered, tried)
+        return sendParts(target, reply, options)
     }
   }
 
   const deliverTo = async (
     target: ResolvedTarget,
-    answered: AgentReply,
+    reply: AgentReply,
     signal: AbortSignal,
     changed: (result: TargetResult) => void,
   ): Promise<TargetResult> => {
     let attempts = 1
-    const result = (state: TargetResult['state'], more: Pick<TargetResult, 'code' | 'detail'>) => {
-      const now = { target: target.text, state, attempts, ...more }
-      changed(now)
-      return now
+    const report = (state: TargetResult['state'], more: Pick<TargetResult, 'code' | 'detail'>) => {
+      const result = { target: target.text, state, attempts, ...more }
+      changed(result)
+      return result
     }
-    const again = ({ message }: DeliveryError) => {
-      result('waiting', { detail: `${message}; it is tried again` })
+    const onRetry = ({ message }: DeliveryError) => {
+      report('waiting', { detail: `${message}; retrying` })
       attempts += 1
     }
     try {
-      const detail = await bring(target, answered, { signal, again })
-      return result('done', detail === undefined ? {} : { detail })
+      const detail = await send(target, reply, { signal, onRetry })
+      return report('done', detail === undefined ? {} : { detail })
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error(
-          { event: answered.eventId, target: target.kind, error: errorName(error) },
+          { event: reply.eventId, target: target.kind, error: errorName(error) },
           'internal error',
         )
-      return result('failed', describeReason(error))
+      return report('failed', describeError(error))
     }
   }
 
-  return async (targets, answered, options = {}) => {
+  return async (targets, reply, options = {}) => {
     if (targets.length === 0) return []
     const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
-    // All targets of all events that are delivered now listen to the one signal of the daemon's end.
+    // The deliveries of all events listen to one signal of the daemon.
     setMaxListeners(0, signal)
     return Promise.all(
-      only.flatMap((place) => {
-        const target = targets[place]
+      only.flatMap((index) => {
+        const target = targets[index]
         return target
-          ? [deliverTo(target, answered, signal, (result) => changed?.(place, result))]
+          ? [deliverTo(target, reply, signal, (result) => changed?.(index, result))]
           : []
       }),
     )
   }
 }
 
-const describeReason = (error: unknown): { code: string; detail: string } => {
+const describeError = (error: unknown): { code: string; detail: string } => {
   if (!(error instanceof DoorwardError))
-    return { code: 'internal', detail: 'something went wrong inside the daemon' }
+    return { code: 'internal', detail: 'internal error of the daemon' }
   const { code, message, hint } = error
   return { code, detail: hint === undefined ? message : `${message} (${hint})` }
 }
@@ -142,7 +139,7 @@ const describeReason = (error: unknown): { code: string; detail: string } => {
 type SenderParts = {
   /** `targets:` of gateway.yaml. */
   readonly targets: TargetSettings
-  /** Where the variables are that it names. */
+  /** Has the variables that the settings name. */
   readonly env: NodeJS.ProcessEnv
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
@@ -150,7 +147,7 @@ type SenderParts = {
   readonly messages: OwnMessages
 }
 
-/** Every target that leaves the machine, by its kind. */
+/** All targets outside this machine. */
 const createSenders = ({
   targets,
   env,

@@ -1,49 +1,49 @@
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 /**
- * What a failed try means for another one. `refused`: another would end the same. `later`: it may go
- * through after a while. `unknown`: it was on its way, and there is no answer.
+ * Whether another attempt makes sense. `permanent`: it would fail again. `retryable`: it may succeed later.
+ * `indeterminate`: the message was sent, but there is no response.
  */
-export type Fate = 'refused' | 'later' | 'unknown'
+export type Retryability = 'permanent' | 'retryable' | 'indeterminate'
 
-/** One try to bring something to a target has failed. The message names neither address nor token. */
+/** One attempt at a target failed. The message names neither address nor token. */
 export class DeliveryError extends DoorwardError {
-  readonly fate: Fate
-  /** It may be there all the same: no answer says so of it, nor does one of a server that is in trouble. */
+  readonly retryability: Retryability
+  /** True without a response, and after one of a server in trouble. */
   readonly mayHaveArrived: boolean
 
   constructor(
-    fate: Fate,
+    retryability: Retryability,
     message: string,
     details: {
       readonly code?: ErrorCode
       readonly hint?: string | undefined
       readonly retryAfterMs?: number | undefined
       readonly cause?: unknown
-      /** Default: true for `unknown`. */
+      /** Default: true for `indeterminate`. */
       readonly mayHaveArrived?: boolean
     } = {},
   ) {
     super(details.code ?? 'delivery-failed', message, details)
-    this.fate = fate
-    this.mayHaveArrived = details.mayHaveArrived ?? fate === 'unknown'
+    this.retryability = retryability
+    this.mayHaveArrived = details.mayHaveArrived ?? retryability === 'indeterminate'
   }
 }
 
-/** The target does not take this token. */
+/** The target refuses this token. */
 export class TokenRefused extends Error {
   constructor() {
     super('the token was refused')
   }
 }
 
-/** For a request that only looks what is there: nothing has been sent by it, and it can be tried again. */
-export const lookingOnly = async <Value>(answer: Promise<Value>): Promise<Value> => {
+/** For a request that only reads: it sends nothing, so it can always be repeated. */
+export const asReadOnly = async <Value>(response: Promise<Value>): Promise<Value> => {
   try {
-    return await answer
+    return await response
   } catch (error) {
     if (error instanceof DeliveryError && error.mayHaveArrived)
-      throw new DeliveryError('later', error.message, { retryAfterMs: error.retryAfterMs })
+      throw new DeliveryError('retryable', error.message, { retryAfterMs: error.retryAfterMs })
     throw error
   }
 }

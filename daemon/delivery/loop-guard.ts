@@ -1,149 +1,152 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { textAt } from '../util/payload-path.ts'
 
-export type OwnMessages = {
-  /** Posts a message; until it is answered, nobody knows which one it is. */
-  readonly post: <Value>(send: () => Promise<Value>) => Promise<Value>
-  /** A message of ours, by what chat.postMessage answers. */
-  readonly remember: (answer: unknown) => void
-  /** True for an event of Slack about a message of ours that is remembered. */
-  readonly isOwnMessage: (payload: unknown) => boolean
-  /**
-   * Resolves when what is being posted now is answered, or after 2 s, as Slack waits 3 s for us; undefined
-   * when nothing is being posted.
-   */
+/*
+ * Events about messages and comments that this home wrote are ignored: else an answer would trigger the
+ * webhook that it answers.
+ */
+
+export type LoopGuard = {
+  /** Why an event is ignored; undefined for events that are not about our own messages. */
+  readonly ownDetail: (payload: unknown) => string | undefined
+  /** As long as it is pending, an event of Slack may be about a message whose name is not yet known. */
   readonly posted: () => Promise<void> | undefined
-  /** What is remembered, the oldest first. */
-  readonly names: () => readonly string[]
-  /** Remembers a message under the name that another one has it under. */
-  readonly put: (name: string) => void
-  /** Calls back for each message from now on, until the returned function is called. */
-  readonly follow: (listener: (name: string) => void) => () => void
 }
 
-/** What is said of an event that is passed over for that. */
-const ownMessageDetail = 'it is about a message of our own'
+export const createLoopGuard = (
+  marks: Pick<CommentMarks, 'isOwnComment'>,
+  messages: Pick<OwnMessages, 'isOwnMessage' | 'posted'>,
+): LoopGuard => ({
+  ownDetail: (payload) => {
+    if (marks.isOwnComment(payload)) return 'it is about our own comment'
+    return messages.isOwnMessage(payload) ? 'it is about our own message' : undefined
+  },
+  posted: () => messages.posted(),
+})
 
-const most = 1000
-const longestWaitMs = 2000
+const maxMessages = 1000
+const maxWaitMs = 2000
 
 /**
- * The loop guard of Slack: an app that may read a channel is told of its own messages too. Channel and
- * `ts` together name a message (docs.slack.dev/messaging), and only Slack writes them, so that nobody else
- * can have an event passed over. An event can be quicker than the answer to the post. A stop forgets: an
- * answer that was on its way then may wake its webhook once more.
+ * Our own messages in Slack: an app that may read a channel gets events about its own messages too. Channel
+ * and `ts` together name a message (docs.slack.dev/messaging); only Slack writes them, so no one else can
+ * have an event ignored. An event may arrive before the response to the post. A stop of the daemon forgets
+ * the posts without a response.
  */
-export const createOwnMessages = (waitMs = longestWaitMs): OwnMessages => {
-  const known = new Set<string>()
-  const onTheirWay = new Set<Promise<unknown>>()
-  const listeners = new Set<(name: string) => void>()
-  const put = (name: string): void => {
-    known.add(name)
-    const [oldest] = known
-    if (known.size > most && oldest !== undefined) known.delete(oldest)
-    for (const listener of listeners) listener(name)
+export class OwnMessages {
+  readonly #names = new Set<string>()
+  readonly #pending = new Set<Promise<unknown>>()
+  readonly #listeners = new Set<(name: string) => void>()
+  readonly #waitMs: number
+
+  constructor(waitMs = maxWaitMs) {
+    this.#waitMs = waitMs
   }
-  return {
-    post: async (send) => {
-      const sent = send()
-      onTheirWay.add(sent)
-      try {
-        return await sent
-      } finally {
-        onTheirWay.delete(sent)
-      }
-    },
-    remember: (answer) => {
-      const name = toMessageName(textAt(answer, 'channel'), textAt(answer, 'ts'))
-      if (name !== undefined) put(name)
-    },
-    isOwnMessage: (payload) => {
-      if (known.size === 0) return false
-      const channel = textAt(payload, 'event', 'channel')
-      // A change or removal (`message_changed`, `message_deleted`) names the message inside.
-      return [['ts'], ['message', 'ts'], ['previous_message', 'ts']].some((path) => {
-        const name = toMessageName(channel, textAt(payload, 'event', ...path))
-        return name !== undefined && known.has(name)
-      })
-    },
-    posted: () => (onTheirWay.size === 0 ? undefined : awaitAnswers([...onTheirWay], waitMs)),
-    names: () => [...known],
-    put,
-    follow: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+
+  /** Posts a message, whose name is not known until the response. */
+  async post<Value>(send: () => Promise<Value>): Promise<Value> {
+    const response = send()
+    this.#pending.add(response)
+    try {
+      return await response
+    } finally {
+      this.#pending.delete(response)
+    }
+  }
+
+  /** Takes the response of chat.postMessage. */
+  remember(response: unknown): void {
+    const name = toMessageName(textAt(response, 'channel'), textAt(response, 'ts'))
+    if (name !== undefined) this.put(name)
+  }
+
+  /** True for an event of Slack about one of our messages. */
+  isOwnMessage(payload: unknown): boolean {
+    if (this.#names.size === 0) return false
+    const channel = textAt(payload, 'event', 'channel')
+    // A change or removal (`message_changed`, `message_deleted`) names the message inside.
+    return [['ts'], ['message', 'ts'], ['previous_message', 'ts']].some((path) => {
+      const name = toMessageName(channel, textAt(payload, 'event', ...path))
+      return name !== undefined && this.#names.has(name)
+    })
+  }
+
+  /**
+   * Resolves when all pending posts have a response, or after 2 s, as Slack gives us 3 s; undefined when none
+   * is pending.
+   */
+  posted(): Promise<void> | undefined {
+    return this.#pending.size === 0 ? undefined : waitAtMost([...this.#pending], this.#waitMs)
+  }
+
+  /** The names of messages, oldest first. */
+  snapshot(): readonly string[] {
+    return [...this.#names]
+  }
+
+  restore(names: readonly string[]): void {
+    for (const name of names) this.put(name)
+  }
+
+  put(name: string): void {
+    this.#names.add(name)
+    const [oldest] = this.#names
+    if (this.#names.size > maxMessages && oldest !== undefined) this.#names.delete(oldest)
+    for (const listener of this.#listeners) listener(name)
+  }
+
+  /** Calls back for each new message, until the returned function is called. */
+  follow(listener: (name: string) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 }
 
 const toMessageName = (channel: string | undefined, ts: string | undefined): string | undefined =>
   channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
 
-const awaitAnswers = async (sent: readonly Promise<unknown>[], waitMs: number): Promise<void> => {
+const waitAtMost = async (pending: readonly Promise<unknown>[], ms: number): Promise<void> => {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)))
-  await Promise.race([Promise.allSettled(sent), late])
+  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
+  await Promise.race([Promise.allSettled(pending), timeout])
   clearTimeout(timer)
 }
 
 export type CommentMarks = {
-  /** A hidden line by which a comment of ours is known again: it names event and part. */
+  /** A hidden line that identifies our comment: it names event and part. */
   readonly markFor: (eventId: string, part: number, text: string) => string
-  /** The body of a comment of ours. */
-  readonly bodyOf: (mark: string, text: string) => string
-  /** True for an event about a comment that this home wrote, and nobody has changed since. */
+  /** The body of our comment. */
+  readonly toBody: (mark: string, text: string) => string
+  /** True for an event about a comment that this home wrote and no one has changed. */
   readonly isOwnComment: (payload: unknown) => boolean
 }
 
-/** What is said of an event that is passed over for that. */
-const ownCommentDetail = 'it is about a comment of our own'
-
-const begin = '<!-- doorward:'
-const marked = /^<!-- doorward:(evt_[0-9a-f]{18}):(\d{1,3}) ([\w-]{43}) -->\s*/
+const markStart = '<!-- doorward:'
+const markPattern = /^<!-- doorward:(evt_[0-9a-f]{18}):(\d{1,3}) ([\w-]{43}) -->\s*/
 
 /**
- * The loop guard. The mark is signed together with the text, by a key that only this home has: a stranger
- * can neither make one nor put one that was copied over words of their own, and so cannot have an event
- * passed over.
+ * Our own comments on GitHub. The mark is signed together with the text, with a key that only this home has:
+ * others can neither make a mark nor copy one to their own words, and so cannot have an event ignored.
  */
 export const createCommentMarks = (apiToken: string): CommentMarks => {
   const key = createHmac('sha256', apiToken).update('doorward mark of a comment').digest()
-  const signature = (eventId: string, part: string, text: string): string =>
+  const sign = (eventId: string, part: string, text: string): string =>
     createHmac('sha256', key)
-      // White space may be changed on the way.
+      // GitHub may change white space.
       .update(`${eventId}\n${part}\n${text.replaceAll(/\s+/g, ' ').trim()}`)
       .digest('base64url')
 
   return {
     markFor: (eventId, part, text) =>
-      `${begin}${eventId}:${part} ${signature(eventId, String(part), text)} -->`,
-    bodyOf: (mark, text) => `${mark}\n${text}`,
+      `${markStart}${eventId}:${part} ${sign(eventId, String(part), text)} -->`,
+    toBody: (mark, text) => `${mark}\n${text}`,
     isOwnComment: (payload) => {
       const body = textAt(payload, 'comment', 'body')
-      if (body === undefined || !body.startsWith(begin)) return false
-      const [line, eventId, part, given] = marked.exec(body) ?? []
-      if (line === undefined || !eventId || !part || !given) return false
-      const expected = signature(eventId, part, body.slice(line.length))
-      return timingSafeEqual(Buffer.from(given), Buffer.from(expected))
+      if (body === undefined || !body.startsWith(markStart)) return false
+      const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
+      if (mark === undefined || !eventId || !part || !signature) return false
+      const expected = sign(eventId, part, body.slice(mark.length))
+      return timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
     },
   }
 }
-
-/** What keeps an answer from waking the webhook that it answers. */
-export type LoopGuard = {
-  /** Why an event is passed over: it is about what this home wrote. Undefined for all others. */
-  readonly ownDetail: (payload: unknown) => string | undefined
-  /** Until when an event of Slack may be one about a message whose name is not known yet. */
-  readonly posted: OwnMessages['posted']
-}
-
-export const createLoopGuard = (
-  { isOwnComment }: Pick<CommentMarks, 'isOwnComment'>,
-  { isOwnMessage, posted }: Pick<OwnMessages, 'isOwnMessage' | 'posted'>,
-): LoopGuard => ({
-  ownDetail: (payload) => {
-    if (isOwnComment(payload)) return ownCommentDetail
-    return isOwnMessage(payload) ? ownMessageDetail : undefined
-  },
-  posted,
-})

@@ -1,115 +1,117 @@
 import { createHash } from 'node:crypto'
 import type { SentKind } from '../../shared/config/targets.ts'
 import { DeliveryError } from './delivery-error.ts'
-import { partsFor } from './format/parts.ts'
-import { retry, type RetryRules, retryRules, type Tried } from './retry.ts'
+import { toParts } from './format/parts.ts'
+import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender } from './sender.ts'
 
-/** A target that leaves the machine, with its name. */
-type SentTarget = {
+type RemoteTarget = {
   readonly text: string
   readonly kind: SentKind
   readonly address: string
 }
 
 /**
- * Sends an answer as the messages that it becomes there, one after the other, each tried again as the rules
- * have it. Begins at the one at which an earlier delivery of this answer broke off. Throws `DeliveryFailed`.
+ * Sends a reply as one or more messages in order, with retries. Resumes at the part at which an earlier
+ * delivery of this reply failed. Throws `DeliveryError`.
  */
-export const createSendParts =
+export const createMultipartSender =
   (
     senders: Readonly<Record<SentKind, Sender>>,
     progress: Progress,
     rules: RetryRules = retryRules,
   ) =>
   async (
-    target: SentTarget,
-    answered: AgentReply,
-    tried: Pick<Tried, 'signal' | 'again'>,
+    target: RemoteTarget,
+    reply: AgentReply,
+    options: Pick<RetryOptions, 'signal' | 'onRetry'>,
   ): Promise<string | undefined> => {
     const { kind, address } = target
-    const { knowsRepeats, send } = senders[kind]
-    const { signal } = tried
-    const { tryMs: timeoutMs, takeMailMs } = rules
-    const texts = partsFor(target, answered.text)
-    const before = progress.of(answered, target.text)
-    const remarks = new Set<string>()
+    const { isIdempotent, send } = senders[kind]
+    const { signal } = options
+    const { attemptMs: timeoutMs, mailTimeoutMs } = rules
+    const texts = toParts(target, reply.text)
+    const before = progress.get(reply, target.text)
+    const notes = new Set<string>()
     for (const [index, text] of texts.entries()) {
       if (index < before.parts) continue
-      const seen = index === before.parts && before.mayHaveArrived
+      const mayBeThere = index === before.parts && before.mayHaveArrived
       try {
-        const remark = await retry(
+        const note = await retry(
           (mayHaveArrived) =>
             send(
-              { address, text, part: index + 1, answered },
-              { signal, timeoutMs, takeMailMs, mayHaveArrived: mayHaveArrived || seen },
+              { address, text, part: index + 1, reply },
+              { signal, timeoutMs, mailTimeoutMs, mayHaveArrived: mayHaveArrived || mayBeThere },
             ),
-          { ...tried, knowsRepeats },
+          { ...options, isIdempotent },
           rules,
         )
-        if (remark !== undefined) remarks.add(remark)
+        if (note !== undefined) notes.add(note)
       } catch (error) {
-        const mayHaveArrived = error instanceof DeliveryError && error.mayHaveArrived
-        progress.note(answered, target.text, {
-          parts: index,
-          mayHaveArrived: seen || mayHaveArrived,
-        })
+        const mayHaveArrived =
+          mayBeThere || (error instanceof DeliveryError && error.mayHaveArrived)
+        progress.set(reply, target.text, { parts: index, mayHaveArrived })
         throw texts.length > 1 ? withPart(error, index, texts.length) : error
       }
     }
-    progress.forget(answered, target.text)
-    return remarks.size === 0 ? undefined : [...remarks].join('; ')
+    progress.forget(reply, target.text)
+    return notes.size === 0 ? undefined : [...notes].join('; ')
   }
-const withPart = (error: unknown, index: number, of: number): unknown => {
+
+const withPart = (error: unknown, index: number, total: number): unknown => {
   if (!(error instanceof DeliveryError)) return error
-  const { code, hint, fate, message } = error
-  return new DeliveryError(fate, `${message} (part ${index + 1} of ${of})`, { code, hint })
+  const { code, hint, retryability, message } = error
+  return new DeliveryError(retryability, `${message} (part ${index + 1} of ${total})`, {
+    code,
+    hint,
+  })
 }
 
-/** How far an answer of several messages has come at one target. */
-export type Reached = {
-  /** Parts that have arrived. */
+/** How much of a reply has arrived at one target. */
+export type PartsSent = {
   readonly parts: number
-  /** The next one may have arrived too. */
+  /** The next part may have arrived too. */
   readonly mayHaveArrived: boolean
 }
 
+/** Where deliveries failed, so that a retry by hand resumes there and repeats nothing. */
 export type Progress = {
-  readonly of: (answered: AgentReply, target: string) => Reached
-  readonly note: (answered: AgentReply, target: string, now: Reached) => void
-  readonly forget: (answered: AgentReply, target: string) => void
-  readonly entries: () => readonly (readonly [key: string, reached: Reached])[]
-  /** Notes it under the key that another one has it under; undefined forgets it. */
-  readonly put: (key: string, reached: Reached | undefined) => void
+  readonly get: (reply: AgentReply, target: string) => PartsSent
+  readonly set: (reply: AgentReply, target: string, sent: PartsSent) => void
+  readonly forget: (reply: AgentReply, target: string) => void
+  readonly snapshot: () => readonly (readonly [key: string, sent: PartsSent])[]
+  readonly restore: (entries: readonly (readonly [key: string, sent: PartsSent])[]) => void
+  /** Sets an entry of another daemon; undefined forgets it. */
+  readonly put: (key: string, sent: PartsSent | undefined) => void
   /** Calls back at each change from now on, until the returned function is called. */
-  readonly follow: (listener: (key: string, reached: Reached | undefined) => void) => () => void
+  readonly follow: (listener: (key: string, sent: PartsSent | undefined) => void) => () => void
 }
 
-const most = 1000
-const none: Reached = { parts: 0, mayHaveArrived: false }
+const maxEntries = 1000
+const nothingSent: PartsSent = { parts: 0, mayHaveArrived: false }
 
-/**
- * Remembers where deliveries broke off, so that a retry by hand goes on there and repeats nothing. By a
- * hash of the answer: another answer to the same event begins anew.
- */
+/** Keyed by a hash of the reply: another reply to the same event starts at its first part. */
 export const createProgress = (): Progress => {
-  const reached = new Map<string, Reached>()
+  const entries = new Map<string, PartsSent>()
   const listeners = new Set<Parameters<Progress['follow']>[0]>()
-  const keyOf = ({ eventId, text }: AgentReply, target: string): string =>
+  const toKey = ({ eventId, text }: AgentReply, target: string): string =>
     createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
-  const put = (key: string, now: Reached | undefined): void => {
-    reached.delete(key)
-    if (now && (now.parts > 0 || now.mayHaveArrived)) reached.set(key, now)
-    const [oldest] = reached.keys()
-    if (reached.size > most && oldest !== undefined) reached.delete(oldest)
-    for (const listener of listeners) listener(key, now)
+  const put = (key: string, sent: PartsSent | undefined): void => {
+    entries.delete(key)
+    if (sent && (sent.parts > 0 || sent.mayHaveArrived)) entries.set(key, sent)
+    const [oldest] = entries.keys()
+    if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest)
+    for (const listener of listeners) listener(key, sent)
   }
 
   return {
-    of: (answered, target) => reached.get(keyOf(answered, target)) ?? none,
-    note: (answered, target, now) => put(keyOf(answered, target), now),
-    forget: (answered, target) => put(keyOf(answered, target), undefined),
-    entries: () => [...reached],
+    get: (reply, target) => entries.get(toKey(reply, target)) ?? nothingSent,
+    set: (reply, target, sent) => put(toKey(reply, target), sent),
+    forget: (reply, target) => put(toKey(reply, target), undefined),
+    snapshot: () => [...entries],
+    restore: (copied) => {
+      for (const [key, sent] of copied) put(key, sent)
+    },
     put,
     follow: (listener) => {
       listeners.add(listener)

@@ -9,59 +9,56 @@ import { DeliveryError } from './delivery-error.ts'
 import type { Attempt } from './sender.ts'
 
 const connectMs = 10_000
-const usualAnswerBytes = 1024 * 1024
+const defaultMaxBytes = 1024 * 1024
 
 type TargetRequest = {
-  /** What the target is called in messages: its URL may hold a token. */
+  /** Its name in messages: the URL may hold a token. */
   readonly target: string
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** Of the answer; what is longer is cut off. */
-  readonly maxAnswerBytes?: number
+  /** A longer response is cut. */
+  readonly maxResponseBytes?: number
   readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
 }
 
-export type TargetAnswer = {
+export type TargetResponse = {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** The body as a JSON object, or an empty one where it is none, or was cut off. */
+  /** The body as a JSON object or array; empty when it is not one or was cut. */
   readonly json: Readonly<Record<string, unknown>>
 }
 
 /**
- * One HTTP request to a target: no redirects, no proxy of the environment, a connection of its own, 10 s to
- * connect and so long as the try has for the whole. Throws `DeliveryFailed`: `later` when no connection stood, so that
- * nothing can have been sent, `unknown` when one stood and no whole answer came.
+ * One HTTP request to a target: no redirects, no proxy, a new connection, 10 s to connect and the time of
+ * the attempt for the whole. Throws `DeliveryError`: `retryable` without a connection, as nothing was sent;
+ * `indeterminate` with a connection but no complete response.
  */
-export const requestTarget = async (url: URL, asked: TargetRequest): Promise<TargetAnswer> => {
-  const {
-    target,
-    maxAnswerBytes = usualAnswerBytes,
-    attempt: { signal },
-  } = asked
-  const progress = { isConnected: false, timedOut: false }
+export const requestTarget = async (url: URL, request: TargetRequest): Promise<TargetResponse> => {
+  const { signal } = request.attempt
+  const connection = { isConnected: false, timedOut: false }
   try {
-    const response = await open(url, asked, progress)
+    const response = await send(url, request, connection)
     const { statusCode: status = 0, headers } = response
-    return { status, headers, json: jsonIn(await readBody(response, maxAnswerBytes, signal)) }
+    const body = await readBody(response, request.maxResponseBytes ?? defaultMaxBytes, signal)
+    return { status, headers, json: parseJsonObject(body) }
   } catch (error) {
-    throw toFailure(target, error, progress, signal)
+    throw toConnectionError(request.target, error, connection, signal)
   }
 }
 
-type Progress = { isConnected: boolean; timedOut: boolean }
+type Connection = { isConnected: boolean; timedOut: boolean }
 
-const open = async (
+const send = async (
   url: URL,
   { method = 'POST', headers, body, attempt: { signal, timeoutMs } }: TargetRequest,
-  progress: Progress,
+  connection: Connection,
 ): Promise<IncomingMessage> => {
   const isTls = url.protocol === 'https:'
   const options: RequestOptions = {
     method,
     signal,
-    // None that is kept open: on one that has just died it is not known what arrived.
+    // No keep-alive: a reused connection that dies leaves open what arrived.
     agent: false,
     headers: {
       'user-agent': `doorward/${version}`,
@@ -72,24 +69,24 @@ const open = async (
   }
   return new Promise((resolve, reject) => {
     const request = (isTls ? httpsRequest : httpRequest)(url, options)
-    const give = (ms: number) =>
+    const limit = (ms: number) =>
       setTimeout(() => {
-        progress.timedOut = true
-        request.destroy(new Error('no answer in time'))
+        connection.timedOut = true
+        request.destroy(new Error('timeout'))
       }, ms)
-    const connecting = give(connectMs)
-    const answering = give(timeoutMs)
+    const connectTimer = limit(connectMs)
+    const timer = limit(timeoutMs)
     request.once('socket', (socket) =>
       socket.once(isTls ? 'secureConnect' : 'connect', () => {
-        clearTimeout(connecting)
-        progress.isConnected = true
+        clearTimeout(connectTimer)
+        connection.isConnected = true
       }),
     )
     request.once('close', () => {
-      clearTimeout(connecting)
-      clearTimeout(answering)
-      // An answer that is none of HTTP's usual ones ends without any other event.
-      reject(new Error('no answer'))
+      clearTimeout(connectTimer)
+      clearTimeout(timer)
+      // A response such as 101 emits nothing else.
+      reject(new Error('no response'))
     })
     request.once('error', reject)
     request.once('response', resolve)
@@ -97,7 +94,7 @@ const open = async (
   })
 }
 
-/** As much of the body as comes: what is too long, or breaks off, is cut. */
+/** A body that is too long, or that the connection cuts off, is cut. */
 const readBody = async (
   response: IncomingMessage,
   maxBytes: number,
@@ -115,7 +112,7 @@ const readBody = async (
   return collected.bytes().toString('utf8')
 }
 
-const jsonIn = (text: string): Record<string, unknown> => {
+const parseJsonObject = (text: string): Record<string, unknown> => {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
@@ -124,58 +121,64 @@ const jsonIn = (text: string): Record<string, unknown> => {
   }
 }
 
-const toFailure = (
+const toConnectionError = (
   target: string,
   error: unknown,
-  { isConnected, timedOut }: Progress,
+  { isConnected, timedOut }: Connection,
   signal: AbortSignal,
 ): DeliveryError => {
   const code = systemCode(error) ?? ''
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) && !signal.aborted ? ` (${code})` : ''
   if (isConnected) {
-    const how = signal.aborted
-      ? 'was not waited for, as the daemon stops'
+    const reason = signal.aborted
+      ? 'did not respond before the daemon stopped'
       : timedOut
-        ? 'did not answer in time'
-        : `broke off the connection${shown}`
-    return new DeliveryError('unknown', `${target} ${how}`)
+        ? 'did not respond in time'
+        : `closed the connection${shown}`
+    return new DeliveryError('indeterminate', `${target} ${reason}`)
   }
   if (isCertificateError(code))
-    return new DeliveryError('refused', `the certificate of ${target} cannot be trusted${shown}`)
+    return new DeliveryError('permanent', `the certificate of ${target} is not trusted${shown}`)
   if (isNotTls(code))
-    return new DeliveryError('refused', `${target} does not speak TLS${shown}`, {
-      hint: 'check its address: https:// is for a port that does',
+    return new DeliveryError('permanent', `${target} does not speak TLS${shown}`, {
+      hint: 'check its URL: https:// needs a port with TLS',
     })
-  return new DeliveryError('later', `${target} cannot be reached${timedOut ? ' in time' : shown}`, {
-    hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network',
-  })
+  return new DeliveryError(
+    'retryable',
+    `${target} cannot be reached${timedOut ? ' in time' : shown}`,
+    {
+      hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network',
+    },
+  )
 }
 
-/** What else is known of an answer: what helps, and when the target wants to be asked again. */
-type Said = { readonly hint?: string | undefined; readonly retryAfterMs?: number | undefined }
+type StatusDetails = {
+  readonly hint?: string | undefined
+  readonly retryAfterMs?: number | undefined
+}
 
 /**
- * What the status of an answer says, where the target's own words say no more: 429 and 5xx are worth
- * another try, everything else but 2xx is not. What was answered 5xx may have arrived: a proxy says so
- * too when what stands behind it has done the work and died, or was too slow to tell.
+ * The error for a status, where the body has no better reason: 429 and 5xx are retryable, all others but 2xx
+ * are permanent. A request answered 5xx may have arrived: a proxy answers so too when the server behind it
+ * did the work and then died or was slow.
  */
-export const failureOfAnswer = (
+export const toStatusError = (
   target: string,
-  { status, headers }: TargetAnswer,
-  { hint, retryAfterMs = retryAfterIn(headers['retry-after']) }: Said = {},
+  { status, headers }: TargetResponse,
+  { hint, retryAfterMs = retryAfterIn(headers['retry-after']) }: StatusDetails = {},
 ): DeliveryError | undefined => {
   if (status >= 200 && status < 300) return undefined
   if (status === 429)
-    return new DeliveryError('later', `${target} takes no more for now (429)`, { retryAfterMs })
+    return new DeliveryError('retryable', `${target} rate limit reached (429)`, { retryAfterMs })
   if (status >= 500)
-    return new DeliveryError('later', `${target} answered ${status}`, {
+    return new DeliveryError('retryable', `${target} answered ${status}`, {
       retryAfterMs,
       mayHaveArrived: true,
     })
-  const what = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
-  return new DeliveryError('refused', `${target} answered ${status}${what}`, { hint })
+  const redirect = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
+  return new DeliveryError('permanent', `${target} answered ${status}${redirect}`, { hint })
 }
 
-/** Seconds in a JSON answer, as milliseconds. */
-export const secondsIn = (value: unknown): number | undefined =>
+/** Seconds in a JSON response, as milliseconds. */
+export const secondsToMs = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value * 1000 : undefined

@@ -3,60 +3,59 @@ import pRetry from 'p-retry'
 import { DeliveryError } from './delivery-error.ts'
 
 export type RetryRules = {
-  /** Tries after the first one. */
+  /** Attempts after the first one. */
   readonly retries: number
-  /** Doubles each time; up to twice as long by chance. */
+  /** Doubles each time, plus up to as much again at random. */
   readonly firstWaitMs: number
-  readonly longestWaitMs: number
-  /** From the first try to the beginning of the last. */
+  readonly maxWaitMs: number
+  /** From the first attempt to the start of the last. */
   readonly totalMs: number
-  /** For one try. */
-  readonly tryMs: number
-  /** For a mail server that has the text, instead: nobody may ask again. */
-  readonly takeMailMs: number
+  /** For one attempt. */
+  readonly attemptMs: number
+  /** For a mail server that has the text: a repeat would be a second mail. */
+  readonly mailTimeoutMs: number
 }
 
 export const retryRules: RetryRules = {
   retries: 5,
   firstWaitMs: 1000,
-  longestWaitMs: 30_000,
+  maxWaitMs: 30_000,
   totalMs: 180_000,
-  tryMs: 30_000,
-  // RFC 5321 section 4.5.3.2.6: shorter ones make many copies of a mail.
-  takeMailMs: 600_000,
+  attemptMs: 30_000,
+  // RFC 5321 section 4.5.3.2.6: a shorter timeout makes many copies of a mail.
+  mailTimeoutMs: 600_000,
 }
 
-export type Tried = {
+export type RetryOptions = {
   readonly signal: AbortSignal
-  readonly knowsRepeats: boolean
-  /** A try has failed and another one follows, in so many milliseconds at least. */
-  readonly again: (error: DeliveryError) => void
+  readonly isIdempotent: boolean
+  /** An attempt failed and another one follows. */
+  readonly onRetry: (error: DeliveryError) => void
 }
 
 /**
- * Tries until it succeeds, a try shows that no other makes sense, or the rules end it. What has no
- * answer is tried again only where a repeat is recognised. Throws the last `DeliveryFailed`.
+ * Repeats an attempt until it succeeds, another one makes no sense, or the rules end it. An attempt without
+ * a response is repeated only where that is idempotent. Throws the last `DeliveryError`.
  */
 export const retry = async <Value>(
   attempt: (mayHaveArrived: boolean) => Promise<Value>,
-  { signal, knowsRepeats, again }: Tried,
+  { signal, isIdempotent, onRetry }: RetryOptions,
   rules: RetryRules = retryRules,
 ): Promise<Value> => {
   const lastStart = performance.now() + rules.totalMs
   let mayHaveArrived = false
   let last: DeliveryError | undefined
-  let succeeded: { readonly value: Value } | undefined
+  let success: { readonly value: Value } | undefined
   try {
     return await pRetry(
       async () => {
-        const value = await attempt(mayHaveArrived)
-        succeeded = { value }
-        return value
+        success = { value: await attempt(mayHaveArrived) }
+        return success.value
       },
       {
         retries: rules.retries,
         minTimeout: rules.firstWaitMs,
-        maxTimeout: rules.longestWaitMs,
+        maxTimeout: rules.maxWaitMs,
         randomize: true,
         signal,
         onFailedAttempt: ({ error }) => {
@@ -66,23 +65,24 @@ export const retry = async <Value>(
         },
         shouldRetry: async ({ error }) => {
           if (!(error instanceof DeliveryError)) return false
-          const { fate, retryAfterMs = 0 } = error
-          if (fate === 'refused' || (fate === 'unknown' && !knowsRepeats)) return false
+          const { retryability, retryAfterMs = 0 } = error
+          if (retryability === 'permanent') return false
+          if (retryability === 'indeterminate' && !isIdempotent) return false
           if (performance.now() + retryAfterMs > lastStart) return false
-          again(error)
+          onRetry(error)
           await wait(retryAfterMs, undefined, { signal })
           return true
         },
       },
     )
   } catch (error) {
-    // An abort just after a success is no failure.
-    if (succeeded) return succeeded.value
+    // An abort right after a success is not a failure.
+    if (success) return success.value
     throw toFinalError(last, error, signal, mayHaveArrived)
   }
 }
 
-/** The last failure in words that say how things stand now. */
+/** The last failure, with what the reader must know about all attempts. */
 const toFinalError = (
   last: DeliveryError | undefined,
   error: unknown,
@@ -90,20 +90,19 @@ const toFinalError = (
   mayHaveArrived: boolean,
 ): unknown => {
   if (error !== last && !signal.aborted) return error
-  if (!last) return stopped()
-  const arrived = mayHaveArrived ? '; outcome unknown: it may have arrived' : ''
-  const stops = signal.aborted && last.fate === 'later' ? '; the daemon stops' : ''
-  const asked =
-    last.fate === 'later' && last.retryAfterMs !== undefined && stops === ''
-      ? `; it asks to be left alone for ${Math.ceil(last.retryAfterMs / 1000)} s`
-      : ''
-  const { code, hint, retryAfterMs, cause } = last
+  if (!last)
+    return new DeliveryError('retryable', 'the daemon stopped before the delivery', {
+      code: 'stopping',
+    })
+  const { code, hint, retryability, retryAfterMs, cause } = last
+  const notes: string[] = []
+  if (retryability === 'retryable' && signal.aborted) notes.push('the daemon stops')
+  else if (retryability === 'retryable' && retryAfterMs !== undefined)
+    notes.push(`it asks for a pause of ${Math.ceil(retryAfterMs / 1000)} s`)
+  if (mayHaveArrived) notes.push('outcome unknown: it may have arrived')
   return new DeliveryError(
-    mayHaveArrived ? 'unknown' : last.fate,
-    `${last.message}${asked}${stops}${arrived}`,
+    mayHaveArrived ? 'indeterminate' : retryability,
+    [last.message, ...notes].join('; '),
     { code, hint, retryAfterMs, cause },
   )
 }
-
-const stopped = () =>
-  new DeliveryError('later', 'the daemon stopped before it was sent', { code: 'stopping' })

@@ -1,37 +1,7 @@
 import type { SentKind } from '../../shared/config/targets.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 
-/** One message for one target: an answer, or a part of one that is too long for it. */
-export type Message = {
-  readonly address: string
-  readonly text: string
-  /** Which part it is, from 1. */
-  readonly part: number
-  readonly answered: AgentReply
-}
-
-export type Attempt = {
-  readonly signal: AbortSignal
-  /** How long the target has for its answer. */
-  readonly timeoutMs: number
-  /** How long a mail server has to say that it took a mail, once its text is on its way. */
-  readonly takeMailMs: number
-  /** An earlier try may have brought it there: look before sending again. */
-  readonly mayHaveArrived: boolean
-}
-
-/** A target that leaves the machine. */
-export type Sender = {
-  /** True where a repeat is recognised, so that what may have arrived can be sent again. */
-  readonly knowsRepeats: boolean
-  /**
-   * Sends once. What it returns is a remark for the person who looks at the event. Throws
-   * `DeliveryFailed`, which says whether another try makes sense.
-   */
-  readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
-}
-
-/** What a target is given: an agent's answer, and the event it answers. */
+/** An agent's answer, and the event that it answers. */
 export type AgentReply = {
   readonly eventId: string
   readonly webhook: string
@@ -39,7 +9,7 @@ export type AgentReply = {
   readonly text: string
 }
 
-/** A target with the payload's values in place, or the reason why it cannot be used. */
+/** A target with the values of the payload filled in, or the reason why it cannot be used. */
 export type ResolvedTarget = { readonly text: string } & (
   | { readonly kind: 'log' }
   | { readonly kind: 'notify' }
@@ -47,3 +17,30 @@ export type ResolvedTarget = { readonly text: string } & (
   | { readonly kind: SentKind; readonly address: string }
   | { readonly kind: 'invalid'; readonly error: DoorwardError }
 )
+
+/** One message to one target: a reply, or a part of one that is too long. */
+export type Message = {
+  readonly address: string
+  readonly text: string
+  /** Number of the part, from 1. */
+  readonly part: number
+  readonly reply: AgentReply
+}
+
+export type Attempt = {
+  readonly signal: AbortSignal
+  /** For the response of the target. */
+  readonly timeoutMs: number
+  /** For a mail server to accept a mail, once it has the text. */
+  readonly mailTimeoutMs: number
+  /** An earlier attempt may have succeeded: look before sending again. */
+  readonly mayHaveArrived: boolean
+}
+
+/** A target outside this machine. */
+export type Sender = {
+  /** True where a repeat is recognised, so that an indeterminate attempt can be repeated. */
+  readonly isIdempotent: boolean
+  /** Sends once. Returns a note for the event, if any. Throws `DeliveryError`. */
+  readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
+}

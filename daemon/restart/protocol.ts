@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { Server } from 'node:net'
 import type { AccessToken, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
-import type { Reached } from '../delivery/multipart.ts'
+import type { PartsSent } from '../delivery/multipart.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-texts.ts'
@@ -35,7 +35,7 @@ export type FromOld =
       readonly eventId: string
       readonly isKnown: boolean
     }
-  | { readonly kind: 'progress'; readonly key: string; readonly reached?: Reached | undefined }
+  | { readonly kind: 'progress'; readonly key: string; readonly reached?: PartsSent | undefined }
   /** Posted to Slack by this home. */
   | { readonly kind: 'message'; readonly name: string }
   /** The lock is yours, and tokens are yours to renew; with those that the disk refused. */
@@ -157,7 +157,7 @@ export type MemoryCopy = {
   readonly kept: readonly (readonly [id: string, event: KeptCopy])[]
   readonly deliveries: readonly DeliveryCopy[]
   readonly rateLimits: readonly (readonly [webhook: string, bucket: Bucket, ageMs: number])[]
-  readonly progress: readonly (readonly [key: string, reached: Reached])[]
+  readonly progress: readonly (readonly [key: string, reached: PartsSent])[]
   readonly messages: readonly string[]
 }
 

@@ -28,8 +28,8 @@ const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
   rateLimits: memory.rateLimits
     .entries()
     .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
-  progress: memory.progress.entries(),
-  messages: memory.messages.names(),
+  progress: memory.progress.snapshot(),
+  messages: memory.messages.snapshot(),
 })
 
 /** Goes on where the other one was; for a memory that has nothing yet. */
@@ -40,8 +40,8 @@ const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void =>
   memory.deliveries.restore(copy.deliveries, nowMs)
   for (const [webhook, bucket, ageMs] of copy.rateLimits)
     memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
-  for (const [key, reached] of copy.progress) memory.progress.put(key, reached)
-  for (const name of copy.messages) memory.messages.put(name)
+  memory.progress.restore(copy.progress)
+  memory.messages.restore(copy.messages)
 }
 
 /** Follows what the other one tells; what is no news of its memory changes nothing. */

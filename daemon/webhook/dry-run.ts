@@ -7,7 +7,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { startsWithEvent } from '../../shared/templates.ts'
 import { didYouMean } from '../../shared/text.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
-import { partsFor } from '../delivery/format/parts.ts'
+import { toParts } from '../delivery/format/parts.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { tryFile } from '../delivery/targets/file.ts'
@@ -171,7 +171,7 @@ const tryTargets = async (
       try {
         if (target.kind === 'invalid') throw target.error
         if (target.kind === 'file') await tryFile(target.path)
-        return { target: target.text, parts: partsFor(target, text) }
+        return { target: target.text, parts: toParts(target, text) }
       } catch (error) {
         return { target: target.text, parts: [], detail: describeRefusal(error) }
       }

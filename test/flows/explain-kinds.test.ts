@@ -124,7 +124,7 @@ webhooks:
     const token = (await readFile(daemon.home.apiToken, 'utf8')).trim()
     const marks = createCommentMarks(token)
     const text = 'an answer'
-    const body = marks.bodyOf(marks.markFor('evt_0123456789abcdef01', 1, text), text)
+    const body = marks.toBody(marks.markFor('evt_0123456789abcdef01', 1, text), text)
     const echo = await ask('/issues', JSON.stringify({ action: 'created', comment: { body } }))
     assert.deepEqual([echo.ownComment, echo.matches], [true, false])
   })

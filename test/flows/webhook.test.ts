@@ -74,7 +74,7 @@ webhooks:
         ['notify:desktop', 'done'],
       ],
     )
-    assert.equal(event.targets[2]?.detail, 'no tray was there to show it')
+    assert.equal(event.targets[2]?.detail, 'no tray is connected to show it')
     assert.match(daemon.stdout(), /#2 Mend the door by octocat bug/)
     const file = await readFile(join(daemon.home.root, 'answers/2.md'), 'utf8')
     assert.match(file, /^## \S+ \/github\n\n<!-- evt_\w+ -->\n#2 Mend the door by octocat bug\n\n$/)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { answered, deliverWith, ready } from '../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../support/deliver.ts'
 import { type TargetServer, json, startTargetServer } from '../support/target-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -44,7 +44,7 @@ describe('an answer that is made to reach further', () => {
         homeFolder,
       },
     )
-    return deliver(ready([target], { a: text }), answered(text))
+    return deliver(resolveTargets([target], { a: text }), makeReply(text))
   }
 
   /** What of a request does not depend on the answer that it carries. */

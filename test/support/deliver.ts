@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { parseTarget } from '../../shared/config/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../daemon/delivery/deliver.ts'
-import { createCommentMarks, createOwnMessages } from '../../daemon/delivery/loop-guard.ts'
+import { createCommentMarks, OwnMessages } from '../../daemon/delivery/loop-guard.ts'
 import { createProgress } from '../../daemon/delivery/multipart.ts'
 import type { OAuth } from '../../daemon/oauth/oauth.ts'
 import { expandTargets } from '../../daemon/webhook/targets.ts'
@@ -13,10 +13,10 @@ import { DoorwardError } from '../../shared/errors.ts'
 export const quickRules = {
   retries: 5,
   firstWaitMs: 5,
-  longestWaitMs: 20,
+  maxWaitMs: 20,
   totalMs: 10_000,
-  tryMs: 2000,
-  takeMailMs: 10_000,
+  attemptMs: 2000,
+  mailTimeoutMs: 10_000,
 }
 
 export type DeliverTest = {
@@ -66,7 +66,7 @@ export const deliverWith = (
     env,
     access,
     marks: createCommentMarks('an api token'),
-    messages: createOwnMessages(),
+    messages: new OwnMessages(),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,
@@ -76,10 +76,10 @@ export const deliverWith = (
 }
 
 /** Targets as they are after the configuration was read and the event was put into them. */
-export const ready = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
+export const resolveTargets = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
   expandTargets(texts.map(parseTarget), payload)
 
-export const answered = (text = 'an answer'): AgentReply => ({
+export const makeReply = (text = 'an answer'): AgentReply => ({
   eventId: 'evt_0123456789abcdef01',
   webhook: '/github',
   receivedAt: new Date(Date.UTC(2026, 0, 1)),

@@ -1,22 +1,21 @@
 import { closingLine, openFenceIn, openingLine } from '../../util/markdown-fence.ts'
 
 export type Limits = {
-  /** UTF-16 units of one message, as `measure` counts them. */
+  /** Of one message, in UTF-16 units, as `measure` counts them. */
   readonly characters: number
   readonly parts: number
-  /** How long a piece is once it is made ready to be sent. By default its length. */
+  /** The length of a piece after conversion. By default its length. */
   readonly measure?: (piece: string) => number
 }
 
 /**
- * Cuts a text into messages of a limited length: at the ends of paragraphs, lines or words where there are
- * any, never inside a surrogate pair; a code fence that is cut is closed and opened again, the head of a
- * table that is cut is repeated. Several are numbered; what does not fit into the last one is left out, and
- * that is said there.
+ * Cuts a text into messages of a limited length, at the end of a paragraph, line or word if possible, never
+ * inside a surrogate pair. Closes and reopens a code fence that is cut, and repeats the head of a table.
+ * Numbers the messages; the last one says how much is left out.
  */
 export const splitText = (text: string, limits: Limits): string[] => {
-  const { characters, parts, measure = countLength } = limits
-  // A text of megabytes is not looked at as a whole.
+  const { characters, parts, measure = (piece: string) => piece.length } = limits
+  // Without measuring megabytes.
   if (text.length <= characters && measure(text) <= characters) return [text]
   const pieces: string[] = []
   let rest = text
@@ -25,53 +24,50 @@ export const splitText = (text: string, limits: Limits): string[] => {
     const isLast = pieces.length === parts - 1
     const number = `(${parts}/${parts})\n`
     const fits = (piece: string, note: string) =>
-      measure(`${number}${closed(head + piece)}${note}`) <= characters - closingReserve
+      measure(`${number}${closeFence(head + piece)}${note}`) <= characters - closingReserve
     if (rest.length <= characters && fits(rest, '')) {
       pieces.push(head + rest)
       rest = ''
       break
     }
     const note = (left: number) => (isLast ? cutNote(left, text.length) : '')
-    // The longest note there can be: numbers grow shorter with what is left.
-    const most = Math.min(rest.length, characters)
+    // Reserve room for the longest possible note: its numbers shrink with the rest.
     const fitsNoted = (piece: string) => fits(piece, note(text.length))
-    let piece = rest.slice(0, most)
-    // A piece that ends earlier can be longer once it is ready: a table is aligned as far as it is narrow.
-    do piece = piece.slice(0, goodEnd(piece, longestFit(piece, fitsNoted)))
+    let piece = rest.slice(0, characters)
+    // A shorter piece can be longer after conversion: only narrow tables are aligned.
+    do piece = piece.slice(0, findBreak(piece, findLongestFit(piece, fitsNoted)))
     while (piece.length > 1 && !fitsNoted(piece))
     const fence = openFenceIn(head + piece)
     const tableHead = fence
       ? ''
-      : headOfCutTable(head + piece, rest.slice(piece.length, piece.length + characters))
+      : getCutTableHead(head + piece, rest.slice(piece.length, piece.length + characters))
     rest = fence
       ? rest.slice(piece.length).replace(/^\n/, '')
-      : // What a line is indented by says what it stands under in a list.
+      : // Keep the indentation of a line: it gives the level in a list.
         rest.slice(piece.length).replace(/^\s*\n|^\s+/, '')
-    const shown = closed(head + (fence ? piece : piece.trimEnd()))
-    pieces.push(isLast && rest !== '' ? shown + note(rest.length) : shown)
-    // One that leaves little room for rows is not repeated.
+    const whole = closeFence(head + (fence ? piece : piece.trimEnd()))
+    pieces.push(isLast && rest !== '' ? whole + note(rest.length) : whole)
+    // Do not repeat a long table head: it would leave little room for rows.
     head = fence ? `${openingLine(fence)}\n` : measure(tableHead) <= characters / 4 ? tableHead : ''
   }
   const { length } = pieces
   return length === 1 ? pieces : pieces.map((piece, index) => `(${index + 1}/${length})\n${piece}`)
 }
 
-/** A piece that ends a little earlier may have to close a fence that the longer one does not. */
+/** A slightly shorter piece may have to close a fence that the longer one does not. */
 const closingReserve = 64
-
-const countLength = (piece: string): number => piece.length
 
 const cutNote = (left: number, whole: number): string =>
   `\n\n(cut here: ${left} of ${whole} characters are left out; "doorward events show" has them while the event is in memory)`
 
-/** With a fence that is open at its end closed. */
-const closed = (piece: string): string => {
+/** Closes a fence that is open at the end. */
+const closeFence = (piece: string): string => {
   const fence = openFenceIn(piece)
   return fence ? `${piece.replace(/\n$/, '')}\n${closingLine(fence)}` : piece
 }
 
 /** How many units of the text fit, at least one. */
-const longestFit = (text: string, fits: (piece: string) => boolean): number => {
+const findLongestFit = (text: string, fits: (piece: string) => boolean): number => {
   let low = 1
   let high = text.length
   while (low < high) {
@@ -82,8 +78,8 @@ const longestFit = (text: string, fits: (piece: string) => boolean): number => {
   return low
 }
 
-/** The end of a paragraph, line or word in the second half of what fits; else where it must be. */
-const goodEnd = (text: string, end: number): number => {
+/** The end of a paragraph, line or word in the second half of what fits, or else `end`. */
+const findBreak = (text: string, end: number): number => {
   const half = Math.floor(end / 2)
   for (const border of ['\n\n', '\n', ' ']) {
     const at = text.lastIndexOf(border, end)
@@ -96,7 +92,7 @@ const goodEnd = (text: string, end: number): number => {
 const delimiterRow = /^[\s|:-]*$/
 const delimiterCell = /^:?-+:?$/
 
-/** The cells of a row of a table of GitHub's Markdown; a bar behind a backslash is none between cells. */
+/** The cells of a table row of GitHub's Markdown; a bar after a backslash is text. */
 export const parseCells = (row: string): string[] =>
   row
     .trim()
@@ -114,11 +110,11 @@ export const beginsTable = (head: string, delimiter: string): boolean => {
   )
 }
 
-/** True for a line that a table goes on with. */
+/** True for a line that continues a table. */
 export const isRow = (line: string): boolean => line.includes('|')
 
-/** The two lines that a table begins with which goes on behind this place; empty where there is none. */
-const headOfCutTable = (before: string, after: string): string => {
+/** The first two lines of a table that continues after this place, or an empty text. */
+const getCutTableHead = (before: string, after: string): string => {
   const [end, next = ''] = after.split('\n', 2)
   if (end !== '' || !isRow(next)) return ''
   const lines = before.split('\n')

@@ -3,7 +3,7 @@ import { type Fence, fenceAfter } from '../../util/markdown-fence.ts'
 import { zeroWidthSpace } from './mentions.ts'
 import { beginsTable, parseCells, isRow } from './split.ts'
 
-/** A stretch of formatted text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
+/** Formatting of a part of the text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */
 export type TelegramEntity = {
   readonly type: 'bold' | 'italic' | 'strikethrough' | 'code' | 'pre' | 'text_link'
   readonly offset: number
@@ -18,12 +18,12 @@ export type TelegramText = {
 }
 
 /**
- * Plain text with formatting beside it, made of Markdown: nothing has to be escaped, and what looks like
- * formatting but is none stays as it is. `@names` outside of code call nobody.
+ * Converts Markdown to plain text with entities, so that nothing needs escaping and invalid formatting is
+ * shown as it is. `@names` outside code notify no one.
  */
 export const telegramText = (markdown: string): TelegramText => {
-  const formatted = new Formatted()
-  withTables(parseBlocks(markdown)).forEach((block, index) => {
+  const formatted = new FormattedText()
+  alignTables(parseBlocks(markdown)).forEach((block, index) => {
     if (index > 0) formatted.add('\n')
     if ('line' in block) addLine(block.line, formatted)
     else {
@@ -32,12 +32,12 @@ export const telegramText = (markdown: string): TelegramText => {
       formatted.add(block.code.join('\n'), format)
     }
   })
-  return formatted.end()
+  return formatted.toTelegramText()
 }
 
 type Block = { readonly line: string } | { readonly code: string[]; readonly language: string }
 
-/** Lines of text, and whole blocks of code without the lines of their fences. */
+/** Lines of text, and blocks of code without their fences. */
 const parseBlocks = (markdown: string): Block[] => {
   const blocks: Block[] = []
   let fence: Fence | undefined
@@ -54,15 +54,15 @@ const parseBlocks = (markdown: string): Block[] => {
   return blocks
 }
 
-/** A wider one would be folded on most screens, and is left as it is written. */
-const widestTable = 60
+/** Wider tables wrap on most screens, and are unchanged. */
+const maxTableWidth = 60
 
-/** Tables as blocks of code with aligned columns: as text of a proportional font they cannot be read. */
-const withTables = (blocks: readonly Block[]): Block[] => {
+/** Tables as code blocks with aligned columns: a proportional font makes them unreadable. */
+const alignTables = (blocks: readonly Block[]): Block[] => {
   const shown: Block[] = []
   for (let at = 0; at < blocks.length;) {
-    const rows = tableAt(blocks, at)
-    const code = rows.length === 0 ? undefined : alignedTable(rows)
+    const rows = getTableAt(blocks, at)
+    const code = rows.length === 0 ? undefined : alignTable(rows)
     if (code) shown.push({ code, language: '' })
     else shown.push(...blocks.slice(at, at + Math.max(1, rows.length)))
     at += Math.max(1, rows.length)
@@ -70,29 +70,29 @@ const withTables = (blocks: readonly Block[]): Block[] => {
   return shown
 }
 
-const lineAt = (blocks: readonly Block[], at: number): string => {
+const getLineAt = (blocks: readonly Block[], at: number): string => {
   const block = blocks[at]
   return block && 'line' in block ? block.line : ''
 }
 
 /** The lines of the table that begins here. */
-const tableAt = (blocks: readonly Block[], start: number): string[] => {
-  if (!beginsTable(lineAt(blocks, start), lineAt(blocks, start + 1))) return []
+const getTableAt = (blocks: readonly Block[], start: number): string[] => {
+  if (!beginsTable(getLineAt(blocks, start), getLineAt(blocks, start + 1))) return []
   const rows: string[] = []
-  for (let at = start; isRow(lineAt(blocks, at)); at += 1) rows.push(lineAt(blocks, at))
+  for (let at = start; isRow(getLineAt(blocks, at)); at += 1) rows.push(getLineAt(blocks, at))
   return rows
 }
 
-/** Nothing where a link would be lost, or the table is too wide. */
-const alignedTable = ([head = '', delimiter = '', ...rest]: readonly string[]):
+/** Undefined when a link would be lost or the table is too wide. */
+const alignTable = ([head = '', delimiter = '', ...rest]: readonly string[]):
   string[] | undefined => {
   const sides = parseCells(delimiter).map((cell) => /^-+:$/.test(cell))
-  const rows = [head, ...rest].map((row) => parseCells(row).slice(0, sides.length).map(plainCell))
+  const rows = [head, ...rest].map((row) => parseCells(row).slice(0, sides.length).map(toPlainCell))
   if (rows.flat().some((cell) => cell === undefined)) return undefined
   const widths = sides.map((_, column) =>
     Math.max(1, ...rows.map((row) => measureWidth(row[column] ?? ''))),
   )
-  if (widths.reduce((sum, width) => sum + width + 3, -3) > widestTable) return undefined
+  if (widths.reduce((sum, width) => sum + width + 3, -3) > maxTableWidth) return undefined
   const [first = '', ...others] = rows.map((row) =>
     sides
       .map((isRight, column) => {
@@ -106,21 +106,20 @@ const alignedTable = ([head = '', delimiter = '', ...rest]: readonly string[]):
   return [first, widths.map((width) => '-'.repeat(width)).join('-|-'), ...others]
 }
 
-/** Code has no formatting in it. */
-const plainCell = (cell: string): string | undefined => {
+/** Code has no formatting; undefined for a cell with a link. */
+const toPlainCell = (cell: string): string | undefined => {
   if (/https?:\/\//.test(cell)) return undefined
-  const formatted = new Formatted()
+  const formatted = new FormattedText()
   addInline(cell, formatted, [])
-  return formatted.end().text.replaceAll(zeroWidthSpace, '')
+  return formatted.toTelegramText().text.replaceAll(zeroWidthSpace, '')
 }
 
-/** Text that grows, and its formatting. */
-class Formatted {
+class FormattedText {
   #text = ''
   readonly #entities: TelegramEntity[] = []
 
   add(piece: string, ...formats: readonly Format[]): void {
-    // What was between the sign and the name is formatting: `@**name**`.
+    // As in `@**name**`.
     if (this.#text.endsWith('@') && /^[A-Za-z0-9_]/.test(piece)) this.#text += zeroWidthSpace
     const offset = this.#text.length
     this.#text += piece
@@ -129,7 +128,7 @@ class Formatted {
     for (const format of formats) this.#entities.push({ ...format, offset, length })
   }
 
-  end(): TelegramText {
+  toTelegramText(): TelegramText {
     const text = this.#text.trimEnd()
     const entities = this.#entities.flatMap(({ length, ...entity }) => {
       const left = Math.min(length, text.length - entity.offset)
@@ -143,14 +142,14 @@ type Format = Omit<TelegramEntity, 'offset' | 'length'>
 
 const heading = /^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$/
 
-const addLine = (line: string, text: Formatted): void => {
+const addLine = (line: string, text: FormattedText): void => {
   const title = heading.exec(line)?.[1]
   if (title === undefined) addInline(line, text, [])
   else addInline(title, text, [{ type: 'bold' }])
 }
 
-// In the order in which they bind. Each ends in the line in which it begins. Underscores are none inside of
-// words and paths, and `/**/` is none.
+// In order of precedence; each within one line. Underscores inside words and paths are text, and so is
+// `/**/`.
 const inline = new RegExp(
   [
     /\\(?<escaped>[*_`~])/,
@@ -169,28 +168,29 @@ const inline = new RegExp(
   'g',
 )
 
-const addInline = (line: string, text: Formatted, outer: readonly Format[]): void => {
+const addInline = (line: string, text: FormattedText, outer: readonly Format[]): void => {
   let end = 0
   const inside = (piece: string, ...formats: readonly Format[]) =>
     addInline(piece, text, [...outer, ...formats])
   for (const match of line.matchAll(inline)) {
-    text.add(quiet(line.slice(end, match.index)), ...outer)
+    text.add(breakMentions(line.slice(end, match.index)), ...outer)
     end = match.index + match[0].length
     const { escaped, code, label, url = '', address, ...marked } = match.groups ?? {}
     const { both, bold, heavy, starred, lined, struck } = marked
     if (escaped !== undefined) text.add(escaped, ...outer)
-    // In a link there can be no code: the address is worth more.
-    else if (code !== undefined && isLink(outer)) text.add(quiet(code), ...outer)
+    // A link cannot contain code: keep the link.
+    else if (code !== undefined && isLink(outer)) text.add(breakMentions(code), ...outer)
     else if (code !== undefined) text.add(code, { type: 'code' })
     else if (label !== undefined) inside(label, { type: 'text_link', url })
-    // A gap would make it another address.
-    else if (address !== undefined) text.add(quiet(address.replaceAll('/@', '/%40')), ...outer)
+    // A zero width space would change the URL.
+    else if (address !== undefined)
+      text.add(breakMentions(address.replaceAll('/@', '/%40')), ...outer)
     else if (struck !== undefined) inside(struck, { type: 'strikethrough' })
     else if (both !== undefined) inside(both, boldFormat, italicFormat)
     else if (bold !== undefined || heavy !== undefined) inside(bold ?? heavy ?? '', boldFormat)
     else inside(starred ?? lined ?? '', italicFormat)
   }
-  text.add(quiet(line.slice(end)), ...outer)
+  text.add(breakMentions(line.slice(end)), ...outer)
 }
 
 const boldFormat: Format = { type: 'bold' }
@@ -199,6 +199,6 @@ const italicFormat: Format = { type: 'italic' }
 const isLink = (formats: readonly Format[]): boolean =>
   formats.some(({ type }) => type === 'text_link')
 
-/** A gap between the sign and the name; behind a letter or digit there is none (a mail address). */
-const quiet = (text: string): string =>
+/** After a letter or digit there is no mention (a mail address). */
+const breakMentions = (text: string): string =>
   text.replace(/(?<![A-Za-z0-9])@(?=[A-Za-z0-9_])/g, `@${zeroWidthSpace}`)

@@ -1,29 +1,29 @@
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { type SmtpServer, parseSmtpServer } from '../../../shared/config/target-secrets.ts'
-import { DeliveryError, lookingOnly, TokenRefused } from '../delivery-error.ts'
-import { failureOfAnswer, requestTarget, type TargetAnswer } from '../request.ts'
+import { DeliveryError, asReadOnly, TokenRefused } from '../delivery-error.ts'
+import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { Attempt, Message, Sender } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 import { composeMail, type Mail, sendBySmtp } from './smtp.ts'
 
 /**
- * Mail, by a server of the owner's or by Gmail with the login of google. Its Message-ID stays the same over
- * all tries, by which it is found at Gmail; a server cannot be asked, and few know a repeat by it.
+ * Mail through the owner's server, or through Gmail with the google login. All attempts have the same
+ * Message-ID, by which Gmail finds an earlier one; few mail servers recognise a repeat by it.
  */
 export const createEmail = (
   { smtp_url_env: smtpUrlEnv, from, api_url: apiUrl }: TargetSettings['email'],
   env: NodeJS.ProcessEnv,
   token: TokenSource,
 ): Sender => ({
-  knowsRepeats: smtpUrlEnv === undefined,
+  isIdempotent: smtpUrlEnv === undefined,
   send: (message, attempt) =>
     smtpUrlEnv === undefined
-      ? byGmail(message, attempt, from, apiUrl ?? 'https://gmail.googleapis.com', token)
-      : bySmtp(message, attempt, from ?? '', getServer(smtpUrlEnv, env)),
+      ? sendMailByGmail(message, attempt, from, apiUrl ?? 'https://gmail.googleapis.com', token)
+      : sendMailBySmtp(message, attempt, from ?? '', getServer(smtpUrlEnv, env)),
 })
 
-const bySmtp = async (
+const sendMailBySmtp = async (
   message: Message,
   attempt: Attempt,
   from: string,
@@ -33,7 +33,7 @@ const bySmtp = async (
   await sendBySmtp(mail, server, attempt)
 }
 
-const byGmail = async (
+const sendMailByGmail = async (
   message: Message,
   attempt: Attempt,
   from: string | undefined,
@@ -43,8 +43,8 @@ const byGmail = async (
   const mail = await composeMail(message, from)
   return withToken(token, async (accessToken) => {
     const call = { apiUrl, accessToken, attempt }
-    if (attempt.mayHaveArrived && (await lookingOnly(isInGmail(mail, call))))
-      return 'an earlier try had arrived'
+    if (attempt.mayHaveArrived && (await asReadOnly(isInGmail(mail, call))))
+      return 'an earlier attempt had arrived'
     await sendByGmail(mail, call)
     return undefined
   })
@@ -55,8 +55,8 @@ const getServer = (name: string, env: NodeJS.ProcessEnv): SmtpServer => {
   const server = text === undefined ? undefined : parseSmtpServer(text)
   if (server) return server
   throw new DeliveryError(
-    'refused',
-    `${name} ${text === undefined ? 'is unset' : 'does not hold the URL of a mail server'}`,
+    'permanent',
+    `${name} ${text === undefined ? 'is unset' : 'is not the URL of a mail server'}`,
     { hint: `set ${name} in .env of the home folder to smtps://user:password@host:465` },
   )
 }
@@ -76,7 +76,7 @@ const sendByGmail = async (mail: Mail, call: GmailCall): Promise<void> => {
   })
 }
 
-/** True when the mail of an earlier try is there. Throws `DeliveryFailed` when that cannot be told. */
+/** True when the mail of an earlier attempt has arrived. Throws `DeliveryError` when that is unclear. */
 const isInGmail = async (mail: Mail, call: GmailCall): Promise<boolean> => {
   const query = new URLSearchParams({
     q: `rfc822msgid:${mail.messageId.slice(1, -1)}`,
@@ -86,16 +86,16 @@ const isInGmail = async (mail: Mail, call: GmailCall): Promise<boolean> => {
   const { messages, resultSizeEstimate } = json
   if (Array.isArray(messages)) return messages.length > 0
   if (resultSizeEstimate === 0) return false
-  // Cut off, or of something else: it may be there, unseen.
-  throw new DeliveryError('later', 'gmail gave no list of mails')
+  // A cut or foreign response does not say that it is missing.
+  throw new DeliveryError('retryable', 'gmail returned no list of mails')
 }
 
 const request = async (
   { apiUrl, accessToken, attempt }: GmailCall,
   path: string,
   body?: object,
-): Promise<TargetAnswer> => {
-  const answer = await requestTarget(new URL(`${apiUrl}${path}`), {
+): Promise<TargetResponse> => {
+  const response = await requestTarget(new URL(`${apiUrl}${path}`), {
     target: gmail,
     method: body ? 'POST' : 'GET',
     headers: {
@@ -105,33 +105,33 @@ const request = async (
     ...(body && { body: JSON.stringify(body) }),
     attempt,
   })
-  const failure = toFailure(answer)
+  const failure = toFailure(response)
   if (failure) throw failure
-  return answer
+  return response
 }
 
 const limits = new Set(['rateLimitExceeded', 'userRateLimitExceeded'])
 
-const toFailure = (answer: TargetAnswer): Error | undefined => {
-  if (answer.status === 401) return new TokenRefused()
-  const reasons = listReasons(answer)
+const toFailure = (response: TargetResponse): Error | undefined => {
+  if (response.status === 401) return new TokenRefused()
+  const reasons = listReasons(response)
   if (reasons.includes('dailyLimitExceeded'))
-    return new DeliveryError('refused', `gmail takes no more today (${answer.status})`, {
-      hint: 'the limit of a day is reached: deliver it again tomorrow',
+    return new DeliveryError('permanent', `gmail daily limit reached (${response.status})`, {
+      hint: 'deliver it again tomorrow',
     })
-  const failure = failureOfAnswer(gmail, answer, { hint: hints[answer.status] })
-  if (answer.status === 403 && reasons.some((reason) => limits.has(reason)))
-    return new DeliveryError('later', 'gmail takes no more for now (403)')
+  const failure = toStatusError(gmail, response, { hint: hints[response.status] })
+  if (response.status === 403 && reasons.some((reason) => limits.has(reason)))
+    return new DeliveryError('retryable', 'gmail rate limit reached (403)')
   return failure
 }
 
 const hints: Readonly<Record<number, string>> = {
-  400: 'Gmail cannot use this mail: check the address',
+  400: 'Gmail rejects this mail: check the address',
   403: 'the login lacks the scope gmail.modify or gmail.send, or the project has no Gmail API: doorward oauth login google',
 }
 
 /** `{error: {errors: [{reason}]}}`. */
-const listReasons = ({ json }: TargetAnswer): string[] => {
+const listReasons = ({ json }: TargetResponse): string[] => {
   const { error } = json as { readonly error?: { readonly errors?: unknown } }
   const errors = Array.isArray(error?.errors) ? (error.errors as readonly unknown[]) : []
   return errors.flatMap((entry) => {

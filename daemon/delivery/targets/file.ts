@@ -11,9 +11,9 @@ import type { AgentReply } from '../sender.ts'
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = constants
 
 /**
- * Appends an answer as a Markdown section to a file (made 0600 if new). A relative path lies under
- * the home, whose folders are made; a folder elsewhere must be there. Escape sequences stay out, as the file
- * is read in a terminal. Throws `delivery-failed`.
+ * Appends a reply as a Markdown section to a file (0600 if new). A relative path is under the home, where
+ * missing folders are created; elsewhere the folder must exist. Removes escape sequences, as the file may be
+ * read in a terminal. Throws `delivery-failed`.
  */
 export const appendToFile = async (
   path: string,
@@ -22,41 +22,41 @@ export const appendToFile = async (
 ): Promise<undefined> => {
   const file = resolveTargetFile(path, homeFolder)
   const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${toPlainText(text).trimEnd()}\n\n`
-  await inOurWords(file, async () => {
+  await toDeliveryErrors(file, async () => {
     refuseOwn(file, homeFolder)
     if (makesFolders(path)) await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    await refuseOwnByRealName(file, dirname(file), homeFolder)
+    await refuseOwnByRealPath(file, dirname(file), homeFolder)
     await withPlainFile(file, O_APPEND | O_CREAT, async (opened) => {
-      // One write keeps sections whole that come at the same time; a full disk takes a part of it.
+      // A single write keeps concurrent sections whole; a full disk may write only a part.
       const bytes = Buffer.from(section)
       const { bytesWritten } = await opened.write(bytes)
       if (bytesWritten < bytes.length)
         throw new DoorwardError(
           'delivery-failed',
-          `only a part of the answer went into ${file}: no space left, or the file may not grow`,
+          `only a part of the answer was written to ${file}: the disk is full, or the file has a size limit`,
         )
     })
   })
 }
 
-/** Throws what `appendToFile` would throw as things are now, and makes and writes nothing. */
+/** Throws what `appendToFile` would throw now, and writes nothing. */
 export const tryFile = async (path: string, homeFolder: string): Promise<void> => {
   const file = resolveTargetFile(path, homeFolder)
-  await inOurWords(file, async () => {
+  await toDeliveryErrors(file, async () => {
     refuseOwn(file, homeFolder)
-    const folder = makesFolders(path) ? await nearestFolder(dirname(file)) : dirname(file)
-    await refuseOwnByRealName(file, folder, homeFolder)
-    if (folder === dirname(file) && (await isThere(file))) await withPlainFile(file, 0)
+    const folder = makesFolders(path) ? await findExisting(dirname(file)) : dirname(file)
+    await refuseOwnByRealPath(file, folder, homeFolder)
+    if (folder === dirname(file) && (await exists(file))) await withPlainFile(file, 0)
     else await access(folder, W_OK | X_OK)
   })
 }
 
-/** The folder itself or the nearest above it that is there: the others would be made. */
-const nearestFolder = async (folder: string): Promise<string> =>
-  dirname(folder) === folder || (await isThere(folder)) ? folder : nearestFolder(dirname(folder))
+/** The folder or its nearest existing ancestor. */
+const findExisting = async (folder: string): Promise<string> =>
+  dirname(folder) === folder || (await exists(folder)) ? folder : findExisting(dirname(folder))
 
-/** True also for a link that leads nowhere. */
-const isThere = async (path: string): Promise<boolean> => {
+/** True also for a dangling link. */
+const exists = async (path: string): Promise<boolean> => {
   try {
     await lstat(path)
     return true
@@ -71,8 +71,8 @@ const withPlainFile = async (
   flags: number,
   use?: (opened: FileHandle) => Promise<void>,
 ): Promise<void> => {
-  // O_NOFOLLOW: a link planted under this name must not lead the answer elsewhere.
-  // O_NONBLOCK: a named pipe without a reader must not hold the delivery for ever.
+  // O_NOFOLLOW: a planted link must not redirect the answer.
+  // O_NONBLOCK: a named pipe without a reader must not block the delivery.
   const opened = await open(file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | flags, 0o600)
   try {
     if (!(await opened.stat()).isFile())
@@ -83,13 +83,13 @@ const withPlainFile = async (
   }
 }
 
-const refuseOwn = (file: string, homeFolder: string, named = file): void => {
+const refuseOwn = (file: string, homeFolder: string, shownName = file): void => {
   if (isOwnFile(file, homeFolder))
-    throw new DoorwardError('delivery-failed', `${named} is one of doorward's own files`)
+    throw new DoorwardError('delivery-failed', `${shownName} is one of doorward's own files`)
 }
 
-/** By its real name too: the home, or a folder on the way, may be a link. `folder` is there. */
-const refuseOwnByRealName = async (
+/** By its real path: the home or a folder of the path may be a link. `folder` exists. */
+const refuseOwnByRealPath = async (
   file: string,
   folder: string,
   homeFolder: string,
@@ -98,20 +98,19 @@ const refuseOwnByRealName = async (
   refuseOwn(realFile, await realpath(homeFolder), file)
 }
 
-const inOurWords = async (file: string, write: () => Promise<void>): Promise<void> => {
+const toDeliveryErrors = async (file: string, write: () => Promise<void>): Promise<void> => {
   try {
     await write()
   } catch (error) {
     if (error instanceof DoorwardError) throw error
-    throw new DoorwardError('delivery-failed', `cannot write ${file}: ${reason(error)}`, {
+    throw new DoorwardError('delivery-failed', `cannot write ${file}: ${describeReason(error)}`, {
       cause: error,
     })
   }
 }
 
-/** What the system says, which for a target means more here and there than for any file. */
-const reason = (error: unknown): string => {
-  const words: Record<string, string> = {
+const describeReason = (error: unknown): string => {
+  const reasons: Record<string, string> = {
     ENOENT: 'its folder does not exist',
     ENAMETOOLONG: 'its name is too long',
     ELOOP: 'it is a symbolic link',
@@ -119,5 +118,5 @@ const reason = (error: unknown): string => {
     EEXIST: 'a part of its path is a file',
     ENXIO: 'it is not a file',
   }
-  return words[systemCode(error) ?? ''] ?? systemReason(error)
+  return reasons[systemCode(error) ?? ''] ?? systemReason(error)
 }

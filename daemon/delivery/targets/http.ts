@@ -3,25 +3,25 @@ import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import { parseHeaderValue, parseSigningKey } from '../../../shared/config/target-secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
-import { failureOfAnswer, requestTarget } from '../request.ts'
+import { toStatusError, requestTarget } from '../request.ts'
 import type { Message, Sender } from '../sender.ts'
 
 /**
- * A POST that is signed by Standard Webhooks (specification, "Signature scheme"): `webhook-id` stays the
- * same over all tries, so that the receiver knows a repeat. Nothing of an event reaches the URL.
+ * A POST signed by Standard Webhooks (specification, "Signature scheme"). All attempts have the same
+ * `webhook-id`, by which the receiver recognises a repeat. Nothing of an event reaches the URL.
  */
 export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessEnv): Sender => ({
-  knowsRepeats: true,
+  isIdempotent: true,
   send: async (message, attempt) => {
     const { address } = message
     const target = `http:${address}`
     const entry = Object.hasOwn(entries, address) ? entries[address] : undefined
     if (!entry)
-      throw new DeliveryError('refused', `there is no target ${target}`, {
+      throw new DeliveryError('permanent', `there is no target ${target}`, {
         code: 'target-invalid',
       })
     const body = toBody(message)
-    const answer = await requestTarget(new URL(entry.url), {
+    const response = await requestTarget(new URL(entry.url), {
       target,
       headers: {
         ...buildHeaders(entry.headers ?? {}, env),
@@ -31,22 +31,21 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
       body,
       attempt,
     })
-    const failure = failureOfAnswer(target, answer, { hint: hints[answer.status] })
+    const failure = toStatusError(target, response, { hint: hints[response.status] })
     if (failure) throw failure
     return undefined
   },
 })
 
 const hints: Readonly<Record<number, string>> = {
-  401: 'the receiver does not take the signature: both need the same secret',
-  403: 'the receiver does not take the signature: both need the same secret',
+  401: 'the receiver rejects the signature: both sides need the same secret',
+  403: 'the receiver rejects the signature: both sides need the same secret',
   404: 'check url in its entry in gateway.yaml',
-  410: 'the receiver wants no more: take the target out of deliver_to',
+  410: 'the receiver is gone: remove the target from deliver_to',
 }
 
-/** The receiver's own words for what an agent answered. */
-const toBody = ({ answered }: Message): string => {
-  const { eventId, webhook, receivedAt, text: result } = answered
+const toBody = ({ reply }: Message): string => {
+  const { eventId, webhook, receivedAt, text: result } = reply
   const timestamp = receivedAt.toISOString()
   return JSON.stringify({
     type: 'agent.answered',
@@ -55,10 +54,10 @@ const toBody = ({ answered }: Message): string => {
   })
 }
 
-const sign = ({ answered }: Message, body: string, key: Buffer): Record<string, string> => {
+const sign = ({ reply }: Message, body: string, key: Buffer): Record<string, string> => {
   // Another answer to the same event, after a retry, is another message.
-  const digest = createHash('sha256').update(answered.text).digest('hex').slice(0, 16)
-  const id = `${answered.eventId}_${digest}`
+  const digest = createHash('sha256').update(reply.text).digest('hex').slice(0, 16)
+  const id = `${reply.eventId}_${digest}`
   const timestamp = String(Math.floor(Date.now() / 1000))
   const mac = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
   return {
@@ -73,8 +72,8 @@ const getSigningKey = (name: string, env: NodeJS.ProcessEnv): Buffer => {
   const key = text === undefined ? undefined : parseSigningKey(text)
   if (key) return key
   throw new DeliveryError(
-    'refused',
-    `${name} ${text === undefined ? 'is unset' : 'does not hold a secret of Standard Webhooks'}`,
+    'permanent',
+    `${name} ${text === undefined ? 'is unset' : 'is not a secret of Standard Webhooks'}`,
     { hint: `set ${name} in .env of the home folder to whsec_ and the base64 of 24 to 64 bytes` },
   )
 }
@@ -89,11 +88,11 @@ const buildHeaders = (
       if (!value.startsWith('env:')) return [name, value]
       const variable = value.slice('env:'.length)
       const [text] = listSecrets([variable], env)
-      const good = text === undefined ? undefined : parseHeaderValue(text)
-      if (good !== undefined) return [name, good]
+      const valid = text === undefined ? undefined : parseHeaderValue(text)
+      if (valid !== undefined) return [name, valid]
       throw new DeliveryError(
-        'refused',
-        `${variable}, the value of the header ${name}, is unset or no header value`,
+        'permanent',
+        `${variable}, the value of the header ${name}, is unset or not a valid header value`,
         { hint: `set ${variable} in .env: doorward config edit env` },
       )
     }),

@@ -1,22 +1,22 @@
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
-import { failureOfAnswer, requestTarget, type TargetAnswer } from '../request.ts'
+import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const slack = 'slack'
 
-/** Messages of Slack by chat.postMessage (docs.slack.dev/reference/methods/chat.postMessage). */
+/** Messages to Slack by chat.postMessage (docs.slack.dev/reference/methods/chat.postMessage). */
 export const createSlack = (
   apiUrl: string | undefined,
   token: TokenSource,
   messages: Pick<OwnMessages, 'post' | 'remember'>,
 ): Sender => ({
-  knowsRepeats: false,
+  isIdempotent: false,
   send: async ({ address, text }, attempt) => {
     const post = async (accessToken: string): Promise<undefined> => {
-      const answer = await requestTarget(
+      const response = await requestTarget(
         new URL(`${apiUrl ?? 'https://slack.com/api'}/chat.postMessage`),
         {
           target: slack,
@@ -27,41 +27,40 @@ export const createSlack = (
           body: JSON.stringify({
             channel: toChannel(address),
             markdown_text: text,
-            // Slack would call at every address that an agent, or who steers it, writes.
+            // Otherwise Slack requests every URL that an agent, or its attacker, writes.
             unfurl_links: false,
             unfurl_media: false,
           }),
           attempt,
         },
       )
-      const failure = toFailure(answer, address)
+      const failure = toFailure(response, address)
       if (failure) throw failure
-      messages.remember(answer.json)
+      messages.remember(response.json)
       return undefined
     }
     return withToken(token, async (accessToken) => messages.post(async () => post(accessToken)))
   },
 })
 
-/** `@U…` is a user by id, which Slack takes without the sign. */
+/** `@U…` is a user by id, which Slack expects without the sign. */
 const toChannel = (address: string): string =>
   /^@[UW][A-Z0-9]{2,}$/.test(address) ? address.slice(1) : address
 
-/** What a person can do about an error of Slack, by its name. */
 const hints: Readonly<Record<string, string>> = {
   not_in_channel: 'invite the app to the channel: /invite @<the app>',
-  channel_not_found: 'check its name; to a private channel the app has to be invited',
+  channel_not_found: 'check its name; the app must be invited to a private channel',
   is_archived: 'the channel is archived: name another one',
   missing_scope: 'the token lacks the scope chat:write: doorward oauth login slack',
   no_permission: 'the token lacks the scope chat:write: doorward oauth login slack',
   not_allowed_token_type: 'use a token of a bot or a user',
-  restricted_action: 'a setting of the workspace keeps this account from posting there',
-  restricted_action_read_only_channel: 'the channel takes no messages from this account',
+  restricted_action: 'the workspace settings do not allow this account to post there',
+  restricted_action_read_only_channel: 'the channel is read-only for this account',
   cannot_dm_bot: 'name a person or a channel',
-  user_not_found: 'write the id of the user: slack:U…',
-  msg_too_long: 'Slack takes no message of this length: ask the agent for a shorter answer',
-  msg_blocks_too_long: 'Slack takes no message of this length: ask the agent for a shorter answer',
-  messages_tab_disabled: 'allow messages in the settings of the app (App Home)',
+  user_not_found: 'use the id of the user: slack:U…',
+  msg_too_long: 'the message is too long: ask the agent for a shorter answer',
+  msg_blocks_too_long: 'the message is too long: ask the agent for a shorter answer',
+  messages_tab_disabled: 'allow messages in the app settings (App Home)',
 }
 
 const tokenErrors = new Set([
@@ -72,29 +71,35 @@ const tokenErrors = new Set([
   'account_inactive',
 ])
 
-const passing = new Set(['ratelimited', 'rate_limited', 'service_unavailable', 'request_timeout'])
+const transientErrors = new Set([
+  'ratelimited',
+  'rate_limited',
+  'service_unavailable',
+  'request_timeout',
+])
 
 /** "It's possible some aspect of the operation succeeded before the error was raised". */
-const halfDone = new Set(['internal_error', 'fatal_error'])
+const ambiguousErrors = new Set(['internal_error', 'fatal_error'])
 
-const toFailure = (answer: TargetAnswer, address: string): Error | undefined => {
-  const { json, status, headers } = answer
+const toFailure = (response: TargetResponse, address: string): Error | undefined => {
+  const { json, status, headers } = response
   const error = typeof json['error'] === 'string' ? json['error'] : ''
   const name = /^[a-z_]{1,64}$/.test(error) ? error : 'an error without a name'
   if (tokenErrors.has(error)) return new TokenRefused()
-  if (passing.has(error) && status < 300) {
+  if (transientErrors.has(error) && status < 300) {
     const retryAfterMs = retryAfterIn(headers['retry-after'])
-    return new DeliveryError('later', `slack answered ${name}`, { retryAfterMs })
+    return new DeliveryError('retryable', `slack answered ${name}`, { retryAfterMs })
   }
-  if (halfDone.has(error)) return new DeliveryError('unknown', `slack answered ${name}`)
-  const refused = failureOfAnswer(slack, answer)
-  if (refused) return status === 401 ? new TokenRefused() : refused
+  if (ambiguousErrors.has(error))
+    return new DeliveryError('indeterminate', `slack answered ${name}`)
+  const failure = toStatusError(slack, response)
+  if (failure) return status === 401 ? new TokenRefused() : failure
   if (json['ok'] === true) return undefined
   if (json['ok'] !== false)
-    return new DeliveryError('unknown', 'slack gave an answer that is none of Slack')
+    return new DeliveryError('indeterminate', 'the response is not from Slack')
   const hint =
     error === 'channel_not_found' && address.startsWith('@')
-      ? 'write the id of the user (its profile shows it): slack:U…'
+      ? 'use the id of the user, which the profile shows: slack:U…'
       : hints[error]
-  return new DeliveryError('refused', `slack answered ${name}`, { hint })
+  return new DeliveryError('permanent', `slack answered ${name}`, { hint })
 }

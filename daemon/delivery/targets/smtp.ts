@@ -10,176 +10,178 @@ import type { Attempt, Message } from '../sender.ts'
 
 const connectMs = 15_000
 
-const email = 'email'
-
 /**
- * Hands a mail to a server (RFC 5321). TLS always, but on loopback, where it is used if the server has it.
- * Throws `DeliveryFailed`: `later` for 4xx and before the text was sent, `unknown` when no answer came
- * after it. Servers may take their time with that one: they look for viruses, or ask the next server.
+ * Sends a mail through a server (RFC 5321). Always with TLS, except on loopback, where TLS is optional.
+ * Throws `DeliveryError`: `retryable` for 4xx and before the text is sent, `indeterminate` without a
+ * response to the text. That response may take long: servers scan for viruses or ask the next server.
  */
 export const sendBySmtp = async (
   mail: Mail,
   server: SmtpServer,
-  { signal, timeoutMs, takeMailMs }: Attempt,
+  { signal, timeoutMs, mailTimeoutMs }: Attempt,
 ): Promise<void> => {
   const { login } = server
   const connection = new SMTPConnection({
     ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
     socketCloseTimeout: 1000,
   })
-  const stop = () => connection.close()
-  // A server that says a word now and then is never silent.
-  let timer = setTimeout(stop, timeoutMs * 4)
+  const close = () => connection.close()
+  // A server that sends a byte now and then never reaches the timeout for silence.
+  let timer = setTimeout(close, timeoutMs * 4)
   let isSending = false
-  const textGoes = () => {
+  const onTextRead = () => {
     isSending = true
     clearTimeout(timer)
-    timer = setTimeout(stop, takeMailMs)
-    mayBeSilent(connection, takeMailMs)
+    timer = setTimeout(close, mailTimeoutMs)
+    setSilenceTimeout(connection, mailTimeoutMs)
   }
   try {
     await new Promise<void>((resolve, reject) => {
       signal.throwIfAborted()
-      signal.addEventListener('abort', stop, { once: true })
-      // One that goes before its time says so here, whatever it was asked.
+      signal.addEventListener('abort', close, { once: true })
+      // A server that closes early is reported here, whatever the command.
       connection.on('error', reject)
-      connection.once('end', () => reject(new Error('the connection ended')))
+      connection.once('end', () => reject(new Error('the connection was closed')))
       const send = () =>
         connection.send(
           { from: mail.envelope.from, to: [...mail.envelope.to] },
-          toContent(mail, textGoes),
+          toContent(mail, onTextRead),
           (error) => (error ? reject(error) : resolve()),
         )
       connection.connect((error) => {
         if (error) return reject(error)
-        if (!login || !connection.allowsAuth) return login ? reject(noLogin()) : send()
+        if (!login || !connection.allowsAuth) return login ? reject(loginUnsupported()) : send()
         const credentials = { user: login.user, pass: login.password }
         connection.login({ credentials }, (refused) => (refused ? reject(refused) : send()))
         return undefined
       })
     })
-    mayBeSilent(connection, timeoutMs)
+    setSilenceTimeout(connection, timeoutMs)
     connection.quit()
   } catch (error) {
     connection.close()
     throw toFailure(error, isSending, signal)
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', stop)
+    signal.removeEventListener('abort', close)
   }
 }
 
-const mayBeSilent = ({ _socket: socket }: SMTPConnection, ms: number): void => {
+const setSilenceTimeout = ({ _socket: socket }: SMTPConnection, ms: number): void => {
   if (socket) socket.setTimeout(ms)
 }
 
-/** The text of the mail; it is read once the server has said that it takes it. */
-const toContent = ({ bytes }: Mail, textGoes: () => void): Readable =>
+/** The text of the mail; read once the server is ready for it. */
+const toContent = ({ bytes }: Mail, onRead: () => void): Readable =>
   new Readable({
     read() {
-      textGoes()
+      onRead()
       this.push(bytes)
       this.push(null)
     },
   })
 
-const noLogin = () =>
-  new DeliveryError('refused', 'the mail server takes no login', {
-    hint: 'leave user and password out of the URL, or name another port',
+const loginUnsupported = () =>
+  new DeliveryError('permanent', 'the mail server supports no login', {
+    hint: 'remove user and password from the URL, or use another port',
   })
 
 type SmtpError = {
   readonly code: string
-  /** What the system said, where nodemailer has a word of its own for all of that. */
+  /** The system's code, which nodemailer replaces with its own. */
   readonly systemCode: string
   readonly responseCode: number | undefined
 }
 
-/** The server's own words are not shown: they can hold the address. */
+/** Without the server's words, which may contain the address. */
 const readError = (error: unknown): SmtpError => {
   const { code, originalCode, responseCode } = (
     typeof error === 'object' && error !== null ? error : {}
   ) as Readonly<Record<string, unknown>>
   return {
-    code: getCode(code),
-    systemCode: getCode(originalCode),
+    code: toCode(code),
+    systemCode: toCode(originalCode),
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   }
 }
 
-const getCode = (code: unknown): string =>
+const toCode = (code: unknown): string =>
   typeof code === 'string' && /^[A-Z0-9_]{1,50}$/.test(code) ? code : ''
 
 const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (error instanceof DeliveryError) return error
   const { code, systemCode, responseCode } = readError(error)
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
-    return new DeliveryError('later', `the mail server asks to try later (${responseCode})`)
-  // Before its answer: who has no STARTTLS says that with a 5xx.
-  if (isCertificateError(systemCode)) return untrusted(systemCode)
-  if (code === 'ETLS' || isNotTls(systemCode)) return noTls()
+    return new DeliveryError('retryable', `the mail server asks to try later (${responseCode})`)
+  // Before the status: a server without STARTTLS answers 5xx.
+  if (isCertificateError(systemCode)) return certificateUntrusted(systemCode)
+  if (code === 'ETLS' || isNotTls(systemCode)) return tlsUnsupported()
   if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
     return isLogin
-      ? new DeliveryError('refused', `the mail server refused the login (${responseCode})`, {
+      ? new DeliveryError('permanent', `the mail server refused the login (${responseCode})`, {
           hint: 'check user and password in the URL; many servers want an app password',
         })
-      : new DeliveryError('refused', `the mail server refused the mail (${responseCode})`, {
+      : new DeliveryError('permanent', `the mail server refused the mail (${responseCode})`, {
           hint: 'check the address, and that the server sends mail from targets.email.from',
         })
   }
   if (isSending)
     return new DeliveryError(
-      'unknown',
+      'indeterminate',
       signal.aborted
-        ? `${email} was not waited for, as the daemon stops`
-        : 'the mail server did not say whether it took the mail',
+        ? 'the mail server did not respond before the daemon stopped'
+        : 'the mail server did not confirm the mail',
     )
   if (code === 'EAUTH' || code === 'EENVELOPE' || code === 'EMESSAGE')
-    return new DeliveryError('refused', `the mail server and doorward do not agree (${code})`, {
+    return new DeliveryError('permanent', `protocol error of the mail server (${code})`, {
       hint: 'check the URL of the mail server',
     })
   const shown = systemCode || code
-  return new DeliveryError('later', `the mail server cannot be reached${shown && ` (${shown})`}`, {
-    hint: 'check the URL of the mail server and the network',
-  })
+  return new DeliveryError(
+    'retryable',
+    `the mail server cannot be reached${shown && ` (${shown})`}`,
+    {
+      hint: 'check the URL of the mail server and the network',
+    },
+  )
 }
 
-const noTls = () =>
-  new DeliveryError('refused', 'no TLS can be had with the mail server', {
-    hint: 'smtps:// is port 465, smtp:// is port 587 with STARTTLS: check which one it has',
+const tlsUnsupported = () =>
+  new DeliveryError('permanent', 'the mail server does not support TLS on this port', {
+    hint: 'use smtps:// for port 465, smtp:// for port 587 with STARTTLS',
   })
 
-const untrusted = (code: string) =>
-  new DeliveryError('refused', `the certificate of the mail server cannot be trusted (${code})`, {
-    hint: 'check the name of the server in the URL: the certificate must be for it, and in date',
+const certificateUntrusted = (code: string) =>
+  new DeliveryError('permanent', `the certificate of the mail server is not trusted (${code})`, {
+    hint: 'check the host in the URL: the certificate must be valid for it',
   })
 
 export type Mail = {
   /** Bare addresses, host names as the mail system writes them (RFC 5891). */
   readonly envelope: { readonly from: string; readonly to: readonly string[] }
-  /** Stays the same over all tries, so that a repeat is known: with its angle brackets. */
+  /** The same for all attempts, so that a repeat is recognised; in angle brackets. */
   readonly messageId: string
-  /** The whole message, with CRLF at the end of its lines (RFC 5322). */
+  /** The whole message, with CRLF line ends (RFC 5322). */
   readonly bytes: Buffer
 }
 
-const subjectCharacters = 120
+const maxSubjectLength = 120
 
 /**
- * An answer as a mail: plain text alone, so that nothing in it is loaded, run or looks like what it is
- * not. Marked as written by a program (RFC 3834), which keeps other programs from answering it.
+ * A reply as a mail: plain text only, so that nothing in it is loaded, run or disguised. Marked as sent by a
+ * program (RFC 3834), so that other programs do not answer it.
  */
 export const composeMail = async (message: Message, from: string | undefined): Promise<Mail> => {
-  const { address: to, text, answered } = message
+  const { address: to, text, reply } = message
   const messageId = toMessageId(message, from)
-  const footer = `${answered.webhook} · ${answered.receivedAt.toISOString()} · ${answered.eventId}`
+  const footer = `${reply.webhook} · ${reply.receivedAt.toISOString()} · ${reply.eventId}`
   const composed = new MailComposer({
     ...(from === undefined ? {} : { from }),
     to,
-    subject: toSubject(answered.webhook, text),
+    subject: toSubject(reply.webhook, text),
     messageId,
-    date: answered.receivedAt,
+    date: reply.receivedAt,
     text: `${text}\n\n-- \n${footer}\n`,
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
     disableFileAccess: true,
@@ -194,25 +196,25 @@ export const composeMail = async (message: Message, from: string | undefined): P
   }
 }
 
-const toMessageId = ({ address, answered }: Message, from: string | undefined): string => {
-  const digest = createHash('sha256').update(`${address}\n${answered.text}`).digest('hex')
+const toMessageId = ({ address, reply }: Message, from: string | undefined): string => {
+  const digest = createHash('sha256').update(`${address}\n${reply.text}`).digest('hex')
   const domain = /@([A-Za-z0-9.-]+)>?$/.exec(from ?? '')?.[1] ?? 'doorward.invalid'
-  return `<${answered.eventId}.${digest.slice(0, 16)}@${domain}>`
+  return `<${reply.eventId}.${digest.slice(0, 16)}@${domain}>`
 }
 
-/** The first line that says something, after the webhook that it answers. */
+/** The webhook, and the first line with text. */
 const toSubject = (webhook: string, text: string): string => {
   const line = text
     .split('\n', 20)
-    .map(withoutMarks)
+    .map(removeMarkdown)
     .find((candidate) => candidate !== '')
   const subject = `${webhook}: ${line ?? 'an answer'}`
-  if (subject.length <= subjectCharacters) return subject
-  // Not in the middle of a character.
-  return `${subject.slice(0, subjectCharacters - 1).replace(/[\ud800-\udbff]$/, '')}…`
+  if (subject.length <= maxSubjectLength) return subject
+  // Not half a surrogate pair.
+  return `${subject.slice(0, maxSubjectLength - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
-const withoutMarks = (line: string): string =>
+const removeMarkdown = (line: string): string =>
   toPlainLine(line.slice(0, 1000))
     .replace(/^[#>*`~\s-]+/, '')
     .replaceAll(/\*\*|`/g, '')

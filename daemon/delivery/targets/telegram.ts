@@ -1,27 +1,27 @@
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { ownChat } from '../../../shared/config/targets.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
-import { failureOfAnswer, requestTarget, secondsIn, type TargetAnswer } from '../request.ts'
+import { toStatusError, requestTarget, secondsToMs, type TargetResponse } from '../request.ts'
 import type { Sender } from '../sender.ts'
 import { telegramText } from '../format/telegram.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const telegram = 'telegram'
 
-/** Messages by a bot of Telegram (core.telegram.org/bots/api#sendmessage). */
+/** Messages from a bot of Telegram (core.telegram.org/bots/api#sendmessage). */
 export const createTelegram = (
   { api_url: apiUrl = 'https://api.telegram.org', me }: TargetSettings['telegram'],
   token: TokenSource,
 ): Sender => ({
-  knowsRepeats: false,
+  isIdempotent: false,
   send: async ({ address, text }, attempt) =>
     withToken(token, async (botToken) => {
-      // Another form would be another path, or another host.
+      // Any other form could change the path or the host.
       if (!/^[\w:-]+$/.test(botToken)) throw new TokenRefused()
       const url = new URL(`${apiUrl}/bot${botToken}/sendMessage`)
-      const made = telegramText(text)
-      // An empty message is refused: of an empty code block its fences are shown.
-      const formatted = made.text.trim() === '' ? { text, entities: [] } : made
+      const converted = telegramText(text)
+      // Telegram rejects empty messages: show the fences of an empty code block.
+      const formatted = converted.text.trim() === '' ? { text, entities: [] } : converted
       const post = async (chat: string, message: object) =>
         requestTarget(url, {
           target: telegram,
@@ -29,56 +29,55 @@ export const createTelegram = (
           body: JSON.stringify({
             chat_id: chat,
             ...message,
-            // Telegram would call at the first address that an agent, or who steers it, writes.
+            // Otherwise Telegram requests the first URL that an agent, or its attacker, writes.
             link_preview_options: { is_disabled: true },
           }),
           attempt,
         })
       const chat = address === ownChat ? getOwnChat(me) : address
-      const answer = await post(chat, formatted)
-      const newChat = newChatIn(answer)
+      const response = await post(chat, formatted)
+      const newChat = getNewChat(response)
       if (newChat !== undefined) {
         check(await post(newChat, formatted))
-        return `the group has a new id: write telegram:${newChat}`
+        return `the group has a new id: use telegram:${newChat}`
       }
-      if (formatted.entities.length > 0 && isBadFormatting(answer)) {
+      if (formatted.entities.length > 0 && isBadFormatting(response)) {
         check(await post(chat, { text: formatted.text }))
         return 'sent without formatting'
       }
-      check(answer)
+      check(response)
       return undefined
     }),
 })
 
 const getOwnChat = (me: string | undefined): string => {
   if (me !== undefined) return me
-  throw new DeliveryError('refused', 'targets.telegram.me is missing in gateway.yaml')
+  throw new DeliveryError('permanent', 'targets.telegram.me is missing in gateway.yaml')
 }
 
-const getParameters = ({ json }: TargetAnswer): Record<string, unknown> =>
+const getParameters = ({ json }: TargetResponse): Record<string, unknown> =>
   typeof json['parameters'] === 'object' && json['parameters'] !== null
     ? (json['parameters'] as Record<string, unknown>)
     : {}
 
-/** A group that has become a supergroup: nothing was sent, and it lives on under another id. */
-const newChatIn = (answer: TargetAnswer): string | undefined => {
-  const chat = getParameters(answer)['migrate_to_chat_id']
-  return answer.status === 400 && Number.isSafeInteger(chat) ? String(chat) : undefined
+/** The new id of a group that has become a supergroup; nothing was sent. */
+const getNewChat = (response: TargetResponse): string | undefined => {
+  const chat = getParameters(response)['migrate_to_chat_id']
+  return response.status === 400 && Number.isSafeInteger(chat) ? String(chat) : undefined
 }
 
-const getDescription = ({ json }: TargetAnswer): string =>
+const getDescription = ({ json }: TargetResponse): string =>
   typeof json['description'] === 'string' ? json['description'].toLowerCase() : ''
 
-const isBadFormatting = (answer: TargetAnswer): boolean =>
-  answer.status === 400 && getDescription(answer).includes('entit')
+const isBadFormatting = (response: TargetResponse): boolean =>
+  response.status === 400 && getDescription(response).includes('entit')
 
-/** What Telegram says in its description, and what a person can do about it. */
-const known: readonly (readonly [said: string, what: string, hint: string])[] = [
-  ['chat not found', 'knows no such chat', 'check its id, and write to the bot first'],
-  ['bot was blocked', 'says that the bot was blocked', 'unblock the bot in Telegram'],
-  ["can't initiate", 'lets no bot write first', 'write /start to the bot'],
-  ['bot was kicked', 'says that the bot was removed from the chat', 'add the bot again'],
-  ['not a member', 'says that the bot is no member of the chat', 'add the bot to the chat'],
+const knownErrors: readonly (readonly [description: string, message: string, hint: string])[] = [
+  ['chat not found', 'has no such chat', 'check its id, and write to the bot first'],
+  ['bot was blocked', 'reports that the bot is blocked', 'unblock the bot in Telegram'],
+  ["can't initiate", 'does not let a bot write first', 'write /start to the bot'],
+  ['bot was kicked', 'reports that the bot was removed from the chat', 'add the bot again'],
+  ['not a member', 'reports that the bot is not in the chat', 'add the bot to the chat'],
   ['not enough rights', 'does not let the bot write there', 'allow the bot to send messages'],
   ['have no rights', 'does not let the bot write there', 'allow the bot to send messages'],
   ['chat_write_forbidden', 'does not let the bot write there', 'allow the bot to send messages'],
@@ -87,23 +86,23 @@ const known: readonly (readonly [said: string, what: string, hint: string])[] = 
     'does not let the bot write there',
     'make the bot an administrator',
   ],
-  ['user is deactivated', 'says that this account is gone', 'name another chat'],
+  ['user is deactivated', 'reports that this account is deactivated', 'use another chat'],
 ]
 
-const check = (answer: TargetAnswer): void => {
-  const { status, json } = answer
-  // It calls a token that is none 404.
+const check = (response: TargetResponse): void => {
+  const { status, json } = response
+  // Telegram answers 404 to an invalid token.
   if (status === 401 || status === 404) throw new TokenRefused()
-  const retryAfterMs = secondsIn(getParameters(answer)['retry_after'])
-  const failure = failureOfAnswer(telegram, answer, { retryAfterMs })
-  if (failure?.fate === 'later') throw failure
-  const description = getDescription(answer)
-  const words = known.find(([said]) => description.includes(said))
-  if (failure && words) {
-    const [, what, hint] = words
-    throw new DeliveryError('refused', `telegram ${what}`, { hint })
+  const retryAfterMs = secondsToMs(getParameters(response)['retry_after'])
+  const failure = toStatusError(telegram, response, { retryAfterMs })
+  if (failure?.retryability === 'retryable') throw failure
+  const description = getDescription(response)
+  const error = knownErrors.find(([text]) => description.includes(text))
+  if (failure && error) {
+    const [, message, hint] = error
+    throw new DeliveryError('permanent', `telegram ${message}`, { hint })
   }
   if (failure) throw failure
   if (json['ok'] !== true)
-    throw new DeliveryError('unknown', 'telegram gave an answer that is none of Telegram')
+    throw new DeliveryError('indeterminate', 'the response is not from Telegram')
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TargetResult } from '../../../shared/api.ts'
-import { answered, deliverWith, quickRules, ready } from '../../support/deliver.ts'
+import { makeReply, deliverWith, quickRules, resolveTargets } from '../../support/deliver.ts'
 import { type TargetServer, hang, json, startTargetServer } from '../../support/target-server.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -21,12 +21,17 @@ describe('deliver', () => {
       { tokens: { slack: ['xoxb-1'] }, homeFolder, rules },
     )
 
-  it('goes to all targets at once: one that hangs or fails keeps it from no other', async () => {
+  it('sends to all targets in parallel: one that hangs or fails delays no other', async () => {
     const stop = new AbortController()
     server.next(hang)
-    const targets = ready(['slack:#a', 'file:{{event.a}}.md', 'file:b.md', 'notify:desktop'])
+    const targets = resolveTargets([
+      'slack:#a',
+      'file:{{event.a}}.md',
+      'file:b.md',
+      'notify:desktop',
+    ])
     const done: string[] = []
-    const results = await test().deliver(targets, answered(), {
+    const results = await test().deliver(targets, makeReply(), {
       signal: stop.signal,
       changed: (_place, { target, state }) => {
         done.push(`${target} ${state}`)
@@ -46,9 +51,9 @@ describe('deliver', () => {
     assert.match(await readFile(join(homeFolder, 'b.md'), 'utf8'), /an answer/)
   })
 
-  it('goes only where it is told to, and gives results for those in their order', async () => {
-    const targets = ready(['file:a.md', 'slack:#a', 'file:c.md'])
-    const results = await test().deliver(targets, answered(), { only: [2, 1] })
+  it('sends only to the given targets, and returns their results in order', async () => {
+    const targets = resolveTargets(['file:a.md', 'slack:#a', 'file:c.md'])
+    const results = await test().deliver(targets, makeReply(), { only: [2, 1] })
     assert.deepEqual(
       results.map(({ target, state }) => [target, state]),
       [
@@ -57,44 +62,46 @@ describe('deliver', () => {
       ],
     )
     await assert.rejects(readFile(join(homeFolder, 'a.md')), { code: 'ENOENT' })
-    assert.deepEqual(await test().deliver(targets, answered(), { only: [7] }), [])
+    assert.deepEqual(await test().deliver(targets, makeReply(), { only: [7] }), [])
   })
 
-  it('tells of each try that is to be repeated, and why', async () => {
+  it('reports each retry and its reason', async () => {
     server.next(json(503, {}), json(429, {}))
     const told: [number, TargetResult][] = []
-    await test().deliver(ready(['none', 'file:a.md', 'slack:#a']), answered(), {
+    await test().deliver(resolveTargets(['none', 'file:a.md', 'slack:#a']), makeReply(), {
       only: [1],
       changed: (place, result) => told.push([place, result]),
     })
     assert.deepEqual(
       told.map(([place, { state, attempts, detail }]) => [place, state, attempts, detail]),
       [
-        [1, 'waiting', 1, 'slack answered 503; it is tried again'],
-        [1, 'waiting', 2, 'slack takes no more for now (429); it is tried again'],
+        [1, 'waiting', 1, 'slack answered 503; retrying'],
+        [1, 'waiting', 2, 'slack rate limit reached (429); retrying'],
         [1, 'done', 3, undefined],
       ],
     )
   })
 
-  it('does not take half an answer for a success', async () => {
+  it('does not take half a response for a success', async () => {
     server.next((response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '99' })
       response.write('{"ok": true')
     })
-    const rules = { ...quickRules, tryMs: 200 }
-    const [result] = await test(rules).deliver(ready(['slack:#a']), answered())
+    const rules = { ...quickRules, attemptMs: 200 }
+    const [result] = await test(rules).deliver(resolveTargets(['slack:#a']), makeReply())
     assert.match(result?.detail ?? '', /outcome unknown: it may have arrived/)
   })
 
-  it('warns of nothing when much is delivered at once', async () => {
+  it('emits no process warning when it delivers much at the same time', async () => {
     const warnings: string[] = []
     const note = (warning: Error) => void warnings.push(warning.name)
     process.on('warning', note)
     const { deliver } = test()
     const { signal } = new AbortController()
     await Promise.all(
-      Array.from({ length: 20 }, () => deliver(ready(['slack:#a']), answered(), { signal })),
+      Array.from({ length: 20 }, () =>
+        deliver(resolveTargets(['slack:#a']), makeReply(), { signal }),
+      ),
     )
     await new Promise((resolve) => setImmediate(resolve))
     process.off('warning', note)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { createOwnMessages } from '../../../daemon/delivery/loop-guard.ts'
+import { OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
 
 const [channel, ts] = ['C0123ABCD', '1503435956.000247']
 const about = (event: object) => ({ type: 'event_callback', event: { channel, ...event } })
 
 describe('the loop guard of Slack', () => {
   it('knows messages of its own by channel and ts, also when they were changed or removed', () => {
-    const messages = createOwnMessages()
+    const messages = new OwnMessages()
     assert.equal(messages.isOwnMessage(about({ type: 'message', ts })), false)
     messages.remember({ ok: true, channel, ts })
     for (const event of [
@@ -19,7 +19,7 @@ describe('the loop guard of Slack', () => {
   })
 
   it('passes over nothing that somebody else wrote, also in answer to it', () => {
-    const messages = createOwnMessages()
+    const messages = new OwnMessages()
     messages.remember({ ok: true, channel, ts })
     for (const answer of [{ ok: true }, { channel }, { ts }, null, 'x']) messages.remember(answer)
     for (const payload of [
@@ -38,7 +38,7 @@ describe('the loop guard of Slack', () => {
   })
 
   it('remembers the newest thousand', () => {
-    const messages = createOwnMessages()
+    const messages = new OwnMessages()
     for (let place = 0; place <= 1000; place += 1)
       messages.remember({ channel, ts: `${place}.000001` })
     const isOwn = (place: number) => messages.isOwnMessage(about({ ts: `${place}.000001` }))
@@ -46,7 +46,7 @@ describe('the loop guard of Slack', () => {
   })
 
   it('says until when a message is on its way that has no name yet, but not for ever', async () => {
-    const messages = createOwnMessages(20)
+    const messages = new OwnMessages(20)
     assert.equal(messages.posted(), undefined)
     const answers: ((failed?: Error) => void)[] = []
     const post = async () =>

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
-import { DeliveryError, type Fate } from '../../../daemon/delivery/delivery-error.ts'
+import { DeliveryError, type Retryability } from '../../../daemon/delivery/delivery-error.ts'
 import { retryAfterIn } from '../../../daemon/util/http-retry-after.ts'
 import { retry } from '../../../daemon/delivery/retry.ts'
 import { quickRules } from '../../support/deliver.ts'
 
-const failed = (fate: Fate, retryAfterMs?: number) =>
-  new DeliveryError(fate, `it was ${fate}`, { retryAfterMs, hint: 'do this' })
+const failed = (retryability: Retryability, retryAfterMs?: number) =>
+  new DeliveryError(retryability, `it was ${retryability}`, { retryAfterMs, hint: 'do this' })
 
 /** Tries that end like this, one after the other; the last way is that of all others. */
 const play = async (
   ways: readonly (Error | 'done')[],
   {
-    knowsRepeats = false,
+    isIdempotent = false,
     signal = new AbortController().signal,
     rules = quickRules,
-  }: { knowsRepeats?: boolean; signal?: AbortSignal; rules?: typeof quickRules } = {},
+  }: { isIdempotent?: boolean; signal?: AbortSignal; rules?: typeof quickRules } = {},
 ) => {
   const tries: boolean[] = []
   let again = 0
@@ -25,7 +25,7 @@ const play = async (
       if (way instanceof Error) throw way
       return way
     },
-    { knowsRepeats, signal, again: () => (again += 1) },
+    { isIdempotent, signal, onRetry: () => (again += 1) },
     rules,
   ).catch((error: unknown) => error)
   return { tries, again, end }
@@ -33,30 +33,35 @@ const play = async (
 
 describe('retry', () => {
   it('tries 5 more times at most, and throws the last failure with its hint', async () => {
-    const { tries, again, end } = await play([failed('later')])
+    const { tries, again, end } = await play([failed('retryable')])
     assert.deepEqual([tries.length, again], [6, 5])
     assert.ok(end instanceof DeliveryError)
-    assert.deepEqual([end.message, end.hint, end.fate], ['it was later', 'do this', 'later'])
+    assert.deepEqual(
+      [end.message, end.hint, end.retryability],
+      ['it was retryable', 'do this', 'retryable'],
+    )
   })
 
   it('ends at once with what would end the same', async () => {
-    const { tries, end } = await play([failed('later'), failed('refused')])
+    const { tries, end } = await play([failed('retryable'), failed('permanent')])
     assert.equal(tries.length, 2)
-    assert.match(String(end), /it was refused$/)
+    assert.match(String(end), /it was permanent$/)
   })
 
   it('sends again what may have arrived only where a repeat is recognised, and says so there', async () => {
-    assert.deepEqual((await play([failed('unknown'), 'done'])).tries, [false])
-    const known = await play([failed('unknown'), failed('later'), 'done'], { knowsRepeats: true })
+    assert.deepEqual((await play([failed('indeterminate'), 'done'])).tries, [false])
+    const known = await play([failed('indeterminate'), failed('retryable'), 'done'], {
+      isIdempotent: true,
+    })
     assert.deepEqual([known.tries, known.end], [[false, true, true], 'done'])
-    const never = await play([failed('unknown'), failed('later')], { knowsRepeats: true })
-    assert.match(String(never.end), /it was later; outcome unknown: it may have arrived$/)
-    assert.equal((never.end as DeliveryError).fate, 'unknown')
+    const never = await play([failed('indeterminate'), failed('retryable')], { isIdempotent: true })
+    assert.match(String(never.end), /it was retryable; outcome unknown: it may have arrived$/)
+    assert.equal((never.end as DeliveryError).retryability, 'indeterminate')
   })
 
   it('tells the next tries of a server in trouble that it may have arrived, and says so at the end', async () => {
-    const inTrouble = new DeliveryError('later', 'it answered 502', { mayHaveArrived: true })
-    const { tries, end } = await play([failed('later'), inTrouble, failed('later'), 'done'])
+    const inTrouble = new DeliveryError('retryable', 'it answered 502', { mayHaveArrived: true })
+    const { tries, end } = await play([failed('retryable'), inTrouble, failed('retryable'), 'done'])
     assert.deepEqual([tries, end], [[false, false, true, true], 'done'])
     const never = await play([inTrouble])
     assert.equal(never.tries.length, 6)
@@ -65,24 +70,24 @@ describe('retry', () => {
   })
 
   it('begins no try after the time that there is', async () => {
-    const rules = { ...quickRules, totalMs: 50, firstWaitMs: 30, longestWaitMs: 30 }
-    const { tries } = await play([failed('later')], { rules })
+    const rules = { ...quickRules, totalMs: 50, firstWaitMs: 30, maxWaitMs: 30 }
+    const { tries } = await play([failed('retryable')], { rules })
     assert.ok(tries.length >= 2 && tries.length <= 3)
-    const asked = await play([failed('later', 60_000)], { rules })
+    const asked = await play([failed('retryable', 60_000)], { rules })
     assert.equal(asked.tries.length, 1)
-    assert.match(String(asked.end), /it asks to be left alone for 60 s/)
+    assert.match(String(asked.end), /it asks for a pause of 60 s/)
   })
 
   it('waits for nothing once the daemon stops', async () => {
     for (const wait of [undefined, 5000]) {
       const stop = new AbortController()
-      const rules = { ...quickRules, firstWaitMs: 5000, longestWaitMs: 5000 }
+      const rules = { ...quickRules, firstWaitMs: 5000, maxWaitMs: 5000 }
       setImmediate(() => stop.abort('at-once'))
       const started = performance.now()
-      const { tries, end } = await play([failed('later', wait)], { signal: stop.signal, rules })
+      const { tries, end } = await play([failed('retryable', wait)], { signal: stop.signal, rules })
       assert.ok(performance.now() - started < 2000)
       assert.equal(tries.length, 1)
-      assert.match(String(end), /it was later; the daemon stops$/)
+      assert.match(String(end), /it was retryable; the daemon stops$/)
     }
     const { tries, end } = await play(['done'], { signal: AbortSignal.abort() })
     assert.equal(tries.length, 0)
@@ -96,7 +101,7 @@ describe('retry', () => {
         stop.abort()
         return 'done'
       },
-      { knowsRepeats: false, signal: stop.signal, again: () => undefined },
+      { isIdempotent: false, signal: stop.signal, onRetry: () => undefined },
       quickRules,
     )
     assert.equal(done, 'done')
@@ -104,7 +109,7 @@ describe('retry', () => {
 
   it('tries nothing again for a fault of our own', async () => {
     const fault = new TypeError('x is not a function')
-    const { tries, end } = await play([failed('later'), fault])
+    const { tries, end } = await play([failed('retryable'), fault])
     assert.deepEqual([tries.length, end], [2, fault])
   })
 })

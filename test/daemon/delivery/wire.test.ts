@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { REST } from '@discordjs/rest'
 import { Octokit } from '@octokit/core'
 import { WebClient } from '@slack/web-api'
-import { answered, deliverWith, ready } from '../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../support/deliver.ts'
 import {
   type Recorded,
   type TargetServer,
@@ -41,7 +41,7 @@ describe('a request to a target', () => {
       { slack: { api_url: `${server.origin}/api` } },
       { tokens: { slack: ['xoxb-1'] } },
     )
-    await deliver(ready(['slack:#alerts']), answered('**done** & <b>'))
+    await deliver(resolveTargets(['slack:#alerts']), makeReply('**done** & <b>'))
     const [theirs, ours] = both()
     assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
     assert.equal(ours.headers.authorization, theirs.headers.authorization)
@@ -65,7 +65,7 @@ describe('a request to a target', () => {
     })
     const url = `${server.origin}/api/v10/webhooks/123456789012345678/a-token`
     const { deliver } = deliverWith({ discord: { ops: { url_env: 'URL' } } }, { env: { URL: url } })
-    await deliver(ready(['discord:ops']), answered('**done** @everyone'))
+    await deliver(resolveTargets(['discord:ops']), makeReply('**done** @everyone'))
     const [theirs, ours] = both()
     assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
     assert.deepEqual(ours.fields, theirs.fields)
@@ -80,7 +80,7 @@ describe('a request to a target', () => {
       { github: { api_url: server.origin } },
       { tokens: { github: ['gho_1'] } },
     )
-    await deliver(ready(['github:acme/door#7']), answered('**done** & `x`'))
+    await deliver(resolveTargets(['github:acme/door#7']), makeReply('**done** & `x`'))
     const body = String(server.requests[0]?.fields['body'])
     const octokit = new Octokit({ baseUrl: server.origin, auth: 'gho_1' })
     await octokit.request('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { expandTargets } from '../../../daemon/webhook/targets.ts'
 import { composeMail } from '../../../daemon/delivery/targets/smtp.ts'
 import { parseTarget } from '../../../shared/config/targets.ts'
-import { answered } from '../../support/deliver.ts'
+import { makeReply } from '../../support/deliver.ts'
 import { corpus, holds, textOf } from '../../support/fuzz.ts'
 
 const value = textOf([
@@ -80,7 +80,7 @@ describe('any value in the name of a target', () => {
 
 describe('any answer as a mail', () => {
   const headers = async (text: string) => {
-    const message = { address: 'jane@example.com', text, part: 1, answered: answered(text) }
+    const message = { address: 'jane@example.com', text, part: 1, reply: makeReply(text) }
     const { bytes, envelope } = await composeMail(message, 'Doorward <me@example.com>')
     const [head = ''] = bytes.toString('latin1').split('\r\n\r\n')
     const names = head.replaceAll(/\r\n[ \t]/g, ' ').split('\r\n')

@@ -1,35 +1,35 @@
 import assert from 'node:assert/strict'
-import { partsFor } from '../../../../daemon/delivery/format/parts.ts'
+import { toParts } from '../../../../daemon/delivery/format/parts.ts'
 import { telegramText } from '../../../../daemon/delivery/format/telegram.ts'
 
 const limits = { slack: 12_000, telegram: 4096, discord: 2000, github: 65_536 } as const
 const kinds = ['slack', 'telegram', 'discord', 'github'] as const
 
-describe('partsFor', () => {
+describe('toParts', () => {
   it('takes out what a terminal obeys, half characters and empty lines around', () => {
     for (const kind of [...kinds, 'email'] as const)
-      assert.deepEqual(partsFor({ kind }, '\n\n\u001b[31mred\u001b[0m\u0000 \ud800\u202e\n\n'), [
+      assert.deepEqual(toParts({ kind }, '\n\n\u001b[31mred\u001b[0m\u0000 \ud800\u202e\n\n'), [
         'red \ufffd',
       ])
   })
 
   it('leaves an answer as it is for a file, the log, the desktop and a program', () => {
     for (const kind of ['file', 'log', 'notify', 'http'] as const)
-      assert.deepEqual(partsFor({ kind }, '\u001b[31m@a\n'), ['\u001b[31m@a\n'])
-    assert.deepEqual(partsFor({ kind: 'invalid' }, 'x'), [])
+      assert.deepEqual(toParts({ kind }, '\u001b[31m@a\n'), ['\u001b[31m@a\n'])
+    assert.deepEqual(toParts({ kind: 'invalid' }, 'x'), [])
   })
 
   it('says that an answer is empty, as no target takes nothing', () => {
     for (const kind of kinds)
       for (const text of ['', ' \n', '\u001b[0m'])
-        assert.deepEqual(partsFor({ kind }, text), ['(the answer is empty)'])
+        assert.deepEqual(toParts({ kind }, text), ['(the answer is empty)'])
   })
 
   for (const kind of kinds)
     it(`keeps under the limit of ${kind}, whatever has to be taken apart`, () => {
       const mentions = '<!here> @octocat #1 '.repeat(20_000)
       for (const text of [mentions, '😀'.repeat(150_000), '```js\nx\n'.repeat(50_000)]) {
-        const parts = partsFor({ kind }, text)
+        const parts = toParts({ kind }, text)
         assert.ok(parts.length > 1)
         for (const part of parts) {
           const { length } = kind === 'telegram' ? telegramText(part).text : part
@@ -41,7 +41,7 @@ describe('partsFor', () => {
     })
 
   it('sends a mail as one', () => {
-    const [mail, second] = partsFor({ kind: 'email' }, 'x'.repeat(3_000_000))
+    const [mail, second] = toParts({ kind: 'email' }, 'x'.repeat(3_000_000))
     assert.match(mail ?? '', /cut here: \d+ of 3000000/)
     assert.equal(second, undefined)
   })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { openFenceIn } from '../../../../daemon/util/markdown-fence.ts'
-import { partsFor } from '../../../../daemon/delivery/format/parts.ts'
+import { toParts } from '../../../../daemon/delivery/format/parts.ts'
 import { splitText } from '../../../../daemon/delivery/format/split.ts'
 import { telegramText } from '../../../../daemon/delivery/format/telegram.ts'
 
@@ -112,7 +112,7 @@ describe('splitText', () => {
   it('keeps a table under the limit that is only aligned as far as it is narrow', () => {
     const rows = `| ${'n'.repeat(50)} | b |\n|---|---|\n${'|a|b|\n'.repeat(150)}`
     for (const wide of ['', `| ${'w'.repeat(80)} | b |\n`, `|a|b|\n| ${'w'.repeat(80)}\n`]) {
-      const parts = partsFor({ kind: 'telegram' }, `${rows}${wide}${rows}`)
+      const parts = toParts({ kind: 'telegram' }, `${rows}${wide}${rows}`)
       for (const part of parts) assert.ok(telegramText(part).text.length <= 4096)
     }
   })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
 import {
   type TargetServer,
   hang,
@@ -24,7 +24,7 @@ describe('delivery to Discord', () => {
     payload: unknown = {},
   ) => {
     const { deliver } = deliverWith({ discord: { ops: { url_env: 'OPS_URL' } } }, { env })
-    const [result] = await deliver(ready([target], payload), answered(text))
+    const [result] = await deliver(resolveTargets([target], payload), makeReply(text))
     return result
   }
 
@@ -72,7 +72,7 @@ describe('delivery to Discord', () => {
 
   it('is not sent again when no answer comes in time', async () => {
     server.next(hang)
-    assert.match((await run())?.detail ?? '', /did not answer in time; outcome unknown/)
+    assert.match((await run())?.detail ?? '', /did not respond in time; outcome unknown/)
     assert.equal(server.requests.length, 1)
   })
 

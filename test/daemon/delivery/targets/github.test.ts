@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createCommentMarks } from '../../../../daemon/delivery/loop-guard.ts'
-import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
 import {
   type TargetServer,
   json,
@@ -23,7 +23,7 @@ describe('delivery to GitHub', () => {
       { github: { api_url: `${server.origin}/api/v3/` } },
       { tokens: { github: tokens } },
     )
-    const [result] = await test.deliver(ready([target]), answered(text))
+    const [result] = await test.deliver(resolveTargets([target]), makeReply(text))
     return { result, ...test }
   }
   const bodies = () => server.requests.map(({ fields }) => String(fields['body']))
@@ -55,7 +55,7 @@ describe('delivery to GitHub', () => {
     const { result } = await run()
     assert.deepEqual(
       [result?.state, result?.attempts, result?.detail],
-      ['done', 2, 'an earlier try had arrived'],
+      ['done', 2, 'an earlier attempt had arrived'],
     )
     assert.deepEqual(
       server.requests.map(({ method }) => method),
@@ -77,7 +77,7 @@ describe('delivery to GitHub', () => {
       const { result } = await run()
       assert.deepEqual(
         [result?.state, result?.attempts, result?.detail],
-        ['done', 2, 'an earlier try had arrived'],
+        ['done', 2, 'an earlier attempt had arrived'],
       )
       assert.deepEqual(
         server.requests.map(({ method }) => method),
@@ -92,8 +92,8 @@ describe('delivery to GitHub', () => {
     const [comment] = bodies()
     server.requests.length = 0
     server.next(json(200, [{ body: comment }]))
-    const [later] = await deliver(ready([target]), answered())
-    assert.deepEqual([later?.state, later?.detail], ['done', 'an earlier try had arrived'])
+    const [later] = await deliver(resolveTargets([target]), makeReply())
+    assert.deepEqual([later?.state, later?.detail], ['done', 'an earlier attempt had arrived'])
     assert.deepEqual(
       server.requests.map(({ method }) => method),
       ['GET'],
@@ -158,7 +158,7 @@ describe('delivery to GitHub', () => {
     const { result } = await run()
     assert.deepEqual(
       [result?.state, result?.attempts, result?.detail],
-      ['done', 4, 'an earlier try had arrived'],
+      ['done', 4, 'an earlier attempt had arrived'],
     )
     assert.deepEqual(
       server.requests.map(({ method }) => method),
@@ -183,15 +183,15 @@ describe('delivery to GitHub', () => {
     assert.deepEqual([result?.state, result?.attempts], ['done', 3])
     server.next(json(403, { message: 'You have exceeded a secondary rate limit' }))
     const slow = await run()
-    assert.match(slow.result?.detail ?? '', /left alone for 60 s/)
+    assert.match(slow.result?.detail ?? '', /a pause of 60 s/)
   })
 
   for (const [status, words] of [
     [403, /may not comment there/],
     [404, /no such issue/],
     [410, /was deleted/],
-    [422, /cannot use this comment/],
-    [301, /another name now/],
+    [422, /rejects this comment/],
+    [301, /was renamed/],
   ] as const)
     it(`fails at once for ${status}, in words that a person understands`, async () => {
       server.next(json(status, { message: 'x' }, { location: `${server.origin}/other` }))
@@ -213,7 +213,7 @@ describe('delivery to GitHub', () => {
 describe('the loop guard', () => {
   const marks = createCommentMarks('an api token')
   const id = 'evt_0123456789abcdef01'
-  const body = marks.bodyOf(marks.markFor(id, 1, 'an answer\n\nof two'), 'an answer\n\nof two')
+  const body = marks.toBody(marks.markFor(id, 1, 'an answer\n\nof two'), 'an answer\n\nof two')
   const about = (text: unknown) => ({ action: 'created', comment: { body: text } })
 
   it('knows a comment of its own, though white space was changed on the way', () => {
@@ -231,7 +231,7 @@ describe('the loop guard', () => {
       `<!-- doorward:${id}:1 ${'A'.repeat(43)} -->\nan answer`,
       `<!-- doorward:${id}:1 -->\nan answer`,
       `${mark}\n${body}`,
-      createCommentMarks('another').bodyOf(createCommentMarks('another').markFor(id, 1, 'x'), 'x'),
+      createCommentMarks('another').toBody(createCommentMarks('another').markFor(id, 1, 'x'), 'x'),
       '',
       7,
       null,

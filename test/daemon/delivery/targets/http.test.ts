@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Webhook } from 'standardwebhooks'
-import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
 import {
   type TargetServer,
   json,
@@ -26,8 +26,8 @@ describe('delivery to a receiver of signed requests', () => {
       archive: { url: `${server.origin}/take?a=1`, secret_env: 'HOOK_SECRET', headers },
     }
     const [result] = await deliverWith({ http }, { env }).deliver(
-      ready(['http:archive']),
-      answered(text),
+      resolveTargets(['http:archive']),
+      makeReply(text),
     )
     return result
   }
@@ -73,8 +73,8 @@ describe('delivery to a receiver of signed requests', () => {
     const url = `https://127.0.0.1:${new URL(server.origin).port}/`
     const http = { archive: { url, secret_env: 'HOOK_SECRET' } }
     const [result] = await deliverWith({ http }, { env: { HOOK_SECRET: secret } }).deliver(
-      ready(['http:archive']),
-      answered(),
+      resolveTargets(['http:archive']),
+      makeReply(),
     )
     assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
     assert.match(result?.detail ?? '', /^http:archive does not speak TLS \(EPROTO\) \(check/)
@@ -82,7 +82,7 @@ describe('delivery to a receiver of signed requests', () => {
   })
 
   for (const [status, words] of [
-    [410, /wants no more/],
+    [410, /is gone/],
     [401, /same secret/],
     [404, /check url/],
     [302, /redirect, which is not followed/],

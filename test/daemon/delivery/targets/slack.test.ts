@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
 import {
   type TargetServer,
   hang,
@@ -22,7 +22,7 @@ describe('delivery to Slack', () => {
   const brokered = (tokens = ['xoxp-first', 'xoxp-second']) =>
     deliverWith(settings(), { tokens: { slack: tokens } })
   const run = async (target = 'slack:#alerts', text = 'an answer', test = brokered()) => {
-    const [result] = await test.deliver(ready([target]), answered(text))
+    const [result] = await test.deliver(resolveTargets([target]), makeReply(text))
     return { result, ...test }
   }
 
@@ -46,7 +46,7 @@ describe('delivery to Slack', () => {
   it('names channels, users and ids as Slack takes them', async () => {
     const { deliver } = brokered()
     const names = ['slack:#a-b_c', 'slack:@jane.doe', 'slack:C0123ABCD', 'slack:@U0123ABCD']
-    await deliver(ready(names), answered())
+    await deliver(resolveTargets(names), makeReply())
     assert.deepEqual(
       server.requests.map(({ fields }) => String(fields['channel'])).toSorted(),
       ['#a-b_c', '@jane.doe', 'C0123ABCD', 'U0123ABCD'].toSorted(),
@@ -94,7 +94,7 @@ describe('delivery to Slack', () => {
     server.next(json(429, {}, { 'retry-after': '3600' }))
     const { result } = await run()
     assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
-    assert.match(result?.detail ?? '', /it asks to be left alone for 3600 s/)
+    assert.match(result?.detail ?? '', /it asks for a pause of 3600 s/)
   })
 
   for (const [error, words] of [
@@ -188,8 +188,10 @@ describe('delivery to Slack', () => {
       return hang(...args)
     })
     const { deliver } = brokered()
-    const [result] = await deliver(ready(['slack:#a']), answered(), { signal: stop.signal })
-    assert.match(result?.detail ?? '', /as the daemon stops; outcome unknown/)
+    const [result] = await deliver(resolveTargets(['slack:#a']), makeReply(), {
+      signal: stop.signal,
+    })
+    assert.match(result?.detail ?? '', /before the daemon stopped; outcome unknown/)
   })
 
   it('is tried again while nothing listens, as nothing can have arrived', async () => {
@@ -210,14 +212,14 @@ describe('delivery to Slack', () => {
     const test = brokered()
     const text = `${'a'.repeat(11_000)}\n\n${'b'.repeat(11_000)}\n\n${'c'.repeat(100)}`
     server.next(ok, no('not_in_channel'))
-    const targets = ready(['none', 'slack:#a'])
-    const [failed] = await test.deliver(targets, answered(text))
+    const targets = resolveTargets(['none', 'slack:#a'])
+    const [failed] = await test.deliver(targets, makeReply(text))
     assert.match(failed?.detail ?? '', /\(part 2 of 2\)/)
-    const [again] = await test.deliver(targets, answered(text), { only: [0] })
+    const [again] = await test.deliver(targets, makeReply(text), { only: [0] })
     assert.equal(again?.state, 'done')
     const heads = server.requests.map(({ fields }) => String(fields['markdown_text']).slice(0, 8))
     assert.deepEqual(heads, ['(1/2)\naa', '(2/2)\nbb', '(2/2)\nbb'])
-    await test.deliver(targets, answered(`${text}!`))
+    await test.deliver(targets, makeReply(`${text}!`))
     assert.equal(server.requests.length, 5)
   })
 

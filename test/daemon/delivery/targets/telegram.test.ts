@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { answered, deliverWith, ready } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
 import {
   type TargetServer,
   json,
@@ -23,7 +23,7 @@ describe('delivery to Telegram', () => {
       { telegram: { api_url: server.origin, token_env: 'BOT', me: 4242 } },
       { env: { BOT: token } },
     )
-    const [result] = await deliver(ready([target]), answered(text))
+    const [result] = await deliver(resolveTargets([target]), makeReply(text))
     return result
   }
 
@@ -73,7 +73,7 @@ describe('delivery to Telegram', () => {
     )
     const result = await run('telegram:-5')
     assert.deepEqual([result?.state, result?.attempts], ['done', 1])
-    assert.match(result?.detail ?? '', /write telegram:-1001234/)
+    assert.match(result?.detail ?? '', /use telegram:-1001234/)
     assert.equal(server.requests[1]?.fields['chat_id'], '-1001234')
   })
 
@@ -109,7 +109,7 @@ describe('delivery to Telegram', () => {
   it('is not sent again when it may have arrived', async () => {
     server.next(reset)
     const result = await run('telegram:5')
-    assert.match(result?.detail ?? '', /broke off the connection.*outcome unknown/)
+    assert.match(result?.detail ?? '', /closed the connection.*outcome unknown/)
     assert.doesNotMatch(result?.detail ?? '', /canary/)
     assert.equal(server.requests.length, 1)
   })
