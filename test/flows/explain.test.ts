@@ -72,7 +72,7 @@ webhooks:
       "llm is not on the daemon's PATH; install it with: pipx install llm; if it is installed: doorward doctor"
     assert.deepEqual([matches, agent.kind, agent.detail], [true, 'llm', detail])
     const { stdout } = await cli('webhook', 'explain', '/missing', file)
-    assert.match(stdout, /^outcome +it would be taken, and fail/m)
+    assert.match(stdout, /^outcome +it would be accepted and then fail/m)
     assert.match(stdout, /✗ llm is not on the daemon's PATH; install it with: pipx install llm;/)
   })
 

@@ -13,7 +13,7 @@ import { tableLines } from '../../terminal/table.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
 
 /**
- * Adds an agent to `agents.yaml` and says what it still needs. Nothing is written when anything is wrong.
+ * Adds an agent to `agents.yaml` and prints what it still needs. On any error nothing is written.
  * Throws `usage`, `config-invalid`, `home-unusable`.
  */
 export const addAgent = async (
@@ -84,7 +84,7 @@ const writeEntry = async (
   const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
   if (open.config.agents.has(name)) {
     const { line } = file.problemAt(['agents', name], '')
-    throw new DoorwardError('usage', `an agent ${name} is there already, at ${file.path}:${line}`, {
+    throw new DoorwardError('usage', `an agent ${name} already exists at ${file.path}:${line}`, {
       hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
     })
   }
@@ -104,15 +104,14 @@ export type AgentAddOptions = {
   readonly env?: readonly string[]
   readonly timeout?: string
   readonly print?: boolean
-  /** What stands after `--`: flags of an agent program, or the whole command. */
+  /** Words after `--`: flags of an agent program, or the whole command. */
   readonly afterDashes?: readonly string[] | undefined
 }
 
-/** The kinds that can be added. */
 export const agentKinds = [...cliKinds, 'openai', 'http', 'command', 'echo'] as const
 type Kind = (typeof agentKinds)[number]
 
-/** The kind of this name. Throws `usage` with the nearest. */
+/** Parses a kind of agent. Throws `usage` with the nearest. */
 export const parseKind = (given: string): Kind => {
   const kind = agentKinds.find((known) => known === given)
   if (kind) return kind
@@ -128,7 +127,7 @@ const comments: Readonly<Record<Exclude<Kind, keyof typeof agentClis>, string>> 
   echo: 'Answers with the prompt.',
 }
 
-/** The agent that these options describe. Throws `usage` for those that its kind has not. */
+/** Builds an agent from these options. Throws `usage` for options that its kind does not have. */
 export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): NewAgent => {
   refuseForeign(kind, options)
   const rest = options.afterDashes ?? []
@@ -157,18 +156,19 @@ export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): Ne
   return { name, comment, keys }
 }
 
-/** Which options a kind takes, and which of them it needs. */
-const taken: Readonly<Record<Kind, { takes: readonly string[]; needs: readonly string[] }>> = {
-  claude: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-  codex: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-  gemini: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-  opencode: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-  llm: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-  openai: { takes: ['model', 'baseUrl', 'apiKeyEnv'], needs: ['baseUrl', 'model'] },
-  http: { takes: ['url', 'answerPath'], needs: ['url'] },
-  command: { takes: ['cwd', 'env', 'afterDashes'], needs: ['afterDashes'] },
-  echo: { takes: [], needs: [] },
-}
+/** The options a kind takes, and those it needs. */
+const kindOptions: Readonly<Record<Kind, { takes: readonly string[]; needs: readonly string[] }>> =
+  {
+    claude: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+    codex: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+    gemini: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+    opencode: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+    llm: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
+    openai: { takes: ['model', 'baseUrl', 'apiKeyEnv'], needs: ['baseUrl', 'model'] },
+    http: { takes: ['url', 'answerPath'], needs: ['url'] },
+    command: { takes: ['cwd', 'env', 'afterDashes'], needs: ['afterDashes'] },
+    echo: { takes: [], needs: [] },
+  }
 
 const optionNames: Readonly<Record<string, string>> = {
   model: '--model',
@@ -185,7 +185,7 @@ const refuseForeign = (kind: Kind, options: AgentAddOptions): void => {
   const given = Object.entries(options)
     .filter(([key, value]) => value !== undefined && !['timeout', 'print'].includes(key))
     .map(([key]) => key)
-  const { takes, needs } = taken[kind]
+  const { takes, needs } = kindOptions[kind]
   const foreign = given.find((key) => !takes.includes(key))
   if (foreign)
     throw new DoorwardError('usage', `an agent of kind ${kind} takes no ${optionNames[foreign]}`, {
@@ -216,14 +216,14 @@ const parseVariables = (texts: readonly string[]): Record<string, string> =>
     texts.map((text) => {
       const [, name = '', value = ''] = /^([A-Za-z_]\w*)=([^]*)$/.exec(text) ?? []
       if (name === '')
-        throw new DoorwardError('usage', `--env ${text.split('=', 1)[0]} is no NAME=value`, {
+        throw new DoorwardError('usage', `--env ${text.split('=', 1)[0]} is not NAME=value`, {
           hint: 'for example ANTHROPIC_API_KEY=env:ANTHROPIC_API_KEY, or GITHUB_TOKEN=oauth:github',
         })
       return [name, value]
     }),
   )
 
-/** An agent that is to be written: its keys in their order, each with the comment that stands above it. */
+/** An agent to be written to `agents.yaml`: its comment and its keys in order. */
 type NewAgent = {
   readonly name: string
   readonly comment: string
@@ -233,7 +233,7 @@ type NewAgent = {
   ])[]
 }
 
-/** The commented lines of an entry of `agents.yaml`, and the value that they stand for. */
+/** The commented lines of an entry of `agents.yaml`, and the value they parse to. */
 const agentEntry = ({
   name,
   comment,

@@ -10,12 +10,12 @@ import type { Problem } from '../../../shared/config/yaml.ts'
 import type { Context } from '../../context.ts'
 import { exitFailed } from '../../exit-code.ts'
 
-/** Prints every problem of the three files at once, and warnings on standard error. */
+/** Prints all problems of the three files, and warnings on standard error. */
 export const checkConfiguration = async (context: Context): Promise<void> => {
   await isConfigurationGood(context)
 }
 
-/** The same, and says whether there is none. */
+/** The same; true when there are no problems. */
 export const isConfigurationGood = async ({ home, terminal }: Context): Promise<boolean> => {
   const env = await readEnvironment(home)
   const { config, problems } = await load(() => loadConfig(home, env))

@@ -8,7 +8,7 @@ import { parseConfigName } from './edit.ts'
 export const addConfigCommands = (config: Command): void => {
   config
     .command('check')
-    .description('every problem at once as file:line:column; ends with 1 when there is one')
+    .description('list all problems as file:line:column; exits with 1 if there are any')
     .action(run(async () => (await import('./check.ts')).checkConfiguration))
   config
     .command('path')
@@ -16,7 +16,7 @@ export const addConfigCommands = (config: Command): void => {
     .action(run(async () => printConfigPath))
   config
     .command('edit')
-    .description('open a file in $VISUAL or $EDITOR, and check it afterwards')
+    .description('open a file in $VISUAL or $EDITOR, then check it')
     .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
     .action(run(async () => (await import('./edit.ts')).editConfiguration))
   config
@@ -32,6 +32,6 @@ const printConfigPath = ({ home, terminal }: Context): void => {
   else terminal.print(home.config)
 }
 
-/** Prints the JSON Schema of a configuration file, exactly as `config/schema/` of the package holds it. */
+/** Prints the JSON Schema of a configuration file, the same bytes as in `config/schema/` of the package. */
 const printSchema = ({ terminal }: Context, [name = '']: string[]): void =>
   terminal.printJson(toJsonSchema(parseConfigName(name)))

@@ -13,9 +13,9 @@ import { reloadIfRunning } from '../daemon/reload.ts'
 import { isConfigurationGood } from './check.ts'
 
 /**
- * Opens a configuration file, or `.env`, in the editor of the environment, and checks the configuration
- * when it is closed; on a terminal a broken file can be opened again at once. When all is good a daemon
- * that runs takes it; else that one goes on as configured before. Throws `usage`.
+ * Opens a configuration file or `.env` in the user's editor, then checks the configuration; on a terminal
+ * it offers to open a broken file again. A running daemon reloads a valid configuration and keeps the old
+ * one otherwise. Throws `usage`.
  */
 export const editConfiguration = async (
   context: Context,
@@ -28,11 +28,11 @@ export const editConfiguration = async (
   let before = await readFile(path, 'utf8').catch(() => '')
   let isChanged = false
   for (;;) {
-    const ended = await runEditor(path)
-    if (isSecret) await closeToOthers(path, context)
-    if (ended !== 0) {
+    const exit = await runEditor(path)
+    if (isSecret) await restrictMode(path, context)
+    if (exit !== 0) {
       process.exitCode = exitFailed
-      terminal.warn(`the editor ended with ${ended}`)
+      terminal.warn(`the editor exited with ${exit}`)
       return
     }
     const now = await readFile(path, 'utf8').catch(() => '')
@@ -44,8 +44,8 @@ export const editConfiguration = async (
       if (isChanged) (await reloadIfRunning(context))?.tell()
       return
     }
-    if (!(await wantsToGoOn(context))) {
-      await sayWhatCounts(context)
+    if (!(await wantsToReopen(context))) {
+      await reportUnchanged(context)
       return
     }
   }
@@ -63,16 +63,16 @@ const expandName = (given: string): string => {
   }
 }
 
-/** An editor may have written a file of its own over it, with a mode of its own. */
-const closeToOthers = async (path: string, { terminal }: Context): Promise<void> => {
+/** An editor may have replaced the file by one with another mode. */
+const restrictMode = async (path: string, { terminal }: Context): Promise<void> => {
   if (process.platform === 'win32') return
   const { mode } = await stat(path).catch(() => ({ mode: 0 }))
   if ((mode & 0o077) === 0) return
   await chmod(path, 0o600)
-  terminal.warn(`${path} was open to other users after the edit; it is 0600 again`)
+  terminal.warn(`the editor left ${path} readable by other users; its mode is 0600 again`)
 }
 
-const wantsToGoOn = async ({ terminal }: Context): Promise<boolean> => {
+const wantsToReopen = async ({ terminal }: Context): Promise<boolean> => {
   if (!process.stdin.isTTY || !terminal.isInteractive) return false
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
@@ -84,18 +84,18 @@ const wantsToGoOn = async ({ terminal }: Context): Promise<boolean> => {
   }
 }
 
-const sayWhatCounts = async (context: Context): Promise<void> => {
+const reportUnchanged = async (context: Context): Promise<void> => {
   const client = await findRunningDaemon(context).catch(() => undefined)
   client?.close()
-  if (client) context.terminal.say('the daemon goes on as configured before')
+  if (client) context.terminal.say('the daemon keeps its previous configuration')
 }
 
-/** Editors that come back at once, before anything was edited, unless they are told to wait. */
+/** Editors that return immediately unless they get `--wait`. */
 const needsWait = /^(code|code-insiders|codium|cursor|subl|zed|atom)(\.(cmd|exe))?$/
 
 /**
- * Opens a file in `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad); gives the exit code or the signal
- * it ended with. Files that it makes are for this user alone. Throws `usage` when it cannot be run.
+ * Opens a file in `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad). Returns the exit code or signal.
+ * Files that the editor creates are private to this user. Throws `usage` when it cannot be run.
  */
 const runEditor = async (
   path: string,
@@ -110,7 +110,7 @@ const runEditor = async (
   try {
     return await new Promise<number | string>((resolve, reject) => {
       const child = spawn(program, [...args, path], { stdio: 'inherit' })
-      // Ctrl-C in the editor is the editor's.
+      // Ctrl-C belongs to the editor.
       const ignore = () => undefined
       process.on('SIGINT', ignore)
       child.once('error', (error) => {
@@ -135,7 +135,7 @@ const cannotRun = (program: string, why: string, cause?: unknown): DoorwardError
     hint: 'set VISUAL or EDITOR to a program that edits text, for example EDITOR=nano',
   })
 
-/** Splits at spaces, but not within quotes, as a shell does; nothing else of a shell is known here. */
+/** Splits at spaces outside quotes; no other shell syntax. */
 export const splitWords = (text: string): string[] =>
   [...text.matchAll(/(?:"[^"]*"|'[^']*'|[^\s"']+)+/g)].map(([word]) =>
     word.replaceAll(
@@ -146,7 +146,7 @@ export const splitWords = (text: string): string[] =>
 
 const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
 
-/** The configuration file that is meant, `.yaml` allowed. Throws `usage` for any other name. */
+/** Parses the name of a configuration file, with or without `.yaml`. Throws `usage`. */
 export const parseConfigName = (text: string): ConfigName => {
   const name = names.find((known) => text === known || text === `${known}.yaml`)
   if (name) return name

@@ -10,15 +10,15 @@ export const addEventsCommands = (events: Command): void => {
     .action(run(async () => (await import('./show.ts')).showEvent))
   events
     .command('open')
-    .description('open the page of an event in the browser')
+    .description('open the page of an event in a browser')
     .argument('<id>')
-    .option('--no-browser', 'print a link to it, which works once and for a minute')
+    .option('--no-browser', 'print a link that works once, for one minute')
     .action(run(async () => (await import('./open.ts')).openEvent))
 
   events
     .command('retry')
     .description(
-      'run a failed event again: its agent, or only what was not delivered. Prompt and targets are those of the event; the agent of that name, tokens and addresses are as configured now',
+      'run a failed event again: the agent, or only the deliveries that failed. Prompt and targets are those of the event; agent, tokens and addresses are as configured now',
     )
     .argument('<id>')
     .option('--wait', "wait until it is finished and print the agent's answer")

@@ -14,12 +14,12 @@ import { type EventFilter, eventLines, isChosen, isFinished } from './format.ts'
 
 const firstPauseMs = 500
 const longestPauseMs = 10_000
-/** An id of no stream: the daemon then sends all the changes that it knows. */
+/** An id that no stream has: the daemon then sends all the changes it knows. */
 const fromTheBeginning = '0-0'
 
 /**
- * Prints what becomes of events from now on; with `--json` JSON lines. Comes back after a restart of the
- * daemon, without starting one itself then, and goes on where it was. Ends by `interrupted`.
+ * Prints changes of events from now on, as JSON lines with `--json`. After a restart of the daemon it
+ * reconnects and continues where it was; it does not start a daemon then. Throws `interrupted`.
  */
 export const followEvents = async (
   context: Context,
@@ -69,7 +69,7 @@ export const followEvents = async (
   }
 }
 
-/** One that takes over at once, or one that is waited for; `said` is what a person is to know of it. */
+/** Connects to the daemon that replaced the last one, or waits for the next; `said` is what to print. */
 const untilBack = async (
   context: Context,
   startedAt: string,
@@ -80,7 +80,7 @@ const untilBack = async (
   if (successor && successor.daemon.startedAt !== startedAt)
     return { client: successor, said: 'the daemon was restarted; following the new one' }
   successor?.close()
-  say('the daemon has gone; waiting for it')
+  say('the daemon stopped; waiting for it to come back')
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
     await pause(pauseMs, signal)
     const client = await foundNow(context)
@@ -97,20 +97,20 @@ const foundNow = async (context: Context): Promise<Client | undefined> => {
   }
 }
 
-/** Whatever breaks a stream that was open means that its daemon has gone. */
+/** Any failure of an open stream means that its daemon stopped. */
 const isGone = (error: unknown): boolean =>
   !(error instanceof DoorwardError) ||
   error.code === 'daemon-unreachable' ||
   error.code === 'stopping'
 
-/** Between two daemons another program may have the port, and one that has just begun may be slow. */
+/** Between two daemons another program may have the port, and a starting daemon may be slow. */
 const isNotYet = (error: unknown): boolean =>
   error instanceof DoorwardError &&
   (error.code === 'daemon-foreign' || error.code === 'daemon-silent')
 
 /**
- * Of a stream that nothing had come over there is no place to go on from, and a daemon that took the
- * events over tells all of them again: up to where each finished one stood in the beginning, that is old.
+ * A stream that brought nothing has no position to resume from, so the new daemon sends every event
+ * again. Returns a predicate that is true for changes that were known at the start.
  */
 const seenBefore = (known: readonly EventRecord[]): ((record: EventRecord) => boolean) => {
   const old = new Map(known.filter(({ state }) => isFinished(state)).map((one) => [one.id, one]))
@@ -131,25 +131,25 @@ const fetchNames = async (
 /** Shows changes of events as they come. */
 type FollowView = {
   readonly change: (record: EventRecord) => void
-  /** A line on standard error, beside what is drawn. */
+  /** Prints a line on standard error. */
   readonly say: (text: string) => void
-  /** What a daemon knows that came after another: events that it does not know go on nowhere. */
+  /** Drops active events that the daemon does not know, after it replaced another. */
   readonly replace: (known: readonly EventRecord[]) => void
   readonly end: () => void
 }
 
-/** Of id, time, state, webhook, agent and duration: lines that come one by one share no columns. */
+/** Column widths of id, time, state, webhook, agent and duration, as lines are printed one by one. */
 const usualWidths = [22, 8, 12, 7, 5, 5]
 
 type FollowOptions = {
   readonly filter: EventFilter
-  /** What there is already; of these the unfinished ones are drawn. */
+  /** Events known at the start; the unfinished ones are drawn. */
   readonly known: readonly EventRecord[]
-  /** Names that may come, so that lines have room for them from the beginning. */
+  /** Webhooks and agents that may appear, to reserve width for them. */
   readonly names: readonly { readonly path: string; readonly agent: string }[]
 }
 
-/** JSON lines, a line for each change, or on a terminal one for each event that is drawn until it is finished. */
+/** JSON lines; or a line per change; or, on a terminal, a line per event that is redrawn until it finishes. */
 const createFollowView = (
   terminal: Terminal,
   { filter, known, names }: FollowOptions,
@@ -160,13 +160,13 @@ const createFollowView = (
     widths[4] = Math.max(widths[4] ?? 0, agent?.length ?? 0)
   }
   for (const { path, agent } of names) makeRoom({ webhook: path, agent })
-  const linesOf = (records: readonly EventRecord[], header = false): string[] => {
+  const toLines = (records: readonly EventRecord[], header = false): string[] => {
     const { columns, paint } = terminal
     return eventLines(records, new Date(), paint, { columns, atLeast: widths, header })
   }
   if (terminal.isLive) {
-    for (const line of linesOf([], true)) terminal.print(line)
-    return createLiveView(terminal, { filter, known, makeRoom, linesOf })
+    for (const line of toLines([], true)) terminal.print(line)
+    return createLiveView(terminal, { filter, known, makeRoom, toLines })
   }
   return {
     change: (record) => {
@@ -176,7 +176,7 @@ const createFollowView = (
         return
       }
       makeRoom(record)
-      for (const line of linesOf([record])) terminal.print(line)
+      for (const line of toLines([record])) terminal.print(line)
     },
     say: terminal.say,
     replace: () => undefined,
@@ -184,28 +184,28 @@ const createFollowView = (
   }
 }
 
-type LiveParts = Pick<FollowOptions, 'filter' | 'known'> & {
+type LiveViewOptions = Pick<FollowOptions, 'filter' | 'known'> & {
   readonly makeRoom: (record: EventRecord) => void
-  readonly linesOf: (records: readonly EventRecord[]) => string[]
+  readonly toLines: (records: readonly EventRecord[]) => string[]
 }
 
 type Active = { readonly record: EventRecord; readonly sinceMs: number }
 
 const createLiveView = (
   terminal: Terminal,
-  { filter, known, makeRoom, linesOf }: LiveParts,
+  { filter, known, makeRoom, toLines }: LiveViewOptions,
 ): FollowView => {
   const active = new Map<string, Active>()
   const block = createLiveBlock(terminal)
   const draw = (staying: readonly EventRecord[] = []) => {
     const nowMs = Date.now()
     const lines = [...active.values()].flatMap(({ record, sinceMs }) =>
-      linesOf([{ ...record, resultPreview: describeLiveProgress(record, nowMs - sinceMs) }]),
+      toLines([{ ...record, resultPreview: describeLiveProgress(record, nowMs - sinceMs) }]),
     )
-    // A block that is higher than the window could not be taken away again.
+    // A block taller than the window could not be erased.
     const room = Math.max(1, terminal.rows - 2)
     const shown = lines.length > room ? [...lines.slice(0, room - 1), '…'] : lines
-    block.draw(linesOf(staying), shown)
+    block.draw(toLines(staying), shown)
   }
   const note = (record: EventRecord, sinceMs: number) => {
     const before = active.get(record.id)
@@ -238,25 +238,24 @@ const createLiveView = (
   }
 }
 
-/** How long an event has been in its state, and why a target of it is tried again. */
+/** How long an event has been in its state, and why a target is retried. */
 const describeLiveProgress = ({ targets }: EventRecord, ms: number): string => {
   const again = targets.find(({ state, detail }) => state === 'waiting' && detail !== undefined)
   return again ? `${clock(ms)}, try ${again.attempts}: ${again.detail}` : clock(ms)
 }
 
-/** Lines at the end of a terminal that are drawn again and again, with lines above them that stay. */
+/** Lines at the end of a terminal that are redrawn in place, below lines that stay. */
 type LiveBlock = {
-  /** Writes lines that stay, and then the block anew. */
+  /** Prints lines that stay, then redraws the block. */
   readonly draw: (staying: readonly string[], block: readonly string[]) => void
-  /** Takes the block away, for something else to be written. */
+  /** Erases the block, so that something else can be printed. */
   readonly clear: () => void
 }
 
 export const createLiveBlock = (terminal: Pick<Terminal, 'draw' | 'columns'>): LiveBlock => {
   let drawn: readonly string[] = []
-  /** Lines of a window that was made narrower since are in several rows. */
   const erasing = (): string => {
-    // Windows change.
+    // In a window that was made narrower a line takes several rows.
     const { columns = 80 } = terminal
     const rows = drawn.reduce(
       (sum, line) => sum + Math.max(1, Math.ceil(shownWidth(line) / columns)),

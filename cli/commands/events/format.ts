@@ -23,7 +23,7 @@ const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
 /** Every state that an event can be in. */
 export const eventStates = Object.keys(marks) as readonly EventState[]
 
-/** True once nothing more happens to an event in this state by itself. */
+/** True for a final state. */
 export const isFinished = (state: EventState): boolean =>
   !['accepted', 'queued', 'running', 'delivering'].includes(state)
 
@@ -47,8 +47,8 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
 ]
 
 /**
- * Events as lines of a table. Where a terminal is too narrow to say what came of them, the duration and
- * then the agent are left out; where that does not help, each event has lines of its own.
+ * Events as table lines. A narrow terminal drops the duration, then the agent; where that is not enough,
+ * each event gets several lines.
  */
 export const eventLines = (
   events: readonly EventRecord[],
@@ -65,7 +65,7 @@ export const eventLines = (
   return tableLines(shown.rows, columns, shown.atLeast)
 }
 
-/** Below this, what came of an event is cut to nothing that says something. */
+/** Below this width the last column is too short to be useful. */
 const leastRoom = 14
 
 const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
@@ -85,21 +85,21 @@ const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: numb
 type Shape = {
   readonly columns: number | undefined
   readonly header?: boolean
-  /** Widths of the columns but the last, for lines that are drawn one by one. */
+  /** Least widths of all columns but the last, for lines that are printed one by one. */
   readonly atLeast?: readonly number[]
 }
 
-/** What a person wants to know first: why it failed, else the answer. */
+/** Why the event failed, else its answer. */
 const describeEvent = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
   if (state === 'failed' || state === 'rejected' || state === 'dropped')
     return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
   return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
 }
 
-/** In place of an answer with nothing in it: an agent may have said all on standard error. */
+/** Shown for an empty answer: the agent may have written to standard error only. */
 export const emptyAnswer = 'the answer is empty'
 
-/** Which events are shown: of this webhook, in this state. */
+/** Shows only events of this webhook and in this state. */
 export type EventFilter = {
   readonly webhook?: string | undefined
   readonly state?: EventState | undefined
@@ -109,7 +109,7 @@ export const isChosen = ({ webhook, state }: EventFilter, record: EventRecord): 
   (webhook === undefined || record.webhook === webhook) &&
   (state === undefined || record.state === state)
 
-/** The state that was typed. Throws `usage` with the nearest one. */
+/** Parses a state. Throws `usage` with the nearest one. */
 export const parseState = (typed: string): EventState => {
   const state = eventStates.find((known) => known === typed)
   if (state) return state
@@ -118,12 +118,12 @@ export const parseState = (typed: string): EventState => {
   })
 }
 
-/** What helps with an event that ended badly, as a hint; undefined when nothing has to be done. */
+/** What to do about a failed event, as a hint; undefined when there is nothing to do. */
 export const nextStep = ({ id, kind, state, code, prompt }: EventDetail): string | undefined => {
   if (kind !== 'webhook') return undefined
   if (state === 'rejected')
     return code === 'signature-invalid'
-      ? 'mend what the reason names, then deliver it again from the sender'
+      ? 'fix what the reason names, then deliver it again from the sender'
       : 'nothing was run; deliver it again from the sender'
   if (state !== 'failed' && state !== 'dropped') return undefined
   if (prompt === undefined)

@@ -14,7 +14,7 @@ export type EventsOptions = {
   readonly limit: number
 }
 
-/** Prints the events, newest first, or follows what happens from now on. */
+/** Prints the events, newest first, or follows them. */
 export const listEvents = async (
   context: Context,
   [command]: (string | undefined)[],
@@ -53,7 +53,7 @@ export const listEvents = async (
     return
   }
   if (answer.events.length === 0) {
-    terminal.say((options.webhook ?? state) ? 'there is no such event' : 'nothing has come in yet')
+    terminal.say((options.webhook ?? state) ? 'no such event' : 'no events yet')
     return
   }
   const shape = { columns: terminal.columns, header: true }

@@ -7,8 +7,8 @@ import { withDaemon } from '../../daemon-client/ensure.ts'
 export type OpenOptions = { readonly browser: boolean }
 
 /**
- * Opens the page of an event in the browser; where there is none, and with `--no-browser` or `--json`,
- * its link is printed instead, which works once and for a minute. Throws `event-not-found`.
+ * Opens the page of an event in the browser. Without a browser, and with `--no-browser` or `--json`, it
+ * prints a link that works once, for one minute. Throws `event-not-found`.
  */
 export const openEvent = async (
   context: Context,
@@ -29,9 +29,11 @@ export const openEvent = async (
     isSafeToOpen(link.url)
   if (!browser || !canOpen) {
     terminal.print(link.url)
-    terminal.say('it works once, for a minute, and on this machine')
+    terminal.say('the link works once, for one minute, on this machine')
     return
   }
-  terminal.warn(`your browser opens the event; if it does not, open this page:\n\n  ${link.url}\n`)
+  terminal.warn(
+    `opening the event in your browser; if that fails, open this page:\n\n  ${link.url}\n`,
+  )
   await openBrowser(link.url, () => undefined)
 }

@@ -7,7 +7,7 @@ import { waitForEvent } from './wait.ts'
 export type RetryOptions = { readonly wait?: boolean }
 
 /**
- * Runs a failed event again, as far as it failed. With `--wait` the agent's answer is printed. Throws
+ * Runs what failed of an event again. With `--wait` it prints the agent's answer. Throws
  * `event-not-found`, or `event-not-retryable` with the reason.
  */
 export const retryEvent = async (

@@ -9,7 +9,7 @@ import { type Field, printFields, printSection } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { emptyAnswer, nextStep, stateCell } from './format.ts'
 
-/** Prints everything that is known of one event, and what helps where it failed. Throws `event-not-found`. */
+/** Prints one event, and what to do if it failed. Throws `event-not-found`. */
 export const showEvent = async (context: Context, [id = '']: string[]): Promise<void> => {
   const { terminal } = context
   const event = await withDaemon(context, (client) =>
@@ -31,11 +31,7 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   if (result?.trim() === '') terminal.print(`\n${terminal.paint('gray', emptyAnswer)}`)
   else if (result !== undefined) printSection('answer', toPlainText(result), terminal)
   else if (resultPreview !== undefined)
-    printSection(
-      'answer (only its beginning is still in memory)',
-      toPlainText(resultPreview),
-      terminal,
-    )
+    printSection('answer (only its beginning is in memory)', toPlainText(resultPreview), terminal)
   const hint = nextStep(event)
   if (hint !== undefined) terminal.say(`hint: ${hint}`)
 }
@@ -70,11 +66,11 @@ const describeSignature = ({ signed }: EventDetail): string | undefined =>
 const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
   `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${describeReason(target, detail)}` : ''}`
 
-/** A reason that begins with the name of its target stands after that name. */
+/** Drops the target's name where the reason begins with it. */
 const describeReason = (target: string, detail: string): string =>
   detail.startsWith(`${target} `) ? detail.slice(target.length + 1) : detail
 
-type Look = { readonly paint: Terminal['paint']; readonly columns: number | undefined }
+type Layout = { readonly paint: Terminal['paint']; readonly columns: number | undefined }
 
 const styles = { done: 'green', failed: 'red', now: 'cyan', ahead: 'gray', none: 'gray' } as const
 const checks = ['receive', 'verify', 'parse', 'filter', 'expand'] as const
@@ -82,10 +78,10 @@ const widestBar = 40
 const narrowestBar = 8
 
 /**
- * The way of an event of a webhook as a picture: the checks as far as it came, then a bar for each stage
- * that takes time, one after another as they ran, with what it took. Nothing in it is text from outside.
+ * The stages of an event as a chart: the checks it passed, then a bar with a duration for each stage that
+ * takes time. It contains no text from outside.
  */
-export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): string[] => {
+export const stageLines = (event: EventDetail, { paint, columns = 80 }: Layout): string[] => {
   const bars = toBars(toStages(event))
   const timed = bars.slice(1)
   const said = timed.map(describeStage)
@@ -103,7 +99,7 @@ export const stageLines = (event: EventDetail, { paint, columns = 80 }: Look): s
 const describeStage = ({ row: { state, ms, note = '' } }: Bar): string =>
   `${state === 'failed' ? '✗ ' : ''}${ms === undefined ? note : formatDuration(ms)}`
 
-/** From and length of a bar are in hundredths of the whole. */
+/** `from` and `length` of a bar are percent. */
 const drawn = ({ from, length }: Bar, width: number): string => {
   if (length === 0) return ''
   const cells = Math.round((length / 100) * width)
@@ -111,7 +107,7 @@ const drawn = ({ from, length }: Bar, width: number): string => {
   return ' '.repeat(start) + (cells === 0 ? '▏' : '█'.repeat(cells))
 }
 
-/** Each check with its mark, and what ended them where that was no fault. */
+/** Each check with its mark, and a note where the event was filtered or a duplicate. */
 const checkWords = (
   { state, stage = 'receive', signed }: EventDetail,
   note: string | undefined,
@@ -136,7 +132,7 @@ const checkWords = (
   return isPassedOver && note !== undefined ? [...words, paint('gray', note)] : words
 }
 
-/** Words two spaces apart, in as many lines as it takes. */
+/** Joins words by two spaces, wrapped to the width. */
 const flowing = (words: readonly string[], columns: number): string[] => {
   const lines: string[] = []
   for (const word of words) {

@@ -9,9 +9,9 @@ import type { Terminal } from '../../terminal/terminal.ts'
 import { emptyAnswer, isFinished } from './format.ts'
 
 /**
- * Does what makes an event (`send` gives its id) and waits until that event is finished; the stream is
- * opened first, so that nothing is missed. `changed` gets each change before the end. Throws
- * `interrupted`, or `daemon-unreachable`.
+ * Calls `send`, which returns an event id, and waits until that event is finished. The stream is opened
+ * first, so that no change is missed; `changed` gets each change but the last. Throws `interrupted` or
+ * `daemon-unreachable`.
  */
 export const untilFinished = async (
   client: Client,
@@ -38,12 +38,12 @@ export const untilFinished = async (
   } finally {
     control.abort()
   }
-  throw new DoorwardError('daemon-unreachable', 'the daemon ended before the event was finished')
+  throw new DoorwardError('daemon-unreachable', 'the daemon stopped before the event finished')
 }
 
 /**
- * Does what makes an event (`send` gives its id), shows what becomes of it while it waits, and prints the
- * agent's answer. Ctrl-C ends the waiting, not the event. Throws as `untilFinished` and `printFinished`.
+ * Calls `send`, which returns an event id, shows the event's progress and prints the agent's answer.
+ * Ctrl-C stops the waiting, not the event. Throws what `untilFinished` and `printFinished` throw.
  */
 export const waitForEvent = async (
   client: Client,
@@ -54,7 +54,7 @@ export const waitForEvent = async (
   let id: string | undefined
   const sendOne = async () => (id = await send())
   const sayTry = printRetries(terminal)
-  // A line for each state would be noise where nothing turns: the id has been said by then.
+  // Without a spinner, a line per state would be noise.
   const waiting = terminal.isInteractive
     ? await showWaiting('sending', terminal, { signal, interrupt: 'stops waiting' })
     : undefined
@@ -68,7 +68,7 @@ export const waitForEvent = async (
     printFinished(ended, terminal)
   } catch (error) {
     if (signal.aborted && id !== undefined)
-      terminal.say(`it goes on without you; what becomes of it: doorward events show ${id}`)
+      terminal.say(`the event continues in the background: doorward events show ${id}`)
     throw error
   } finally {
     waiting?.stop()
@@ -84,7 +84,7 @@ const describeProgress = ({ state, agent, targets }: EventRecord): string => {
   return toPlainLine(`delivering to ${waiting.map(({ target }) => target).join(', ')}`)
 }
 
-/** Says on standard error each time that a target of an event is to be tried again, and why. */
+/** Prints on standard error each time a target is retried, and why. */
 export const printRetries = (terminal: Pick<Terminal, 'say'>): ((record: EventRecord) => void) => {
   const said = new Set<string>()
   return ({ targets }) => {
@@ -99,8 +99,8 @@ export const printRetries = (terminal: Pick<Terminal, 'say'>): ((record: EventRe
 }
 
 /**
- * Prints the answer of an event that was waited for; for one that woke no agent, why on standard error.
- * Throws why it failed, or was dropped.
+ * Prints the answer of a finished event, or on standard error why no agent ran. Throws the reason of one
+ * that failed or was dropped.
  */
 const printFinished = (event: EventDetail, terminal: Terminal): void => {
   if (terminal.json) {
@@ -108,7 +108,7 @@ const printFinished = (event: EventDetail, terminal: Terminal): void => {
     if (event.state === 'failed' || event.state === 'dropped') process.exitCode = exitFailed
     return
   }
-  // What the agent said is the answer even when a delivery failed afterwards.
+  // Print the answer even when its delivery failed.
   if (event.result !== undefined) terminal.print(toPlainText(event.result).replace(/\n$/, ''))
   if (event.result?.trim() === '') terminal.say(emptyAnswer)
   if ((event.state === 'filtered' || event.state === 'duplicate') && event.detail !== undefined)

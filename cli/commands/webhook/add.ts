@@ -24,8 +24,8 @@ import {
 } from './presets.ts'
 
 /**
- * Adds a webhook to `webhooks.yaml`, with a secret in `.env`, and says what is left to do at the sender.
- * Nothing is written when anything is wrong. Throws `usage`, `config-invalid`, `home-unusable`.
+ * Adds a webhook to `webhooks.yaml` with a secret in `.env`, and prints what is left to do at the sender.
+ * On any error nothing is written. Throws `usage`, `config-invalid`, `home-unusable`.
  */
 export const addWebhook = async (
   context: Context,
@@ -68,7 +68,7 @@ export const addWebhook = async (
   terminal.say(nextSteps(report, preset, home.env, isPublic))
 }
 
-/** The entry, and its secret before it, so that it is never there without one. */
+/** Writes the secret before the entry, so that the webhook is never served without one. */
 const writeEntry = async (home: Home, open: OpenConfig, { webhook, preset, options }: ToWrite) => {
   const file = open.file('webhooks')
   const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
@@ -94,7 +94,7 @@ type ToWrite = {
   readonly options: WebhookAddOptions
 }
 
-/** What is printed of a webhook that was added. */
+/** The JSON document of `webhook add --json`. */
 type Report = {
   readonly path: string
   readonly url: string
@@ -102,7 +102,7 @@ type Report = {
   readonly scheme: string
   readonly secretEnv: string
   readonly secretState: 'new' | 'kept' | 'unset'
-  /** Only when it was asked for. */
+  /** Only with `--show-secret`. */
   readonly secret?: string | undefined
   readonly file: string
   readonly line: number
@@ -120,8 +120,8 @@ const toWebhookUrl = (
 
 const reportLines = (report: Report, envFile: string): string[] => {
   const state = {
-    new: `put into ${envFile}`,
-    kept: 'which was set already',
+    new: `written to ${envFile}`,
+    kept: 'already set',
     unset: 'not set yet: deliveries are answered 503',
   }[report.secretState]
   return tableLines([
@@ -137,12 +137,12 @@ const refuseDouble = (path: string, { config, file }: OpenConfig): void => {
   const index = config.webhooks.findIndex((webhook) => webhook.path === path)
   if (index === -1) return
   const { line, file: name } = file('webhooks').problemAt(['webhooks', index, 'path'], '')
-  throw new DoorwardError('usage', `a webhook ${path} is there already, at ${name}:${line}`, {
+  throw new DoorwardError('usage', `a webhook ${path} already exists at ${name}:${line}`, {
     hint: `--path ${freePath(path, config)} adds another; doorward config edit webhooks changes that one`,
   })
 }
 
-/** The secret to write: from the sender, a new one where it is ours to make, or none. */
+/** The secret to write: read from the user, newly made where the sender takes ours, or undefined. */
 const secretFor = async (
   { secretEnv, path }: NewWebhook,
   preset: WebhookPreset,
@@ -153,8 +153,8 @@ const secretFor = async (
   if (!options.secretStdin)
     return isSet || preset.secret === 'theirs' ? undefined : randomBytes(32).toString('hex')
   if (isSet)
-    throw new DoorwardError('usage', `${secretEnv} is set already`, {
-      hint: 'leave --secret-stdin out to keep it, or name another with --secret-env',
+    throw new DoorwardError('usage', `${secretEnv} is already set`, {
+      hint: 'omit --secret-stdin to keep it, or name another variable with --secret-env',
     })
   const secret = await readSecret({
     name: `secret of ${path}`,
@@ -167,8 +167,8 @@ const secretFor = async (
   })
   const fault = secretFault(scheme, secret)
   if (fault)
-    throw new DoorwardError('usage', `what was given ${fault.reason}`, {
-      hint: `it has to be ${preset.secretIs}`,
+    throw new DoorwardError('usage', `the secret ${fault.reason}`, {
+      hint: `it must be ${preset.secretIs}`,
     })
   return secret
 }
@@ -188,7 +188,7 @@ const nextSteps = (
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
     preset.sample
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
-      : `see what its events hold: doorward webhook learn ${path}`,
+      : `see what its events contain: doorward webhook learn ${path}`,
   ]
   return ['next:', ...steps.map((step) => `  ${step}`)].join('\n')
 }

@@ -11,8 +11,8 @@ import type { Terminal } from '../../terminal/terminal.ts'
 export type ExplainOptions = { readonly sample?: string; readonly header?: readonly string[] }
 
 /**
- * Prints what would become of a delivery, and why, without doing any of it. Throws `webhook-not-found`,
- * or what the daemon cannot read the payload for.
+ * Prints what would happen to a delivery, and why, without running anything. Throws `webhook-not-found`,
+ * or the reason why the daemon cannot read the payload.
  */
 export const explainWebhook = async (
   context: Context,
@@ -48,7 +48,7 @@ const readPayload = async (file?: string, sample?: string): Promise<Omit<Explain
   return { payload: await readTextInput(file) }
 }
 
-/** `Name: value`, as curl takes them; the same name twice is a header that was sent twice. */
+/** Parses `Name: value` as curl does; the same name twice is a header that was sent twice. */
 const parseHeaders = (lines: readonly string[]): Record<string, string[]> => {
   const headers: Record<string, string[]> = Object.create(null) as Record<string, string[]>
   for (const line of lines) {
@@ -118,7 +118,7 @@ const conditionCell = (
   paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
 })
 
-/** The placeholders that nothing came of, each once. */
+/** The placeholders that were replaced by nothing, each once. */
 const emptyPaths = ({ substituted }: Explanation): string[] => [
   ...new Set(substituted.filter(({ start, end }) => start === end).map(({ path }) => path)),
 ]
@@ -138,9 +138,9 @@ const describeOutcome = (explanation: Explanation): string => {
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
-  if (ownComment) return `${then}it would be passed over: it is about what doorward wrote itself`
+  if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
   if (matches && agent.detail !== undefined)
-    return `${then}it would be taken, and fail: the agent cannot run here`
+    return `${then}it would be accepted and then fail: the agent cannot run here`
   return matches
     ? `${then}the agent would run${describeFailures(targets)}`
     : `${then}it would be filtered out`
@@ -155,13 +155,13 @@ const describeFailures = (targets: Explanation['targets']): string => {
 const argvText = (argv: readonly string[]): string =>
   argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
 
-/** What the answer would be split into, were it as long as the prompt. */
+/** How an answer as long as the prompt would be split. */
 const partsText = (parts: readonly string[]): string =>
   parts.length === 1
     ? 'one message'
     : `${parts.length} messages of ${parts.map(({ length }) => length).join(', ')} characters, for an answer as long as the prompt`
 
-/** Bold where there is colour, in brackets where there is none. */
+/** Marks what came from the payload: bold with colour, in brackets without. */
 const markedPrompt = (
   { prompt, substituted }: Pick<Explanation, 'prompt' | 'substituted'>,
   terminal: Terminal,

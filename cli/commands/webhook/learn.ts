@@ -12,8 +12,8 @@ import type { Terminal } from '../../terminal/terminal.ts'
 export type LearnOptions = { readonly from?: string }
 
 /**
- * Waits for the next verified delivery at a webhook, or reads a file, and prints its paths and types
- * without values, with a filter and a prompt to begin with. Throws `webhook-not-found`, `interrupted`.
+ * Waits for the next verified delivery of a webhook, or reads a file, and prints its paths and types
+ * without values, with a filter and a prompt to start from. Throws `webhook-not-found`, `interrupted`.
  */
 export const learnWebhook = async (
   context: Context,
@@ -22,9 +22,9 @@ export const learnWebhook = async (
 ): Promise<void> => {
   const { terminal } = context
   const payload = from === undefined ? undefined : parseJson(await readTextInput(from), from)
-  const lesson = await withDaemon(context, async (client) => {
+  const description = await withDaemon(context, async (client) => {
     if (payload !== undefined) {
-      // A payload of a webhook that is still to be written teaches as well.
+      // The webhook need not exist yet.
       await knownWebhook(client, path, terminal)
       return client.post<PayloadDescription>('/webhooks/learn', { path, payload })
     }
@@ -32,8 +32,8 @@ export const learnWebhook = async (
     const signal = interruptSignal()
     return client.post<PayloadDescription>('/webhooks/learn', { path }, { timeoutMs: 0, signal })
   })
-  if (terminal.json) terminal.printJson(lesson)
-  else printLesson(lesson, terminal)
+  if (terminal.json) terminal.printJson(description)
+  else printDescription(description, terminal)
 }
 
 const parseJson = (text: string, file: string): unknown => {
@@ -45,19 +45,20 @@ const parseJson = (text: string, file: string): unknown => {
   }
 }
 
-const printLesson = (lesson: PayloadDescription, terminal: Terminal): void => {
-  const rows = lesson.paths.map(({ path, type }) => [`event.${path}`, type])
+const printDescription = (
+  { webhook, paths, cut, filter, promptTemplate }: PayloadDescription,
+  terminal: Terminal,
+): void => {
+  const rows = paths.map(({ path, type }) => [`event.${path}`, type])
   for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
-  if (lesson.cut) terminal.print('… and more')
-  terminal.print(
-    `\n${terminal.paint('bold', `# for ${toPlainLine(lesson.webhook)} in webhooks.yaml`)}`,
-  )
-  if (lesson.filter.length > 0) {
+  if (cut) terminal.print('… and more')
+  terminal.print(`\n${terminal.paint('bold', `# for ${toPlainLine(webhook)} in webhooks.yaml`)}`)
+  if (filter.length > 0) {
     terminal.print('    filter:')
-    for (const path of lesson.filter)
-      terminal.print(`      ${path}: '' # the value that should wake the agent`)
+    for (const path of filter)
+      terminal.print(`      ${path}: '' # the value that should run the agent`)
   }
   terminal.print('    prompt_template: |')
-  for (const line of lesson.promptTemplate.trimEnd().split('\n'))
+  for (const line of promptTemplate.trimEnd().split('\n'))
     terminal.print(line === '' ? '' : `      ${toPlainLine(line)}`)
 }

@@ -27,15 +27,15 @@ export const listWebhooks = async (context: Context): Promise<void> => {
 
 type Shape = {
   readonly columns: number | undefined
-  /** Stands before the word on a secret. */
+  /** Printed before the state of the secret. */
   readonly secretLabel?: string
-  /** With a header, and where answers go. */
+  /** Adds a header and a column of targets. */
   readonly withTargets?: boolean
 }
 
 /**
- * Webhooks as lines of a table that ends with their URLs. Those are there to be copied and never cut:
- * where a terminal is too narrow for them, each stands in a line of its own.
+ * Webhooks as table lines that end with their URLs. URLs are meant to be copied and are never cut: in a
+ * narrow terminal each gets a line of its own.
  */
 export const webhookLines = (
   webhooks: readonly WebhookSummary[],
@@ -55,7 +55,7 @@ export const webhookLines = (
   ])
   if (columns === undefined || asOne.every((line) => measureWidth(toPlainLine(line)) <= columns))
     return asOne
-  // When it came last, scheme and agent make room, in this order, where there is none.
+  // Columns to shorten when space is short: last event, scheme, agent.
   const places = withTargets ? [4, 2, 1] : [2, 1]
   const shown = narrowed([...(withTargets ? [header] : []), ...rows], columns, places, 10)
   const lines = tableLines(shown.rows, columns)

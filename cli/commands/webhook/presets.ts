@@ -3,28 +3,28 @@ import type { SchemeName } from '../../../shared/signature-schemes.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 
-/** What `webhook add` knows of a sender, besides how it signs. */
+/** What `webhook add` knows about a sender, besides how it signs. */
 export type WebhookPreset = {
   readonly scheme: SchemeName
   readonly title: string
-  /** `ours`: a person types it at the sender, so it can be made here. `theirs`: the sender makes it. */
+  /** `ours`: doorward makes it and the user enters it at the sender. `theirs`: the sender makes it. */
   readonly secret: 'ours' | 'theirs'
-  /** What the secret is at the sender. */
+  /** What the sender calls the secret. */
   readonly secretIs: string
-  /** Where the address goes at the sender. */
+  /** Where the URL is entered at the sender. */
   readonly where: string
   readonly filter?: Readonly<Record<string, readonly string[]>>
-  /** A line of YAML that could be its filter, for one that has none. */
+  /** A commented example for presets without a filter. */
   readonly filterExample?: string
   readonly prompt: string
-  /** A built-in payload that the entry lets through. */
+  /** A built-in payload that passes the filter. */
   readonly sample?: string
 }
 
 const anyEvent = (title: string) =>
-  `This came from ${title}. Say in two sentences what happened, and whether somebody has to act.\n\n{{event}}\n`
+  `This came from ${title}. Say in two sentences what happened, and whether someone has to act.\n\n{{event}}\n`
 
-/** By the name that is typed; `svix` is `standard-webhooks`. */
+/** Presets by name; `svix` is an alias of `standard-webhooks`. */
 export const webhookPresets: Readonly<Record<string, WebhookPreset>> = {
   github: {
     scheme: 'github',
@@ -58,7 +58,7 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the signing secret of the endpoint, whsec_ and all',
     where: 'Developers, Webhooks, Add endpoint',
     filterExample: 'type: [invoice.paid, invoice.payment_failed]',
-    prompt: `Stripe says {{event.type}}:\n\n{{event.data.object}}\n\nSay in one sentence what happened, and whether somebody has to act.\n`,
+    prompt: `Stripe says {{event.type}}:\n\n{{event.data.object}}\n\nSay in one sentence what happened, and whether someone has to act.\n`,
     sample: 'stripe:invoice.paid',
   },
   slack: {
@@ -68,7 +68,7 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the Signing Secret of the app (Basic Information), not a token',
     where: 'the app, Event Subscriptions, Request URL',
     filter: { 'event.type': ['app_mention'] },
-    prompt: `Somebody wrote this to you in Slack:\n\n{{event.event.text}}\n\nAnswer in a few sentences.\n`,
+    prompt: `Someone wrote this to you in Slack:\n\n{{event.event.text}}\n\nAnswer in a few sentences.\n`,
     sample: 'slack:app_mention',
   },
   shopify: {
@@ -131,7 +131,7 @@ export type WebhookAddOptions = {
   readonly print?: boolean
 }
 
-/** The preset of this name. Throws `usage` with the nearest. */
+/** The preset with this name. Throws `usage` with the nearest name. */
 export const findPreset = (given: string): WebhookPreset => {
   const name = given === 'svix' ? 'standard-webhooks' : given
   const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : undefined
@@ -142,7 +142,7 @@ export const findPreset = (given: string): WebhookPreset => {
   })
 }
 
-/** The webhook that these options and the preset describe. Throws `usage`. */
+/** Builds a webhook from the preset and these options. Throws `usage`. */
 export const newWebhook = (
   preset: WebhookPreset,
   options: WebhookAddOptions,
@@ -174,14 +174,14 @@ const variablePart = (path: string): string => {
   return /^[A-Z]/.test(name) ? name : `W_${name}`
 }
 
-/** The one agent there is, `echo` not counted where there is another. */
+/** The only agent, not counting `echo` when there is another. Throws `usage` where the choice is unclear. */
 const onlyAgent = (names: readonly string[]): string => {
   const others = names.length > 1 ? names.filter((name) => name !== 'echo') : names
   const [only] = others
   if (only !== undefined && others.length === 1) return only
   throw new DoorwardError(
     'usage',
-    only === undefined ? 'there is no agent yet' : 'which agent is to answer is not clear',
+    only === undefined ? 'there is no agent yet' : 'there is more than one agent: choose one',
     {
       hint:
         only === undefined
@@ -191,14 +191,14 @@ const onlyAgent = (names: readonly string[]): string => {
   )
 }
 
-/** `action=opened` and `action=reopened`: either of them. */
+/** Values of the same path are alternatives: `action=opened`, `action=reopened`. */
 const parseFilter = (texts: readonly string[]): Record<string, string[]> => {
   const filter: Record<string, string[]> = Object.create(null) as Record<string, string[]>
   for (const text of texts) {
     const at = text.indexOf('=')
     const key = text.slice(0, at)
     if (at < 1)
-      throw new DoorwardError('usage', `--filter ${text} is no condition`, {
+      throw new DoorwardError('usage', `--filter ${text} is not a condition`, {
         hint: 'write it as path=value, for example action=opened',
       })
     filter[key] = [...(filter[key] ?? []), text.slice(at + 1)]
@@ -206,18 +206,18 @@ const parseFilter = (texts: readonly string[]): Record<string, string[]> => {
   return filter
 }
 
-/** A webhook that is to be written. */
+/** A webhook to be written to `webhooks.yaml`. */
 export type NewWebhook = {
   readonly path: string
   readonly agent: string
-  /** Dot path to the values of which one has to be there. */
+  /** Accepted values by dot path. */
   readonly filter: Readonly<Record<string, readonly string[]>>
   readonly deliverTo: readonly string[]
   readonly prompt: string
   readonly secretEnv: string
 }
 
-/** The commented lines of an entry of `webhooks.yaml`, and the value that they stand for. */
+/** The commented lines of an entry of `webhooks.yaml`, and the value they parse to. */
 export const webhookEntry = (
   { path, agent, filter, deliverTo, prompt, secretEnv }: NewWebhook,
   preset: WebhookPreset,
@@ -231,13 +231,13 @@ export const webhookEntry = (
     `# It is ${preset.secretIs}.`,
     `secret_env: ${secretEnv}`,
     '',
-    `# doorward webhook learn ${path} shows what the events of this sender hold.`,
+    `# doorward webhook learn ${path} shows what the events of this sender contain.`,
     ...(conditions.length > 0
       ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
       : ['# filter:', `#   ${preset.filterExample ?? 'action: [opened, reopened]'}`]),
     ...yamlBlock('prompt_template', prompt),
     '',
-    '# doorward help targets names the others; a list delivers to each.',
+    '# doorward help targets lists the others; a list delivers to each.',
     `deliver_to: ${yamlOneOrList(deliverTo)}`,
   ]
   return {
@@ -266,7 +266,7 @@ const conditionLine = (key: string, values: readonly string[]): string =>
 const toOneOrList = (values: readonly string[]): unknown =>
   values.length === 1 ? parseScalar(values[0] ?? '') : values.map(parseScalar)
 
-/** As `yamlScalar` is read back. */
+/** Reads back what `yamlScalar` writes. */
 const parseScalar = (text: string): string | number | boolean => {
   if (yamlScalar(text) !== text || yamlText(text) === text) return text
   return text === 'true' ? true : text === 'false' ? false : Number(text)

@@ -29,8 +29,8 @@ export type SendOptions = {
 }
 
 /**
- * Sends a payload as the sender of the webhook would: signed with the definition's own secret. With
- * `--wait` the agent's answer is printed. Throws what the daemon refused it with.
+ * Sends a payload as the webhook's sender would, signed with the secret of its definition. With
+ * `--wait` it prints the agent's answer. Throws the daemon's error when the delivery is rejected.
  */
 export const sendWebhook = async (
   context: Context,
@@ -50,11 +50,11 @@ export const sendWebhook = async (
     const { body, ...delivery } = make(nowMs)
     return { body, headers: signedHeaders(webhook, env, { body, ...delivery }, nowMs) }
   }
-  // What cannot be signed starts no daemon.
+  // Fail before a daemon is started.
   sign(Date.now())
   await withNextDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
-    // Here, as a daemon may have been waited for longer than a signature is good.
+    // Sign again: waiting for the daemon may have taken longer than a signature is valid.
     const { body, headers } = sign(Date.now())
     const post = () => postWebhook(url, headers, body, webhook.enabled ? undefined : switchedOff)
     if (!options.wait) {
@@ -80,7 +80,7 @@ const listSamples = async (terminal: Terminal): Promise<void> => {
   else for (const name of samples) terminal.print(name)
 }
 
-/** What makes the delivery of a time of sending. */
+/** Returns a function that makes the delivery for a given time of sending. */
 const deliveryMaker = async (
   file: string | undefined,
   { sample: sampleName, event }: SendOptions,
@@ -137,7 +137,7 @@ export const postWebhook = async (
   throw refusal(status, text, status === 404 ? hintIfUnknown : hints.get(status))
 }
 
-/** Where the body is for somebody else, as for Slack, id and status are in a header. */
+/** Slack reads the body, so there the id and status are in a header. */
 const parsePosted = ({ headers }: IncomingMessage, text: string): PostedWebhook => {
   const [, id, state] = /^(\S+) (\S+)$/.exec(String(headers[eventHeader] ?? '')) ?? []
   if (id !== undefined && state !== undefined) return { id, status: state }
@@ -166,11 +166,11 @@ const send = async (
 const inEvents = 'the reason is in: doorward events --limit 1'
 
 const hints = new Map([
-  [400, 'it was sent as it is: mend the payload, then send it again'],
+  [400, 'fix the payload, then send it again'],
   [401, inEvents],
   [413, inEvents],
-  [429, 'rate_limit of the webhook in webhooks.yaml says how many are taken'],
-  [503, 'doorward status shows what runs and waits'],
+  [429, 'rate_limit of the webhook in webhooks.yaml sets how many are accepted'],
+  [503, 'doorward status shows what is running and waiting'],
 ])
 
 const refusal = (status: number, text: string, hint = 'doorward daemon logs'): DoorwardError => {

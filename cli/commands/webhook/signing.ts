@@ -8,14 +8,14 @@ import { keyBytes, type SignatureScheme, signedHead } from '../../../shared/sign
 import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 
-/** What a sender would send, still without its signature. */
+/** A delivery without its signature. */
 export type Delivery = {
   readonly body: Buffer
   readonly deliveryId: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A payload of one's own, with the headers of the webhook's sender; `event` is the kind it says it is. */
+/** The user's own payload with the headers of the webhook's sender; `event` is the event name. */
 export const ownDelivery = (
   webhook: Webhook,
   payload: Buffer,
@@ -25,7 +25,7 @@ export const ownDelivery = (
   const { scheme } = webhook
   const deliveryId = randomUUID()
   return {
-    // Linear puts the time of sending into the body.
+    // Linear sends its timestamp in the body.
     body:
       scheme.bodyTimestamp === undefined
         ? payload
@@ -41,16 +41,16 @@ export const ownDelivery = (
   }
 }
 
-/** Where the sender does not sign the id, it is in a header of its own. */
+/** The header of the delivery id, for senders that do not sign the id. */
 const toIdHeader = ({ scheme }: Webhook, deliveryId: string): Record<string, string> => {
   const [name, second] = scheme.deliveryId.headers
   const isSigned = scheme.forms.every(({ idHeader }) => idHeader !== undefined)
-  // A sender that is not known names it in a header that the owner has named, or not at all.
+  // The hmac scheme has an id header only where the definition names one.
   const isAnyOf = scheme.name === 'hmac' && second !== undefined
   return name === undefined || isAnyOf || isSigned ? {} : { [name]: deliveryId }
 }
 
-/** A built-in payload with the headers of its sender, under an id of its own. */
+/** A built-in payload with its sender's headers and a new id. */
 export const sampleDelivery = ({ sender, event, contentType, body }: Sample): Delivery => {
   const deliveryId = randomUUID()
   const type = { 'content-type': contentType }
@@ -84,7 +84,7 @@ export const sampleDelivery = ({ sender, event, contentType, body }: Sample): De
 
 const shortId = (): string => randomUUID().replaceAll('-', '').slice(0, 24)
 
-/** A sample under an id of its own, as each event has: else the second one would be a duplicate. */
+/** Gives a sample a new id: otherwise the second one would be a duplicate. */
 const renamed = (body: Buffer, field: string, id: string): Buffer => {
   const payload = JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return Buffer.from(
@@ -93,8 +93,8 @@ const renamed = (body: Buffer, field: string, id: string): Buffer => {
 }
 
 /**
- * The headers of a delivery with the signature that the sender would make. Throws `unavailable` when
- * there is no secret, or none of the scheme.
+ * The headers of a delivery, signed as the sender would. Throws `unavailable` when no secret is set or
+ * none fits the scheme.
  */
 export const signedHeaders = (
   { path, scheme, secretNames }: Webhook,
@@ -115,20 +115,20 @@ export const signedHeaders = (
   }
   throw new DoorwardError(
     'unavailable',
-    `cannot sign for ${path}: ${names} holds no secret of the scheme ${scheme.name}`,
+    `cannot sign for ${path}: ${names} is not a secret of the scheme ${scheme.name}`,
     { hint: 'doorward config check says what is wrong with it' },
   )
 }
 
 type SigningTime = {
-  /** The id that goes into the signature, where the scheme signs one. */
+  /** The id that is signed, where the scheme signs one. */
   readonly deliveryId: string
   readonly nowMs: number
 }
 
 /**
- * The headers that the sender of this webhook would put on these bytes. Undefined when the secret is
- * none of the scheme.
+ * The signature headers that the sender would send with this body. Undefined when the secret does not
+ * fit the scheme.
  */
 const signPayload = (
   scheme: SignatureScheme,
@@ -154,16 +154,16 @@ const signPayload = (
 }
 
 /**
- * A JSON object with a number under a key of its own, in place of what stands there or as its last
- * member. Every other byte stays: parsed and written anew, an integer over 2^53 would be another one.
- * What is no JSON object comes back as it is. `field` is in ASCII.
+ * Sets a number under a key of a JSON object, replacing its value or adding a last member. All other
+ * bytes stay: parsing and writing again would change integers over 2^53. A body that is not a JSON
+ * object is returned unchanged. `field` is ASCII.
  */
 export const stampBody = (body: Buffer, field: string, value: number): Buffer => {
   if (!isJsonObject(body.toString('utf8'))) return body
-  // A character for each byte: what holds JSON together is ASCII, and no part of another character in UTF-8.
+  // One character per byte: the syntax of JSON is ASCII, which is never part of another UTF-8 character.
   const text = body.toString('latin1')
   const members = parseMembers(text)
-  // Of a key that stands there twice, the last one counts.
+  // Of duplicate keys the last one counts.
   const place = members.findLast(({ key }) => key === field)
   const end = members.at(-1)?.to ?? text.indexOf('{') + 1
   const { from, to } = place ?? { from: end, to: end }
@@ -181,7 +181,7 @@ const isJsonObject = (text: string): boolean => {
   }
 }
 
-/** A key of the outermost object, and where its value begins and ends. */
+/** A key of the outermost object, with the offsets of its value. */
 type Member = { readonly key: unknown; readonly from: number; readonly to: number }
 
 const parseMembers = (text: string): Member[] => {
@@ -209,7 +209,7 @@ const parseMembers = (text: string): Member[] => {
 export const sampleSenders = ['github', 'slack', 'stripe'] as const
 export type SampleSender = (typeof sampleSenders)[number]
 
-/** A built-in payload with the name of its event, as the sender's header says it. */
+/** A built-in payload with the event name of the sender's header. */
 export type Sample = {
   readonly sender: SampleSender
   readonly event: string
@@ -219,7 +219,6 @@ export type Sample = {
 
 const folder = new URL('assets/samples/', packageFolder)
 
-/** Kinds of files by what they end with. */
 const contentTypes = {
   '.json': 'application/json',
   '.form': 'application/x-www-form-urlencoded',
@@ -244,7 +243,7 @@ const fullName = ({ sender, name }: Known): string => `${sender}:${name}`
 /** The names of the built-in payloads, sorted: `github:pull_request.opened`. */
 export const sampleNames = async (): Promise<string[]> => (await knownSamples()).map(fullName)
 
-/** The nearest name to one with or without its sender, or to the beginning of one. */
+/** The nearest sample name; `wanted` may lack its sender, or be only the start of a name. */
 const nearestSample = (wanted: string, names: readonly string[]): string | undefined => {
   const begun = names.filter((name) =>
     ['', ...sampleSenders.map((sender) => `${sender}:`)].some((from) =>

@@ -102,7 +102,7 @@ describe('cli: agent add', () => {
 
   const refused: readonly (readonly [readonly string[], RegExp])[] = [
     [['clude'], /no kind of agent "clude"\nhint: did you mean "claude"\?/],
-    [['echo'], /an agent echo is there already, at .*agents\.yaml:2\nhint: doorward agent add/],
+    [['echo'], /an agent echo already exists at .*agents\.yaml:2\nhint: doorward agent add/],
     [['command'], /needs -- and the command\nhint: doorward agent add command/],
     [['openai', '--model', 'm'], /needs --base-url/],
     [
@@ -112,7 +112,7 @@ describe('cli: agent add', () => {
     [['claude', '--url', 'https://a.example.com'], /takes no --url/],
     [['claude', 'a b'], /^doorward: "a b" is not an agent name \(letters, digits, /],
     [['claude', '--timeout', 'soon'], /timeout: not a duration/],
-    [['claude', '--env', 'SECRET'], /--env SECRET is no NAME=value/],
+    [['claude', '--env', 'SECRET'], /--env SECRET is not NAME=value/],
     [['claude', '--', '--output-format', 'text'], /must be left out/],
     [['command', 'words', 'wc', '-w'], /unknown option|put -- before/],
     [['claude', '__proto__'], /./],

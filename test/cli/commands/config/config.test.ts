@@ -194,7 +194,7 @@ chmodSync(path, 0o644)`,
     const env = { VISUAL: `"${process.execPath}" '${editor}'` }
     const { code, stderr } = await run(['config', 'edit', 'env'], { home, env })
     assert.equal(code, 0, stderr)
-    assert.match(stderr, /it is 0600 again/)
+    assert.match(stderr, /its mode is 0600 again/)
     assert.equal(await readFile(home.env, 'utf8'), 'A=1\n')
     assert.equal((await stat(home.env)).mode & 0o777, 0o600)
     assert.equal((await stat(`${home.env}.new`)).mode & 0o777, 0o600)
@@ -256,7 +256,7 @@ writeFileSync(path, isBroken ? 'webhooks: []\\n' : 'odd: 1\\n')`,
     const env = { EDITOR: `${process.execPath} ${editor}` }
     const { code, stderr } = await run(['config', 'edit', 'agents'], { home, env })
     assert.equal(code, 1)
-    assert.match(stderr, /the daemon goes on as configured before/)
+    assert.match(stderr, /the daemon keeps its previous configuration/)
     await daemon.stop()
   })
 

@@ -157,17 +157,17 @@ describe('cli: webhook add', () => {
     assert.ok(!(set.stdout + set.stderr).includes(given))
   })
 
-  it('keeps a secret that is set already', async () => {
+  it('keeps a secret that is already set', async () => {
     const home = await temporaryHome({ env: 'GITHUB_WEBHOOK_SECRET=mine # a note\nOTHER=1' })
     const { stdout } = await run(['webhook', 'add', 'github'], { home })
-    assert.match(stdout, /which was set already/)
+    assert.match(stdout, /already set/)
     assert.equal(await readFile(home.env, 'utf8'), 'GITHUB_WEBHOOK_SECRET=mine # a note\nOTHER=1')
   })
 
   it('makes a secret where the name has nothing behind it', async () => {
     const home = await temporaryHome({ env: 'GITHUB_WEBHOOK_SECRET=\n' })
     const { stdout } = await run(['webhook', 'add', 'github'], { home })
-    assert.match(stdout, /GITHUB_WEBHOOK_SECRET, put into/)
+    assert.match(stdout, /GITHUB_WEBHOOK_SECRET, written to/)
     assert.match((await variables(home))['GITHUB_WEBHOOK_SECRET'] ?? '', /^[0-9a-f]{64}$/)
   })
 
@@ -222,7 +222,7 @@ describe('cli: webhook add', () => {
       'a path that is there',
       ['github'],
       { webhooks: here },
-      /is there already, at .*webhooks\.yaml:2\nhint: --path/,
+      /already exists at .*webhooks\.yaml:2\nhint: --path/,
     ],
     [
       'a path that would be served twice',
@@ -240,7 +240,7 @@ describe('cli: webhook add', () => {
     ['an agent that is not clear', ['github'], { agents: twoAgents }, /--agent with one of a, b/],
     ['no agent', ['github'], { agents: 'agents: {}\n' }, /doorward agent add/],
     ['an unknown target', ['github', '--deliver-to', 'slak:#a'], {}, /unknown target/],
-    ['a filter without a value', ['github', '--filter', 'action'], {}, /is no condition/],
+    ['a filter without a value', ['github', '--filter', 'action'], {}, /is not a condition/],
     ['a filter into a prototype', ['github', '--filter', '__proto__=1'], {}, /can be added/],
     [
       'a secret for a name',

@@ -163,7 +163,7 @@ describe('cli: webhook send', () => {
   it('does not send with a secret that is none of the scheme', async () => {
     const { code, stderr } = await send(['/webhook/broken', '-'], '{}')
     assert.equal(code, 1)
-    assert.match(stderr, /SECRET_BROKEN holds no secret of the scheme standard-webhooks/)
+    assert.match(stderr, /SECRET_BROKEN is not a secret of the scheme standard-webhooks/)
   })
 
   it('has the reason of a refusal for the owner', async () => {

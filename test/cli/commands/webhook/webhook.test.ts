@@ -122,7 +122,10 @@ describe('cli: webhook', () => {
     child.stdin?.write('\u0003')
     const { code, stdout } = await ended
     assert.equal(code, 130)
-    assert.match(stdout, new RegExp(`what becomes of it:\\s+doorward events show ${id}`))
+    assert.match(
+      stdout,
+      new RegExp(`the event continues in the background:\\s+doorward events show ${id}`),
+    )
     const { state } = await daemon.client.get<EventRecord>(`/events/${id}`)
     assert.equal(state, 'running')
   })
@@ -154,7 +157,7 @@ describe('cli: webhook', () => {
     assert.equal(stdout, '')
     const { code: problem, hint } = JSON.parse(stderr) as { code: string; hint: string }
     assert.equal(problem, 'payload-not-json')
-    assert.match(hint, /mend the payload, then send it again/)
+    assert.match(hint, /fix the payload, then send it again/)
     const off = await cli(['webhook', 'send', '/off', '-', '--json'], '{}')
     assert.equal((JSON.parse(off.stderr) as { code: string }).code, 'webhook-not-found')
   })
