@@ -10,8 +10,6 @@ export type GlobalOptions = {
   readonly quiet?: boolean
   readonly color: boolean
   readonly start: boolean
-  /** The answer is one text, printed once: see `openTerminal`. */
-  readonly isOnce?: boolean
 }
 
 /** What every command gets besides its own arguments. */
@@ -42,7 +40,6 @@ export const createContext = (options: GlobalOptions, command: string): Context 
       json: options.json ?? false,
       quiet: options.quiet ?? false,
       color: options.color,
-      isOnce: options.isOnce ?? false,
     }),
   }
 }

@@ -1,35 +1,13 @@
 #!/usr/bin/env node
-import { version } from '../shared/version.ts'
-import { endWithError } from './errors.ts'
-import { endAtOnce, printAtOnce } from './print-at-once.ts'
-import { type TokenWords, tokenWords } from './token-words.ts'
+import module from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { packageFolder } from '../shared/version.ts'
 
-/*
- * Runs the command that the arguments name, and ends with its exit code. Two are known without the
- * parser of arguments, which takes longer than they do.
- */
+/** Where Node keeps compiled code: a user who can write there could change the program as well. */
+const compiledFolder = fileURLToPath(new URL('dist/.compiled', packageFolder))
 
-const main = async (args: readonly string[]): Promise<void> => {
-  const words = tokenWords(args)
-  try {
-    if (words) await printToken(words)
-    else if (args.length === 1 && args[0] === '--version') printAtOnce(`${version}\n`)
-    else return await (await import('./program.ts')).runProgram(args)
-    endAtOnce()
-  } catch (error) {
-    await endWithError(error, words?.options.json ?? false)
-  }
-}
-
-const printToken = async ({ provider, options }: TokenWords): Promise<void> => {
-  const [{ createContext }, { printTokenQuickly }] = await Promise.all([
-    import('./context.ts'),
-    import('./quick-token.ts'),
-  ])
-  const context = createContext({ ...options, isOnce: true }, 'oauth token')
-  if (await printTokenQuickly(context, provider)) return
-  const token = await import('./commands/oauth/token.ts')
-  await token.printToken(context, [provider], {})
-}
-
-void main(process.argv.slice(2))
+/** Since Node 22.8. Without a folder of our own it is in the shared one for temporary files. */
+type CompileCache = { readonly enableCompileCache?: (folder: string) => unknown }
+;(module as CompileCache).enableCompileCache?.(compiledFolder)
+// Loaded now, so that it comes out of that cache.
+void import('./program.ts').then(async ({ runProgram }) => runProgram(process.argv.slice(2)))

@@ -8,7 +8,6 @@ import { addOauthCommands } from './commands/oauth/oauth.ts'
 import { addWebhookCommands } from './commands/webhook/webhook.ts'
 import { endWithError, usageError } from './errors.ts'
 import { exitUsage } from './exit-code.ts'
-import { printAtOnce } from './print-at-once.ts'
 import { run, wholeNumber } from './run-action.ts'
 import { exitOnEpipe } from './terminal/output.ts'
 
@@ -38,7 +37,8 @@ export const createProgram = (
     .option('--no-start', 'do not start the daemon when it is needed and does not run')
     .option('--version', 'print the version')
     .on('option:version', () => {
-      printAtOnce(json ? `${JSON.stringify({ version })}\n` : `${version}\n`)
+      exitOnEpipe()
+      process.stdout.write(json ? `${JSON.stringify({ version })}\n` : `${version}\n`)
       throw new CommanderError(0, 'commander.version', version)
     })
     .helpOption('-h, --help', 'show help')

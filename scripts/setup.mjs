@@ -5,7 +5,6 @@ import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { compileAhead } from './compile-ahead.mjs'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const inRoot = (...names) => join(root, ...names)
@@ -61,7 +60,7 @@ const sourceHash = () => {
       .update(readFileSync(inRoot(path)))
       .update('\0')
   for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
-  for (const name of ['bundle', 'bundle-daemon', 'bundle-licenses', 'compile-ahead'])
+  for (const name of ['bundle', 'bundle-daemon', 'bundle-licenses'])
     add(join('scripts', `${name}.mjs`))
   for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
     if (!existsSync(inRoot(folder))) continue
@@ -97,7 +96,6 @@ export const setUp = async () => {
   checkNode()
   install()
   await build()
-  await compileAhead(root)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await setUp()

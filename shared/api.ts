@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { scopeForm } from './config/values.ts'
+import { scopeForm } from './config/name-forms.ts'
 
 /*
  * Apart from the schemas of the API: the tray does without zod.

@@ -1,7 +1,6 @@
 import { isatty } from 'node:tty'
 import { styleText } from 'node:util'
 import { toPlainTextWithColours, toPlainJson, toPlainText } from '../../shared/text.ts'
-import { printAtOnce } from '../print-at-once.ts'
 import { asciiJson, asciiText, exitOnEpipe, takesUtf8 } from './output.ts'
 import { wrapped } from './wrap.ts'
 
@@ -41,15 +40,13 @@ type TerminalOptions = {
   readonly json: boolean
   readonly quiet: boolean
   readonly color: boolean
-  /** The answer is one text, printed once. */
-  readonly isOnce?: boolean
 }
 
 /**
  * The process's own terminal, under the global options and `NO_COLOR` (no-color.org). The streams are made
  * when something is written: that takes a tenth of the time of a short command.
  */
-export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOptions): Terminal => {
+export const openTerminal = ({ json, quiet, color }: TerminalOptions): Terminal => {
   const { env } = process
   const [isAnswerTty, isAsideTty] = [isatty(1), isatty(2)]
   const wantsColor = color && !env['NO_COLOR'] && env['TERM'] !== 'dumb'
@@ -61,8 +58,7 @@ export const openTerminal = ({ json, quiet, color, isOnce = false }: TerminalOpt
   const [answer, aside] = [harmless(isAnswerTty), harmless(isAsideTty)]
   // What goes into a file or to another program stays as it is.
   const shown = (text: string) => answer(isAscii && isAnswerTty ? asciiText(text) : text)
-  const write = (text: string) =>
-    isOnce ? printAtOnce(`${text}\n`) : void process.stdout.write(`${text}\n`)
+  const write = (text: string) => void process.stdout.write(`${text}\n`)
   const writeJson = (text: string) =>
     write(isAscii && isAnswerTty ? asciiJson(toPlainJson(text)) : toPlainJson(text))
   // A log of a build is a terminal at times, on which nobody looks at what moves.

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { parseDotPath } from '../templates.ts'
 import { agentClis, type CliKind } from './agent-clis.ts'
-import { duration, environmentName, headerNameForm, secureUrl, size } from './values.ts'
+import { headerNameForm } from './name-forms.ts'
+import { duration, environmentName, secureUrl, size } from './values.ts'
 
 /*
  * The kinds of agent that agents.yaml can hold, and what each of them takes.

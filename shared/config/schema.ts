@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { agentSchema } from './agent-schema.ts'
+import { providerNameForm, scopeForm } from './name-forms.ts'
 import {
   duration,
   environmentName,
   headerName,
-  providerNameForm,
   rate,
-  scopeForm,
   secureBaseUrl,
   secureUrl,
   size,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { environmentName, headerNameForm, secureUrl } from './values.ts'
+import { headerNameForm } from './name-forms.ts'
+import { environmentName, secureUrl } from './values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
 
 const apiUrl = (base: string) =>

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { StartedLogin } from '../../shared/api.ts'
 import { connect } from '../../shared/client/client.ts'
-import { nodeOptions } from '../../shared/client/spawn.ts'
-import {
-  cliProgram,
-  daemonProgram,
-  daemonUnderLaunchd,
-  packageFolder,
-} from '../../shared/version.ts'
+import { daemonProgram, daemonUnderLaunchd, packageFolder } from '../../shared/version.ts'
 import { cleanEnvironment } from '../support/daemon.ts'
 import { restart } from '../support/restart.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
@@ -54,39 +47,6 @@ describe('flow: the program of the daemon', () => {
       const text = await readFile(join(bin, name), 'utf8')
       assert.match(text, /^(#!.*\n)?"use strict";\n/, name)
     }
-  })
-
-  it('is compiled ahead by the Node that runs it, as is what gives a token', async () => {
-    const home = await temporaryHome()
-    const folder = await temporaryFolder()
-    const tell = join(folder, 'tell.cjs')
-    await writeFile(tell, tellsWhatItLoaded(join(folder, 'loaded')))
-    const env = {
-      ...cleanEnvironment({ DOORWARD_PORT: '0', NODE_OPTIONS: `--require ${tell}` }),
-      // To be named, or Node hands it on by itself.
-      NODE_V8_COVERAGE: undefined,
-    }
-    const start = [...nodeOptions, join(root, daemonProgram), '--home', home.root]
-    const daemon = spawn(process.execPath, start, {
-      env,
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
-    const ended = once(daemon, 'exit')
-    await once(daemon, 'message')
-    const token = [join(root, cliProgram), '--home', home.root, 'oauth', 'token', 'github']
-    const asked = spawn(process.execPath, token, { env, stdio: 'ignore' })
-    // Not logged in.
-    assert.deepEqual(await once(asked, 'exit'), [4, null])
-    daemon.kill('SIGTERM')
-    assert.deepEqual(await ended, [0, null])
-    const told = (await readFile(join(folder, 'loaded'), 'utf8')).trim().split('\n').toSorted()
-    // What is built for coverage is not.
-    const isForCoverage = existsSync(join(bin, 'doorward.cjs.map'))
-    const parts = [
-      ...['', '-mail', '-packages', '-yaml', '-zod'].map((name) => `doorward-daemon${name}`),
-      'quick-token',
-    ]
-    assert.deepEqual(told, isForCoverage ? [''] : parts.map((name) => `${name} taken`))
   })
 
   it('works on when its files have gone', async () => {
@@ -167,17 +127,6 @@ describe('flow: the program of the daemon', () => {
     await ended
   })
 })
-
-/** A script that has a process write, at its end, of which files the code was taken that was there before. */
-const tellsWhatItLoaded = (path: string) => `
-const { basename } = require('node:path')
-const loaded = (globalThis[Symbol.for('doorward.loaded')] = [])
-process.on('exit', () => {
-  const lines = loaded.map(({ script, compiledPath }) =>
-    basename(compiledPath, '.code.compiled') + (script.cachedDataRejected === false ? ' taken' : ' not taken'))
-  require('node:fs').appendFileSync(${JSON.stringify(path)}, lines.map((line) => line + '\\n').join(''))
-})
-`
 
 /** One that ends when it is to serve, and has made sure that no other can say where it is found. */
 const endsInService = `

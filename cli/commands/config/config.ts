@@ -1,8 +1,6 @@
 import type { Command } from 'commander'
-import { toJsonSchema } from '../../../shared/config/schema.ts'
 import type { Context } from '../../context.ts'
 import { run } from '../../run-action.ts'
-import { parseConfigName } from './edit.ts'
 
 /** The commands of `doorward config`. */
 export const addConfigCommands = (config: Command): void => {
@@ -23,7 +21,7 @@ export const addConfigCommands = (config: Command): void => {
     .command('schema')
     .description('print the JSON Schema of a configuration file')
     .argument('<name>', 'webhooks, agents or gateway')
-    .action(run(async () => printSchema))
+    .action(run(async () => (await import('./schema.ts')).printSchema))
 }
 
 /** Prints the folder of the configuration files. */
@@ -31,7 +29,3 @@ const printConfigPath = ({ home, terminal }: Context): void => {
   if (terminal.json) terminal.printJson({ path: home.config })
   else terminal.print(home.config)
 }
-
-/** Prints the JSON Schema of a configuration file, the same bytes as in `config/schema/` of the package. */
-const printSchema = ({ terminal }: Context, [name = '']: string[]): void =>
-  terminal.printJson(toJsonSchema(parseConfigName(name)))

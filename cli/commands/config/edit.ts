@@ -3,7 +3,6 @@ import { chmod, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { initHome } from '../../../shared/config/init-home.ts'
-import type { ConfigName } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -11,6 +10,7 @@ import { findRunningDaemon } from '../../daemon-client/connect.ts'
 import { exitDone, exitFailed } from '../../exit-code.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
 import { isConfigurationGood } from './check.ts'
+import { parseConfigName } from './schema.ts'
 
 /**
  * Opens a configuration file or `.env` in the user's editor, then checks the configuration; on a terminal
@@ -143,14 +143,3 @@ export const splitWords = (text: string): string[] =>
       (_, double?: string, single?: string) => double ?? single ?? '',
     ),
   )
-
-const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
-
-/** Parses the name of a configuration file, with or without `.yaml`. Throws `usage`. */
-export const parseConfigName = (text: string): ConfigName => {
-  const name = names.find((known) => text === known || text === `${known}.yaml`)
-  if (name) return name
-  throw new DoorwardError('usage', `there is no configuration file "${text}"`, {
-    hint: `one of ${names.join(', ')}`,
-  })
-}

@@ -1,4 +1,4 @@
-import { providerNameForm } from '../../../shared/config/values.ts'
+import { providerNameForm } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatDuration, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'

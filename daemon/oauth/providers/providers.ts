@@ -4,7 +4,7 @@ import type {
   Gateway,
   ProviderEntry,
 } from '../../../shared/config/schema.ts'
-import { providerNameForm } from '../../../shared/config/values.ts'
+import { providerNameForm } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
 
