@@ -1,17 +1,17 @@
-/** A file that a person can mend, by its path in the home. */
+/** A file of the home that a user edits, by its path in the home. */
 export type ConfigFile =
   'config/webhooks.yaml' | 'config/agents.yaml' | 'config/gateway.yaml' | '.env'
 
-/** What a click asks for, in the menu or on a notification. */
+/** What a click in the menu or on a notification asks for. */
 export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
   | { readonly do: 'show-event' | 'retry-event'; readonly id: string }
   | { readonly do: 'set-notifications' | 'set-start-at-login'; readonly on: boolean }
-  /** The folder, or one file of the home. */
+  /** Opens the folder, or one file. */
   | { readonly do: 'open-configuration'; readonly file?: ConfigFile }
-  /** How to get an OAuth client; for one provider or for any. */
+  /** Opens the page on how to get an OAuth client, for one provider or for any. */
   | { readonly do: 'open-guide'; readonly provider?: string }
-  /** Shows in full what a row had no room for. */
+  /** Shows in full what a menu row has no room for. */
   | { readonly do: 'explain'; readonly title: string; readonly body: string }
   | {
       readonly do:
@@ -23,12 +23,11 @@ export type Action =
         | 'stop-and-quit'
     }
 
-/** Names an action with what it is done to: two with the same key are never under way at once. */
+/** Identifies an action and its object: actions with the same key never run at the same time. */
 export const toActionKey = (action: Action): string => {
   switch (action.do) {
     case 'login':
     case 'logout':
-      // One account does one thing at a time.
       return `account ${action.provider}`
     case 'show-event':
     case 'retry-event':

@@ -13,66 +13,63 @@ import {
 } from './wording.ts'
 import { type View, newestFirst } from './view.ts'
 
-/** Something a person should do, and what a click on it does; only what is urgent changes the icon. */
+/** Something the user should do, and the action that a click performs; only urgent ones change the icon. */
 export type Attention = { readonly text: string; readonly urgent: boolean; readonly action: Action }
 
-/** What needs the user, for a whole view: of a daemon that is away, the file that keeps it from starting. */
+/** What needs the user; without a connection, the file that keeps the daemon from starting. */
 export const findAttention = ({ daemon }: View): Attention[] => {
   if (daemon.state === 'connected') return findStatusAttention(daemon.status)
-  const file = daemon.state === 'unreachable' ? findBrokenFile(causeIn(daemon.reason)) : undefined
+  const cause = daemon.state === 'unreachable' ? daemon.reason.replace(/^[^:]*: /, '') : ''
+  const file = findBrokenFile(cause)
   if (file === undefined) return []
-  return [
-    {
-      text: `Mend ${file}, then start the daemon`,
-      urgent: true,
-      action: { do: 'open-configuration', file },
-    },
-  ]
+  const action = { do: 'open-configuration', file } as const
+  return [{ text: `Fix ${file}, then start the daemon`, urgent: true, action }]
 }
 
-const causeIn = (reason: string): string => reason.replace(/^[^:]*: /, '')
-
 /**
- * What needs the user, most pressing first: the configuration is broken or a secret is unset, a login
- * is needed, the newest finished run failed; last, what can wait, such as a webhook that takes unsigned
- * deliveries or a daemon of another version.
+ * What needs the user, most pressing first: urgent problems such as a broken configuration or an unset
+ * secret, logins, a failed last run, and then what can wait, such as a webhook without a secret or a
+ * daemon of another version.
  */
 export const findStatusAttention = (status: Status): Attention[] => {
   const logins = status.providers
     .filter((provider) => needsLogin(status, provider))
     .map(({ provider }) => provider)
   const problems = status.problems
-    // Who has to log in is asked for it once.
+    // A login has its own entry.
     .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
     .map((problem) => ({
       text: toSentence(problem.detail),
       urgent: !canWait(problem),
       action: getFix(problem),
     }))
-  // An older daemon tells no more than the newest events, out of which others may have pushed it.
-  const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
-  const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
   return [
     ...problems.filter(({ urgent }) => urgent),
-    ...logins.map((provider): Attention => ({
+    ...logins.map((provider) => ({
       text: `${providerTitle(provider)}: log in again`,
       urgent: true,
-      action: { do: 'login', provider },
+      action: { do: 'login', provider } as const,
     })),
-    ...(lastRun && lastRun.state !== 'done'
-      ? [
-          {
-            text: `Last run failed: ${getEventName(lastRun)}, ${describeReason(lastRun)}`,
-            urgent: true,
-            action: { do: 'show-event', id: lastRun.id } as const,
-          },
-        ]
-      : []),
+    ...failedRunAttention(status),
     ...problems.filter(({ urgent }) => !urgent),
   ]
 }
 
-/** An expired token that can be refreshed needs nobody, and one whose file is not read no login. */
+const failedRunAttention = (status: Status): Attention[] => {
+  // An older daemon sends only the newest events, among which the last run may be missing.
+  const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
+  const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
+  if (!lastRun || lastRun.state === 'done') return []
+  return [
+    {
+      text: `Last run failed: ${getEventName(lastRun)}, ${describeReason(lastRun)}`,
+      urgent: true,
+      action: { do: 'show-event', id: lastRun.id },
+    },
+  ]
+}
+
+/** False for an expired token that can be refreshed, and for one whose file cannot be read. */
 export const needsLogin = (
   { tokens, problems }: Status,
   { provider, status }: ProviderSummary,

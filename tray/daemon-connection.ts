@@ -12,19 +12,19 @@ import { bareHost } from '../shared/net.ts'
 import { getUserAgent } from '../shared/version.ts'
 import { readEvent, readStatus } from './parse-status.ts'
 
-/** How far the stream was read; without an id, nothing came yet from this run of the daemon. */
-export type Place = { readonly startedAt: string; readonly lastEventId?: string }
+/** How far the stream was read; without an id, nothing has come yet from this run of the daemon. */
+export type StreamPosition = { readonly startedAt: string; readonly lastEventId?: string }
 
-type Hearer = {
+type ConnectionListener = {
   readonly onConnected: (daemon: DaemonFile) => void
   readonly onStatus: (status: Status) => void
   readonly onEvent: (event: EventRecord) => void
-  readonly onPlace: (place: Place) => void
-  /** It does not answer; the connection stays, and is good again when it goes on. */
+  readonly onPosition: (position: StreamPosition) => void
+  /** The daemon does not answer. The connection stays open, and `onStatus` follows when it does. */
   readonly onSilent: (error: DoorwardError) => void
 }
 
-/** After so long an answer at the start is late; after the limit it is asked anew. */
+/** When to report that a new connection does not answer, and when to give up on it. */
 const lateMs = 1200
 const limitMs = 30_000
 const maxMessageCharacters = 4 * 1024 * 1024
@@ -33,120 +33,120 @@ const maxMessageCharacters = 4 * 1024 * 1024
 export const followOnce = async (
   home: Home,
   signal: AbortSignal,
-  last: Place | undefined,
-  hearer: Hearer,
+  last: StreamPosition | undefined,
+  listener: ConnectionListener,
 ): Promise<void> => {
-  const ended = new AbortController()
-  const connection = AbortSignal.any([signal, ended.signal])
-  const opening = watchOpening(home, hearer, () => ended.abort())
+  const closing = new AbortController()
+  const connection = AbortSignal.any([signal, closing.signal])
+  const stopTimers = watchOpening(home, listener, () => closing.abort())
   let client: Client | undefined
   try {
     client = await connect(home, { userAgent: getUserAgent('tray'), limitMs, signal: connection })
-    const stream = await openStream(client, connection, last, hearer)
-    opening.end()
-    hearer.onConnected(client.daemon)
-    await listen(client, stream, connection, hearer)
+    const stream = await openStream(client, connection, last, listener)
+    stopTimers()
+    listener.onConnected(client.daemon)
+    await listen(client, stream, connection, listener)
   } finally {
-    opening.end()
-    ended.abort()
+    stopTimers()
+    closing.abort()
     client?.close()
   }
 }
 
-/** Says when the daemon does not answer the first questions, and gives up on it in the end. */
-const watchOpening = (home: Home, hearer: Hearer, giveUp: () => void) => {
+/** Reports a daemon that does not answer while the connection opens, and gives up after the limit. */
+const watchOpening = (
+  home: Home,
+  listener: ConnectionListener,
+  giveUp: () => void,
+): (() => void) => {
   let isOpen = false
-  const late = setTimeout(() => {
-    const tell = async (): Promise<void> => {
-      const daemon = await readDaemonFile(home)
-      const error = daemon && (await foreignDaemonError(daemon, 'silent'))
-      if (error && !isOpen) hearer.onSilent(error)
-    }
-    tell().catch(() => undefined)
-  }, lateMs)
+  const reportSilence = async (): Promise<void> => {
+    const daemon = await readDaemonFile(home)
+    const error = daemon && (await foreignDaemonError(daemon, 'silent'))
+    if (error && !isOpen) listener.onSilent(error)
+  }
+  const late = setTimeout(() => void reportSilence().catch(() => undefined), lateMs)
   const limit = setTimeout(giveUp, limitMs + lateMs)
-  return {
-    end: () => {
-      isOpen = true
-      clearTimeout(late)
-      clearTimeout(limit)
-    },
+  return () => {
+    isOpen = true
+    clearTimeout(late)
+    clearTimeout(limit)
   }
 }
 
 /**
- * Opens the stream of events where it was left. To a daemon that was started since, any foreign id
- * means: send all you have. To the one that is met first, none means: send only what is new.
+ * Opens the stream of events at the last position. For a daemon that was restarted since, an unknown id
+ * asks for all of its events; for the first daemon, no id asks for new events only.
  */
 const openStream = async (
   client: Client,
   signal: AbortSignal,
-  last: Place | undefined,
-  { onPlace }: Hearer,
+  last: StreamPosition | undefined,
+  { onPosition }: ConnectionListener,
 ): Promise<IncomingMessage> => {
   const { startedAt } = client.daemon
-  const isNew = last !== undefined && last.startedAt !== startedAt
-  const after = last?.lastEventId ?? (isNew ? '0-0' : undefined)
+  const isRestarted = last !== undefined && last.startedAt !== startedAt
+  const lastEventId = last?.lastEventId ?? (isRestarted ? '0-0' : undefined)
   const stream = await client.open('/events/stream', {
     signal,
     headers: {
       accept: 'text/event-stream',
-      ...(after === undefined ? {} : { 'last-event-id': after }),
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     },
   })
-  onPlace({ startedAt, ...(after === undefined ? {} : { lastEventId: after }) })
+  onPosition({ startedAt, ...(lastEventId === undefined ? {} : { lastEventId }) })
   return stream
 }
 
-/** Reads the stream, asks for the status after each piece of news, and watches over the daemon's life. */
+/** Reads the stream, asks for the status after each event, and checks that the daemon answers. */
 const listen = async (
   client: Client,
   stream: IncomingMessage,
   signal: AbortSignal,
-  { onStatus, onEvent, onPlace, onSilent }: Hearer,
+  { onStatus, onEvent, onPosition, onSilent }: ConnectionListener,
 ): Promise<void> => {
   const { url, pid, startedAt } = client.daemon
-  const silent = () =>
+  const reportSilence = () =>
     onSilent(new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`))
-  const status = askStatus(client, signal, { onStatus, onLate: silent })
-  const life = watchLife(url, { onSilent: silent, onSign: status.soon })
+  const status = pollStatus(client, signal, { onStatus, onLate: reportSilence })
+  const heartbeat = new Heartbeat(url, { onSilent: reportSilence, onRecovered: status.refresh })
   const parser = createParser({
     maxBufferSize: maxMessageCharacters,
     onEvent: ({ id, data }) => {
-      if (id) onPlace({ startedAt, lastEventId: id })
+      if (id) onPosition({ startedAt, lastEventId: id })
       const event = readEvent(data)
       if (event) onEvent(event)
-      status.soon()
+      status.refresh()
     },
-    // One that says something is a hint that the status has changed; the heartbeat says nothing.
-    onComment: (text) => text !== '' && status.soon(),
+    // A comment with text hints at a change of the status; the heartbeat is an empty comment.
+    onComment: (text) => text !== '' && status.refresh(),
   })
   const read = async (): Promise<never> => {
     const decoder = new TextDecoder()
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      life.sign()
+      heartbeat.beat()
       parser.feed(decoder.decode(chunk, { stream: true }))
     }
-    throw new DoorwardError('daemon-unreachable', 'the daemon ended the event stream')
+    throw new DoorwardError('daemon-unreachable', 'the daemon closed the event stream')
   }
-  status.soon()
+  status.refresh()
   try {
     await Promise.race([read(), status.failed])
   } finally {
-    life.end()
+    heartbeat.stop()
   }
 }
 
-type StatusAsker = {
-  /** Something has changed: asks, now or as soon as it may. */
-  readonly soon: () => void
-  /** Rejects with why no status came. */
+type StatusPoller = {
+  /** Asks for the status, now or as soon as the pause between two requests is over. */
+  readonly refresh: () => void
+  /** Rejects when a status request fails. */
   readonly failed: Promise<never>
 }
 
-type StatusHearer = {
+type StatusListener = {
   readonly onStatus: (status: Status) => void
-  /** The answer is late; it may still come. */
+  /** The answer is late, but may still come. */
   readonly onLate: () => void
 }
 
@@ -156,29 +156,28 @@ const statusLimitMs = 10_000
 const maxBytes = 4 * 1024 * 1024
 
 /**
- * Asks for the status, one question at a time and at most four in a second, however much happens; a
- * status that takes long to send and to read is asked for less often, so that it costs a fifth of a
- * processor at the most.
+ * Asks for the status at most four times a second, one request at a time. The pause grows with the time
+ * that a status takes, so that polling uses at most a fifth of a processor.
  */
-const askStatus = (
+const pollStatus = (
   client: Client,
   signal: AbortSignal,
-  { onStatus, onLate }: StatusHearer,
-): StatusAsker => {
-  let wanted = false
-  let busy = false
+  { onStatus, onLate }: StatusListener,
+): StatusPoller => {
+  let isWanted = false
+  let isRunning = false
   let fail: (error: unknown) => void = () => undefined
   const failed = new Promise<never>((_, reject) => {
     fail = reject
   })
   failed.catch(() => undefined)
   const run = async (): Promise<void> => {
-    while (wanted && !signal.aborted) {
-      wanted = false
+    while (isWanted && !signal.aborted) {
+      isWanted = false
       const askedAt = performance.now()
       const late = setTimeout(onLate, statusLateMs)
       try {
-        onStatus(await ask(client, signal))
+        onStatus(await requestStatus(client, signal))
       } finally {
         clearTimeout(late)
       }
@@ -186,29 +185,30 @@ const askStatus = (
     }
   }
   return {
-    soon: () => {
-      wanted = true
-      if (busy) return
-      busy = true
+    refresh: () => {
+      isWanted = true
+      if (isRunning) return
+      isRunning = true
       run()
         .catch(fail)
         .finally(() => {
-          busy = false
+          isRunning = false
         })
     },
     failed,
   }
 }
 
-/** Throws `daemon-silent` when the whole answer does not come in time, though bytes of it may. */
-const ask = async (client: Client, signal: AbortSignal): Promise<Status> => {
+/** Throws `daemon-silent` when the whole answer has not come within the limit. */
+const requestStatus = async (client: Client, signal: AbortSignal): Promise<Status> => {
+  // By hand: each `AbortSignal.any` would stay registered with a signal that lives for weeks.
   const control = new AbortController()
   const stop = () => control.abort()
   signal.addEventListener('abort', stop)
   const limit = setTimeout(stop, statusLimitMs)
   try {
     const answer = await client.open('/status', { signal: control.signal })
-    const status = readStatus(json(await readBody(answer)))
+    const status = readStatus(parseJson(await readBody(answer)))
     if (status) return status
   } catch (error) {
     if (signal.aborted || !control.signal.aborted) throw error
@@ -217,7 +217,7 @@ const ask = async (client: Client, signal: AbortSignal): Promise<Status> => {
     clearTimeout(limit)
     signal.removeEventListener('abort', stop)
   }
-  throw unreadable('the daemon answers what the tray cannot read')
+  throw unreadable('the daemon sends a status that the tray cannot read')
 }
 
 const readBody = async (answer: IncomingMessage): Promise<string> => {
@@ -225,12 +225,12 @@ const readBody = async (answer: IncomingMessage): Promise<string> => {
     return await readText(answer, maxBytes)
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'internal')
-      throw unreadable('the daemon answers more than the tray can read')
+      throw unreadable('the daemon sends a status that is too long for the tray')
     throw error
   }
 }
 
-const json = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -244,89 +244,91 @@ const unreadable = (message: string): DoorwardError =>
   })
 
 /*
- * A daemon that hangs keeps all its connections open, and the heartbeat of its stream comes every 15 s
- * only. So it is asked for a sign of life all the time: by hand over one connection of its own, as
- * `node:http` costs four times as much. Neither the token nor anything else goes there, and of the answer
- * counts only that it comes.
+ * A hanging daemon keeps its connections open, and the heartbeat of its stream comes only every 15 s. So
+ * the tray asks for /health all the time, over one raw connection, because `node:http` costs four times
+ * as much. No token goes there; of the answer, only its arrival counts.
  */
 
-type Life = {
-  /** Something came from the daemon. */
-  readonly sign: () => void
-  readonly end: () => void
-}
-
-type LifeWatcher = {
-  /** Nothing came for about 1.8 s, though it was asked. */
+type HeartbeatListener = {
+  /** Nothing came for about 1.8 s although the daemon was asked. */
   readonly onSilent: () => void
-  /** After that, something came again. */
-  readonly onSign: () => void
+  /** Something came again after `onSilent`. */
+  readonly onRecovered: () => void
 }
 
-/** Between two questions, and the time for an answer: so silence is told within twice as long. */
-const askEveryMs = 900
-/** A turn that comes this much too late says that we, or the whole machine, were held up. */
-const lifeLateMs = 200
+/** Between two requests, and the time for an answer: silence is reported after at most twice as long. */
+const beatMs = 900
+/** A tick that is later than this shows that this process or the whole machine was suspended. */
+const tickLateMs = 200
 const maxAnswerBytes = 64 * 1024
 
-/** Watches over the life of the daemon at an address until it is ended. */
-const watchLife = (url: string, watcher: LifeWatcher): Life => {
-  const { hostname, port, host } = new URL(url)
-  const question = `GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`
-  let socket: Socket | undefined
-  let answered = 0
-  let lastTurn = performance.now()
-  let isWaiting = false
-  let isSilent = false
+/** Checks that the daemon at an address answers, until it is stopped. */
+class Heartbeat {
+  readonly #address: { readonly host: string; readonly port: number }
+  readonly #request: string
+  readonly #listener: HeartbeatListener
+  readonly #timer = setInterval(() => this.#tick(), beatMs)
+  #socket: Socket | undefined
+  #answerBytes = 0
+  #lastTick = performance.now()
+  #isWaiting = false
+  #isSilent = false
 
-  const ask = (): void => {
-    answered = 0
-    socket ??= open()
-    socket.write(question)
+  constructor(url: string, listener: HeartbeatListener) {
+    const { hostname, port, host } = new URL(url)
+    this.#address = { host: bareHost(hostname), port: Number(port) }
+    this.#request = `GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`
+    this.#listener = listener
   }
-  const open = (): Socket => {
-    const opened = netConnect({ host: bareHost(hostname), port: Number(port) })
-    opened.setNoDelay(true)
-    opened.on('data', (chunk: Buffer) => {
-      sign()
-      answered += chunk.length
-      if (answered > maxAnswerBytes) opened.destroy()
-    })
-    opened.on('error', () => undefined)
-    opened.once('close', () => {
-      if (socket === opened) socket = undefined
-    })
-    return opened
+
+  /** Something came from the daemon, here or on another connection. */
+  beat(): void {
+    this.#isWaiting = false
+    if (!this.#isSilent) return
+    this.#isSilent = false
+    this.#listener.onRecovered()
   }
-  const turn = (): void => {
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#socket?.destroy()
+    this.#socket = undefined
+  }
+
+  #tick(): void {
     const now = performance.now()
-    const wasHeldUp = now - lastTurn > askEveryMs + lifeLateMs
-    lastTurn = now
-    if (!isWaiting) {
-      isWaiting = true
-      return ask()
+    const isLate = now - this.#lastTick > beatMs + tickLateMs
+    this.#lastTick = now
+    if (!this.#isWaiting) {
+      this.#isWaiting = true
+      return this.#ask()
     }
-    // The connection has ended without an answer: at its end of life, or refused.
-    if (!socket) return ask()
-    // What came while we were held up has not been read yet.
-    if (isSilent || wasHeldUp) return
-    isSilent = true
-    watcher.onSilent()
+    // The connection was refused, or closed before the answer.
+    if (!this.#socket) return this.#ask()
+    // After a late tick there may be an answer that was not read yet.
+    if (this.#isSilent || isLate) return
+    this.#isSilent = true
+    this.#listener.onSilent()
   }
-  const sign = (): void => {
-    isWaiting = false
-    if (!isSilent) return
-    isSilent = false
-    watcher.onSign()
-  }
-  const timer = setInterval(turn, askEveryMs)
 
-  return {
-    sign,
-    end: () => {
-      clearInterval(timer)
-      socket?.destroy()
-      socket = undefined
-    },
+  #ask(): void {
+    this.#answerBytes = 0
+    this.#socket ??= this.#open()
+    this.#socket.write(this.#request)
+  }
+
+  #open(): Socket {
+    const socket = netConnect(this.#address)
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => {
+      this.beat()
+      this.#answerBytes += chunk.length
+      if (this.#answerBytes > maxAnswerBytes) socket.destroy()
+    })
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      if (this.#socket === socket) this.#socket = undefined
+    })
+    return socket
   }
 }

@@ -5,13 +5,12 @@ import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
 import { isPortInUse, readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
-import { followOnce, type Place } from './daemon-connection.ts'
+import { followOnce, type StreamPosition } from './daemon-connection.ts'
 import { type ConnectionLoss, describeLoss } from './daemon-state.ts'
 
 /*
- * The daemon comes and goes: this keeps a connection to whichever one runs on the home. What is told
- * is true within 2 s, and not sooner than can be known: a daemon that is back in little more than a second, as after
- * a restart, was never gone.
+ * Stays connected to whichever daemon runs on the home. A loss is reported within 2 s, but not before
+ * the grace period is over: a daemon that is back within it, as after a restart, was never lost.
  */
 
 export type Follower = {
@@ -23,90 +22,119 @@ export type Follower = {
   readonly onLost: (loss: ConnectionLoss) => void
 }
 
-const firstWaitMs = 500
-const longestWaitMs = 30_000
-/** For so long a daemon that was well for longer than that may be gone before it is said. */
+const minRetryMs = 500
+const maxRetryMs = 30_000
+/** Only a daemon that was connected for longer than this gets this long to come back. */
 const graceMs = 1300
-const retryMs = 100
-const lookMs = 1000
+const graceRetryMs = 100
+const checkMs = 1000
 
-/** Follows the daemon of a home until the signal: connects, reads, and connects again for ever. */
+/** Follows the daemon of a home until the signal: connects, reads, and connects again. */
 export const follow = async (
   home: Home,
   follower: Follower,
   signal: AbortSignal,
 ): Promise<void> => {
-  let waitMs = firstWaitMs
-  let last: Place | undefined
-  let goneSince: number | undefined
-  while (!signal.aborted) {
-    const stamp = await readStamp(home)
-    const wake = new AbortController()
+  const loop = new FollowLoop(home, follower, signal)
+  while (!signal.aborted) await loop.attempt()
+}
+
+class FollowLoop {
+  readonly #home: Home
+  readonly #follower: Follower
+  readonly #signal: AbortSignal
+  #retryMs = minRetryMs
+  #position: StreamPosition | undefined
+  #lostAt: number | undefined
+
+  constructor(home: Home, follower: Follower, signal: AbortSignal) {
+    this.#home = home
+    this.#follower = follower
+    this.#signal = signal
+  }
+
+  /** Connects once, stays connected as long as possible, and waits until the next attempt is due. */
+  async attempt(): Promise<void> {
+    const stamp = await readStamp(this.#home)
+    const replaced = new AbortController()
     let daemon: DaemonFile | undefined
-    const wakeIfReplaced = async (): Promise<void> => {
-      if (await isReplaced(home, daemon)) wake.abort()
+    const abortIfReplaced = async (): Promise<void> => {
+      if (await isReplaced(this.#home, daemon)) replaced.abort()
     }
-    const unwatch = watchRun(home, () => void wakeIfReplaced().catch(() => undefined))
-    const beganAt = performance.now()
-    let wellSince: number | undefined
+    const unwatch = watchRun(this.#home, () => void abortIfReplaced().catch(() => undefined))
+    const startedAt = performance.now()
+    const signal = AbortSignal.any([this.#signal, replaced.signal])
+    const { failure, connectedAt } = await this.#connect(signal, (connected) => {
+      daemon = connected
+    })
+    daemon = undefined
+    if (this.#signal.aborted) return unwatch()
+
+    const now = performance.now()
+    if (connectedAt !== undefined && now - connectedAt > graceMs) {
+      this.#lostAt = now
+      this.#retryMs = minRetryMs
+    }
+    const isInGrace = this.#lostAt !== undefined && now - this.#lostAt < graceMs
+    const isQuiet = replaced.signal.aborted || isInGrace
+    const loss = isQuiet ? undefined : await this.#reportLoss(failure)
+    const backoffMs = this.#retryMs * (0.75 + Math.random() / 2)
+    // The time spent on a hanging daemon counts as part of the pause.
+    const pauseMs = isQuiet ? graceRetryMs : Math.max(minRetryMs, backoffMs - (now - startedAt))
+    const isEarly = await pause(this.#home, pauseMs, stamp, loss?.takenPort, signal)
+    unwatch()
+    if (isEarly) this.#retryMs = minRetryMs
+    else if (loss) this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs)
+  }
+
+  /** Returns why the connection ended, and since when the daemon answered. */
+  async #connect(
+    signal: AbortSignal,
+    onConnected: (daemon: DaemonFile) => void,
+  ): Promise<{ readonly failure: unknown; readonly connectedAt: number | undefined }> {
+    let connectedAt: number | undefined
     let silence: DoorwardError | undefined
-    const tellSilence = async (error: DoorwardError): Promise<void> => {
-      const loss = await describeLoss(error, home)
-      // It may have gone on meanwhile.
-      if (silence === error) follower.onLost(loss)
+    const reportSilence = async (error: DoorwardError): Promise<void> => {
+      const loss = await describeLoss(error, this.#home)
+      // The daemon may have answered by now.
+      if (silence === error) this.#follower.onLost(loss)
     }
     let failure: unknown
     try {
-      await followOnce(home, AbortSignal.any([signal, wake.signal]), last, {
-        onConnected: (connected) => {
-          daemon = connected
-        },
+      await followOnce(this.#home, signal, this.#position, {
+        onConnected,
         onStatus: (status) => {
           silence = undefined
-          wellSince ??= performance.now()
-          goneSince = undefined
-          follower.onStatus(status)
+          connectedAt ??= performance.now()
+          this.#lostAt = undefined
+          this.#follower.onStatus(status)
         },
-        onEvent: follower.onEvent,
-        onPlace: (place) => {
-          last = place
+        onEvent: this.#follower.onEvent,
+        onPosition: (position) => {
+          this.#position = position
         },
         onSilent: (error) => {
-          wellSince = undefined
+          connectedAt = undefined
           silence = error
-          void tellSilence(error)
+          void reportSilence(error)
         },
       })
     } catch (error) {
       failure = error
     }
-    daemon = undefined
     silence = undefined
-    if (signal.aborted) return unwatch()
+    return { failure, connectedAt }
+  }
 
-    const now = performance.now()
-    if (wellSince !== undefined && now - wellSince > graceMs) {
-      goneSince = now
-      waitMs = firstWaitMs
-    }
-    const isQuiet = wake.signal.aborted || (goneSince !== undefined && now - goneSince < graceMs)
-    let loss: ConnectionLoss | undefined
-    if (!isQuiet) {
-      goneSince = undefined
-      loss = await describeLoss(failure, home)
-      follower.onLost(loss)
-    }
-    const backoffMs = waitMs * (0.75 + Math.random() / 2)
-    // A daemon that hangs was waited for already.
-    const pauseMs = isQuiet ? retryMs : Math.max(firstWaitMs, backoffMs - (now - beganAt))
-    const woken = await pause(home, pauseMs, stamp, loss?.takenPort, [signal, wake.signal])
-    unwatch()
-    if (woken) waitMs = firstWaitMs
-    else if (!isQuiet) waitMs = Math.min(waitMs * 2, longestWaitMs)
+  async #reportLoss(failure: unknown): Promise<ConnectionLoss> {
+    this.#lostAt = undefined
+    const loss = await describeLoss(failure, this.#home)
+    this.#follower.onLost(loss)
+    return loss
   }
 }
 
-/** Whether `run/daemon.json` names another daemon; without one that we are connected to, any change counts. */
+/** Whether `run/daemon.json` names a daemon other than the connected one; true when none is connected. */
 const isReplaced = async (home: Home, daemon: DaemonFile | undefined): Promise<boolean> => {
   if (!daemon) return true
   const next = await readDaemonFile(home)
@@ -117,21 +145,20 @@ const isReplaced = async (home: Home, daemon: DaemonFile | undefined): Promise<b
 }
 
 /**
- * Waits, but not longer than until a daemon writes its `run/daemon.json` or the port that was held is
- * free: so a daemon that comes back after hours is seen at once. Answers whether that was why.
+ * Waits, and returns true when there is a reason to connect earlier: a daemon wrote its
+ * `run/daemon.json`, or the taken port is free.
  */
 const pause = async (
   home: Home,
   waitMs: number,
   stamp: string,
   takenPort: number | undefined,
-  signals: AbortSignal[],
+  signal: AbortSignal,
 ): Promise<boolean> => {
   const until = performance.now() + waitMs
-  const signal = AbortSignal.any(signals)
   for (let left = waitMs; left > 0; left = until - performance.now()) {
     try {
-      await delay(Math.min(left, lookMs), undefined, { signal })
+      await delay(Math.min(left, checkMs), undefined, { signal })
     } catch {
       return true
     }
@@ -142,8 +169,8 @@ const pause = async (
 }
 
 /**
- * Calls back when `run/daemon.json` or `run/api.token` has changed, until it is ended. Where there is
- * no folder, or no watch, it hears nothing: whoever waits looks at the stamp now and then as well.
+ * Calls back when `run/daemon.json` or `run/api.token` changes, until the returned function is called.
+ * Does nothing where the folder cannot be watched, so callers check the stamp as well.
  */
 const watchRun = (home: Home, onChange: () => void): (() => void) => {
   let watcher: FSWatcher | undefined
@@ -153,12 +180,12 @@ const watchRun = (home: Home, onChange: () => void): (() => void) => {
     })
     watcher.on('error', () => undefined)
   } catch {
-    // Then there is none.
+    // The folder is missing or cannot be watched.
   }
   return () => watcher?.close()
 }
 
-/** Differs when `run/daemon.json` has been written, or has come or gone, since. */
+/** Changes whenever `run/daemon.json` is written, created or removed. */
 const readStamp = async (home: Home): Promise<string> => {
   try {
     const { ino, ctimeMs } = await stat(home.daemonJson)

@@ -6,7 +6,7 @@ import { getFix, getEventName, providerTitle, describeReason, formatTime } from 
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 
-/** One row. Without `action` and `rows` it is for reading only. */
+/** One row. Without `action` and `rows` it cannot be clicked. */
 export type Row = {
   readonly text: string
   readonly action?: Action
@@ -16,46 +16,46 @@ export type Row = {
 }
 
 /*
- * The tree of a running menu cannot grow, and on Linux a row that appears in an open submenu breaks
- * its layout. So the menu has the same rows for every view, which change their text only; where there
- * are more providers than rows for them, it is another menu from then on.
+ * The tree of a running menu cannot grow, and on Linux a row that appears in an open submenu breaks its
+ * layout. So every view has the same rows and changes only their text. When there are more providers
+ * than account rows, the tray program is restarted with a larger menu.
  */
 const recentRows = 10
 const separator: Row = { text: '', separator: true }
 
-/** The whole menu for a view, always with the same rows for as many rows for accounts. */
+/** The whole menu for a view; its shape depends on `accountRows` alone. */
 export const menu = (view: View): Row[] => {
   const { daemon, own } = view
   const status = daemon.state === 'connected' ? daemon.status : undefined
   return [
     { text: toLabel(statusLine(view)) },
-    needsRow(view),
+    attentionRow(view),
     separator,
     { text: 'Accounts', rows: accounts(view, status) },
     { text: 'Recent events', rows: recent(view, status) },
     separator,
     {
-      text: switched('Notifications', own.notifications),
+      text: toggleText('Notifications', own.notifications),
       action: { do: 'set-notifications', on: !own.notifications },
     },
     own.startAtLogin === undefined
-      ? { text: switched('Start at login', false) }
+      ? { text: toggleText('Start at login', false) }
       : {
-          text: switched('Start at login', own.startAtLogin),
+          text: toggleText('Start at login', own.startAtLogin),
           action: { do: 'set-start-at-login', on: !own.startAtLogin },
         },
     separator,
     { text: 'Open configuration', action: { do: 'open-configuration' } },
     { text: 'Open logs', action: { do: 'open-logs' } },
-    doing(own, 'Copy diagnostics', 'Collecting diagnostics…', { do: 'copy-diagnostics' }),
+    progressRow(own, 'Copy diagnostics', 'Collecting diagnostics…', { do: 'copy-diagnostics' }),
     daemonRow(view),
     separator,
     { text: 'Quit tray', action: { do: 'quit' } },
-    doing(own, 'Stop daemon and quit', 'Stopping the daemon…', { do: 'stop-and-quit' }),
+    progressRow(own, 'Stop daemon and quit', 'Stopping the daemon…', { do: 'stop-and-quit' }),
   ]
 }
 
-const needsRow = (view: View): Row => {
+const attentionRow = (view: View): Row => {
   const [first, ...others] = findAttention(view)
   if (!first) return { text: '', hidden: true }
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
@@ -63,21 +63,21 @@ const needsRow = (view: View): Row => {
   return { text: `${text}${more}`, action: first.action }
 }
 
-/** Its own mark: that of the tray library is broken. Without one a space of the same width. */
-const switched = (text: string, on: boolean): string => `${on ? '✓' : '\u2003'} ${text}`
+/** Draws the check mark as text, since that of the tray library is broken; off is a space as wide. */
+const toggleText = (text: string, on: boolean): string => `${on ? '✓' : '\u2003'} ${text}`
 
-/** A row that says so while what it does is under way, and cannot be clicked then. */
-const doing = (own: OwnState, text: string, meanwhile: string, action: Action): Row =>
-  own.inProgress.has(toActionKey(action)) ? { text: meanwhile } : { text, action }
+/** A row that shows another text while its action is in progress, and cannot be clicked then. */
+const progressRow = (own: OwnState, text: string, busyText: string, action: Action): Row =>
+  own.inProgress.has(toActionKey(action)) ? { text: busyText } : { text, action }
 
 const daemonRow = ({ daemon, own }: View): Row => {
   if (daemon.state === 'connected')
-    return doing(own, 'Restart daemon', 'Restarting the daemon…', { do: 'restart-daemon' })
+    return progressRow(own, 'Restart daemon', 'Restarting the daemon…', { do: 'restart-daemon' })
   if (daemon.state === 'connecting') return { text: 'Start daemon' }
-  return doing(own, 'Start daemon', 'Starting the daemon…', { do: 'start-daemon' })
+  return progressRow(own, 'Start daemon', 'Starting the daemon…', { do: 'start-daemon' })
 }
 
-/** The first row: in one line, what the daemon is doing. */
+/** The first row: what the daemon is doing. */
 export const statusLine = (view: View): string => {
   const { daemon } = view
   if (daemon.state === 'connecting') return 'Looking for the daemon…'
@@ -99,11 +99,11 @@ export const statusLine = (view: View): string => {
   ].join(' · ')
 }
 
-/** The same as the icon says; one that is about to end does whatever it did before. */
-const describeState = (status: Status, works: boolean): string => {
+/** The same as the icon; only a daemon that stops has no icon of its own. */
+const describeState = (status: Status, isWorking: boolean): string => {
   if (status.stopping) return 'Stopping'
   if (findStatusAttention(status).some(({ urgent }) => urgent)) return 'Needs you'
-  return works ? 'Working' : 'Ready'
+  return isWorking ? 'Working' : 'Ready'
 }
 
 const accounts = ({ own, accountRows }: View, status: Status | undefined): Row[] => {
@@ -118,25 +118,27 @@ const accountRow = (status: Status, summary: ProviderSummary, own: OwnState): Ro
   const waiting = own.logins.get(provider)
   if (waiting?.userCode !== undefined)
     return {
-      text: ending(`… ${name}`, `: enter ${waiting.userCode} in the browser`),
+      text: withSuffix(`… ${name}`, `: enter ${waiting.userCode} in the browser`),
       action: login,
     }
   if (waiting)
-    return { text: ending(`… ${name}`, ': waiting for you in the browser'), action: login }
+    return { text: withSuffix(`… ${name}`, ': waiting for you in the browser'), action: login }
   const who = account ? `${name} · ${account.name}` : name
-  if (own.inProgress.has(toActionKey(login))) return { text: ending(`… ${who}`, ': one moment') }
+  if (own.inProgress.has(toActionKey(login)))
+    return { text: withSuffix(`… ${who}`, ': one moment') }
   if (summary.status === 'not-logged-in')
-    return { text: ending(`○ ${name}`, ': Log in…'), action: login }
+    return { text: withSuffix(`○ ${name}`, ': Log in…'), action: login }
   const unread = findTokenFileProblem(status.problems, provider)
-  if (unread) return { text: ending(`! ${who}`, ': token file not read…'), action: getFix(unread) }
+  if (unread)
+    return { text: withSuffix(`! ${who}`, ': token file cannot be read…'), action: getFix(unread) }
   if (needsLogin(status, summary))
-    return { text: ending(`! ${who}`, ': Log in again…'), action: login }
-  return { text: ending(`✓ ${who}`, ': Log out'), action: { do: 'logout', provider } }
+    return { text: withSuffix(`! ${who}`, ': Log in again…'), action: login }
+  return { text: withSuffix(`✓ ${who}`, ': Log out'), action: { do: 'logout', provider } }
 }
 
-/** However long the name, what a click does can be read. */
-const ending = (name: string, rest: string): string => {
-  const end = toLabel(rest, maxLabelLength / 2)
+/** Shortens the name rather than the suffix, which says what a click does. */
+const withSuffix = (name: string, suffix: string): string => {
+  const end = toLabel(suffix, maxLabelLength / 2)
   return `${toLabel(name, maxLabelLength - Array.from(end).length)}${end}`
 }
 
@@ -168,14 +170,14 @@ const eventLine = (event: EventRecord, view: View): string =>
 
 const outcome = (event: EventRecord): string => {
   if (event.state === 'done') return event.resultPreview?.trim() || 'done'
-  const unwell = ['failed', 'dropped', 'rejected'].includes(event.state)
-  return unwell ? `${event.state}, ${describeReason(event)}` : event.state
+  const hasFailed = ['failed', 'dropped', 'rejected'].includes(event.state)
+  return hasFailed ? `${event.state}, ${describeReason(event)}` : event.state
 }
 
-/** At least as many rows as there have to be; `nothing` is said where there are none yet. */
-const padded = (rows: readonly Row[], length: number, nothing = '—'): Row[] => {
+/** Fills up to `length` rows; without any row, the first one shows `emptyText`. */
+const padded = (rows: readonly Row[], length: number, emptyText = '—'): Row[] => {
   if (rows.length > 0)
     return [...rows, ...Array.from({ length: length - rows.length }, () => ({ text: '—' }))]
-  // Wide, because an open menu keeps the width it was opened with.
-  return padded([{ text: `${nothing}${'\u2003'.repeat(20)}` }], length)
+  // Wide, because an open menu keeps its first width.
+  return padded([{ text: `${emptyText}${'\u2003'.repeat(20)}` }], length)
 }

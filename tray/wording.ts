@@ -4,10 +4,10 @@ import { toLabel } from './text.ts'
 import type { View } from './view.ts'
 
 /*
- * How things are called wherever the tray speaks of them, in the menu and in notifications.
+ * Names and phrases that menu and notifications share.
  */
 
-/** What to call an event: the path of its webhook. */
+/** The path of the webhook. */
 export const getEventName = ({ webhook, kind }: EventRecord): string => webhook ?? kind
 
 /** Why an event failed, in one line. */
@@ -23,11 +23,11 @@ export const formatTime = (iso: string, { now, utcOffset }: View): string => {
 
 export const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** A provider as people write it. */
+/** A provider in its usual spelling. */
 export const providerTitle = (provider: string): string =>
   ({ github: 'GitHub', gitlab: 'GitLab' })[provider] ?? upperFirst(provider)
 
-/** A line of the daemon as a sentence. One that begins with the place of a file is a name, and stays. */
+/** A line of the daemon with a capital; one that begins with the path of a file only loses the home. */
 export const toSentence = (line: string): string =>
   findBrokenFile(line) === undefined ? upperFirst(line) : inHome(line)
 
@@ -35,8 +35,8 @@ const webhooks: ConfigFile = 'config/webhooks.yaml'
 const agents: ConfigFile = 'config/agents.yaml'
 const gateway: ConfigFile = 'config/gateway.yaml'
 
-/** Where each problem of a configuration that can be used is mended. */
-const fileOfCode: Readonly<Record<string, ConfigFile>> = {
+/** The file in which each warning about a valid configuration is fixed. */
+const files: Readonly<Record<string, ConfigFile>> = {
   'secret-unset': '.env',
   'secret-partly-unset': '.env',
   'secret-unusable': '.env',
@@ -56,30 +56,30 @@ const fileOfCode: Readonly<Record<string, ConfigFile>> = {
 
 const restart = 'doorward daemon restart'
 
-/** What a click on a problem does: the very thing that mends it, or else it says in full what to do. */
+/** The action that fixes a problem, or else shows in full what to do. */
 export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
   const provider = providerToLogIn(hint)
   if (provider !== undefined) return { do: 'login', provider }
   if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)
     return { do: 'restart-daemon' }
-  const file = fileOfCode[code] ?? findBrokenFile(detail)
+  const file = files[code] ?? findBrokenFile(detail)
   if (file !== undefined) return { do: 'open-configuration', file }
   return { do: 'explain', title: detail, body: hint }
 }
 
-/** The provider of a hint that is nothing but a login: `doorward oauth login NAME`. */
+/** The provider of a hint that is only `doorward oauth login NAME`. */
 export const providerToLogIn = (hint: string): string | undefined =>
   /^doorward oauth login ([\w.-]+)$/.exec(hint)?.[1]
 
-/** The file a problem is in, by how its line begins: `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
+/** The file that a line begins with, as in `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
 export const findBrokenFile = (line: string): ConfigFile | undefined =>
   [webhooks, agents, gateway].find((file) => inHome(line).startsWith(`${file}:`))
 
-/** A line about a file of the configuration, without the way to the home: a row has no room for it. */
+/** Removes the path of the home, for which a row has no room. */
 const inHome = (line: string): string =>
   line.replace(/^.*?[\\/]config[\\/](?=(?:webhooks|agents|gateway)\.yaml:\d)/, 'config/')
 
-const codes: ReadonlySet<string> = new Set([
+const minorCodes: ReadonlySet<string> = new Set([
   'body-limit-too-large',
   'config-not-watched',
   'dangerous-combination',
@@ -95,8 +95,5 @@ const codes: ReadonlySet<string> = new Set([
   'webhook-unsigned',
 ])
 
-/**
- * True for a problem that can wait: it has its row in the menu, and the icon goes on saying what runs. One
- * that is not known, of a newer daemon, cannot.
- */
-export const canWait = ({ code }: { readonly code: string }): boolean => codes.has(code)
+/** True for a problem that leaves the icon alone. An unknown one, of a newer daemon, does not. */
+export const canWait = ({ code }: { readonly code: string }): boolean => minorCodes.has(code)

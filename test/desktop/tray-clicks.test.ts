@@ -109,7 +109,7 @@ describeOnLinux('a click in the tray', () => {
       const note = await untilNote('Doorward · the daemon was not started')
       assert.match(note.body, /config\/agents\.yaml:1:/)
       await untilStatus('Daemon did not start: config/agents.yaml:1:')
-      await desktop.click('! Mend config/agents.yaml')
+      await desktop.click('! Fix config/agents.yaml')
       assert.deepEqual(await openedPaths(1), [join(home.config, 'agents.yaml')])
 
       await writeFile(join(home.config, 'agents.yaml'), 'agents: { echo: { kind: echo } }')

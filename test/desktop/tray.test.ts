@@ -165,7 +165,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     start()
     await untilStatus('The daemon answered 200 with a body that is not JSON')
     daemon.status = { version: 3 }
-    await untilStatus('The daemon answers what the tray cannot read')
+    await untilStatus('The daemon sends a status that the tray cannot read')
     daemon.status = statusWith()
     await untilStatus('Ready')
     daemon.send('not an event')

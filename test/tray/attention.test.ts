@@ -5,7 +5,7 @@ import { findStatusAttention, findAttention } from '../../tray/attention.ts'
 import { eventWith, statusWith } from '../support/fake-daemon.ts'
 import { broken, problem, provider, unreachable } from '../support/views.ts'
 
-describe('needsOf', () => {
+describe('what needs the user', () => {
   it('asks only about the newest run that has finished', () => {
     const failed = eventWith({ state: 'failed', receivedAt: '2026-01-02T10:00:00Z' })
     const well = eventWith({ receivedAt: '2026-01-02T11:00:00Z' })
@@ -18,7 +18,7 @@ describe('needsOf', () => {
     assert.equal(findStatusAttention(statusWith({ events: [refused, going, failed] })).length, 1)
   })
 
-  it('asks about the run that ended last, though it is none of the newest events', () => {
+  it('asks about the last run even when it is not among the newest events', () => {
     const refused = eventWith({ id: 'evt_2', state: 'rejected' })
     const events = Array.from({ length: 10 }, () => refused)
     const textOf = (lastRun: EventRecord) =>
@@ -31,7 +31,7 @@ describe('needsOf', () => {
     assert.deepEqual(textOf(eventWith({ state: 'accepted' })), [])
   })
 
-  it('does not ask for a login that can renew itself', () => {
+  it('does not ask for a login that refreshes automatically', () => {
     const token = {
       provider: 'google',
       status: 'expired' as const,
@@ -79,7 +79,7 @@ describe('needsOf', () => {
     )
   })
 
-  const mends: [string, string, string, Action][] = [
+  const fixes: [string, string, string, Action][] = [
     [
       'config-invalid',
       'config/agents.yaml:3:1 agents: not a map',
@@ -128,13 +128,13 @@ describe('needsOf', () => {
       { do: 'explain', title: 'claude is not installed', body: 'install it with: x' },
     ],
   ]
-  for (const [code, detail, hint, action] of mends)
-    it(`mends ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
+  for (const [code, detail, hint, action] of fixes)
+    it(`fixes ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
       const [need] = findStatusAttention(statusWith({ problems: [problem(code, detail, hint)] }))
       assert.deepEqual(need?.action, action)
     })
 
-  it('names a broken file without the way to it', () => {
+  it('names a broken file without the path of the home', () => {
     const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
     const [need] = findStatusAttention(
       statusWith({ problems: [problem('config-invalid', detail)] }),
@@ -145,7 +145,7 @@ describe('needsOf', () => {
   it('opens the file that keeps the daemon from starting', () => {
     assert.deepEqual(findAttention(broken), [
       {
-        text: 'Mend config/agents.yaml, then start the daemon',
+        text: 'Fix config/agents.yaml, then start the daemon',
         urgent: true,
         action: { do: 'open-configuration', file: 'config/agents.yaml' },
       },

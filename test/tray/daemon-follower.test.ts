@@ -56,7 +56,7 @@ after(() => {
 })
 
 describe('following a daemon that goes and comes', () => {
-  it('hears when it is killed, when it is back, and when it is stopped', async () => {
+  it('reports when it is killed, when it is back, and when it is stopped', async () => {
     const daemon = await startDaemon({ home })
     const { untilHeard } = followHome()
     await untilHeard('up')
@@ -68,7 +68,7 @@ describe('following a daemon that goes and comes', () => {
     await untilHeard(absent)
   })
 
-  it('hears that it is stopped while it still finishes, though no event tells', async () => {
+  it('reports a daemon that stops and still finishes its work, though no event says it', async () => {
     const agent = await startHeldAgent()
     home = await temporaryHome({
       agents: `agents: { held: { kind: http, url: "${agent.url}" } }`,
@@ -91,7 +91,7 @@ describe('following a daemon that goes and comes', () => {
     agent.close()
   })
 
-  it('says nothing of one that is away for a moment only', async () => {
+  it('does not report a daemon that is away only for a moment', async () => {
     let daemon = await startFakeDaemon(home, statusWith({ url: 'first' }))
     const { heard, statuses, until, untilHeard } = followHome()
     await untilHeard('up')
@@ -108,7 +108,7 @@ describe('following a daemon that goes and comes', () => {
     assert.deepEqual(new Set(heard), new Set(['up']))
   })
 
-  it('goes over to the daemon that takes the place of one that has still to finish', async () => {
+  it('moves to a new daemon while the old one still finishes', async () => {
     const old = await startFakeDaemon(home, statusWith({ url: 'old' }))
     const { heard, statuses, events, until, untilHeard } = followHome()
     await untilHeard('up')
@@ -139,7 +139,7 @@ describe('following a daemon that goes and comes', () => {
     await untilHeard('up')
   })
 
-  it('tells each time of one that takes the connection and ends it', async () => {
+  it('reports each time a daemon that accepts a connection and closes it', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     daemon.misbehave = (path, response) => {
       if (path !== '/events/stream') return false
@@ -156,7 +156,7 @@ describe('following a daemon that goes and comes', () => {
 describe('following a daemon that hangs', () => {
   if (process.platform === 'win32') return
 
-  it('says so, and hears at once when it goes on', async () => {
+  it('reports it, and immediately when it answers again', async () => {
     const daemon = await startDaemon({ home })
     const { untilHeard } = followHome()
     await untilHeard('up')
@@ -172,7 +172,7 @@ describe('following a daemon that hangs', () => {
     await untilHeard(absent)
   })
 
-  it('says so of one that hung before', async () => {
+  it('reports a daemon that hung before', async () => {
     const daemon = await startDaemon({ home })
     daemon.process.kill('SIGSTOP')
     const { heard, untilHeard } = followHome()
@@ -183,7 +183,7 @@ describe('following a daemon that hangs', () => {
     await daemon.stop()
   })
 
-  it('says so of one that answers a byte now and then', async () => {
+  it('reports a daemon that answers a byte now and then', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const dribble = (response: ServerResponse) => {
       const timer = setInterval(() => response.write(' '), 200)
@@ -208,7 +208,7 @@ describe('following a daemon whose port another program has', () => {
   if (process.platform !== 'linux') return
 
   for (const how of [[], ['silent']])
-    it(`names the program, and hears when it is gone: ${how[0] ?? 'it answers'}`, async () => {
+    it(`names the program, and connects when it has exited: ${how[0] ?? 'it answers'}`, async () => {
       const daemon = await startDaemon({ home })
       const { untilHeard } = followHome()
       await untilHeard('up')
@@ -232,14 +232,14 @@ describe('following a daemon whose port another program has', () => {
 })
 
 describe('following a daemon that answers what it should not', () => {
-  it('says so, and hears when it answers well', async () => {
+  it('reports it, and connects when the answers are valid', async () => {
     const daemon = await startFakeDaemon(home, '<html>')
     const { untilHeard } = followHome()
     await untilHeard('The daemon answered 200 with a body that is not JSON')
     daemon.status = { version: 3 }
-    await untilHeard('The daemon answers what the tray cannot read')
+    await untilHeard('The daemon sends a status that the tray cannot read')
     daemon.status = statusWith({ url: 'x'.repeat(10_000_000) })
-    await untilHeard('The daemon answers more than the tray can read')
+    await untilHeard('The daemon sends a status that is too long for the tray')
     daemon.misbehave = (path, response) => {
       if (path === '/status') response.writeHead(500).end('oops')
       return path === '/status'
@@ -250,7 +250,7 @@ describe('following a daemon that answers what it should not', () => {
     await untilHeard('up')
   })
 
-  it('passes over what is no event, and one without end', async () => {
+  it('ignores what is not an event, and a message without end', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const { events, until, untilHeard } = followHome()
     await untilHeard('up')
@@ -265,7 +265,7 @@ describe('following a daemon that answers what it should not', () => {
     )
   })
 
-  it('asks seldom however much happens, and hears of it all', async () => {
+  it('asks for the status seldom however many events come, and passes on all', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const { events, statuses, until, untilHeard } = followHome()
     await untilHeard('up')
@@ -281,7 +281,7 @@ describe('following a daemon that answers what it should not', () => {
 })
 
 describe('following a daemon without run/api.token', () => {
-  const mends: Record<string, [string, () => Promise<void>, () => Promise<void>]> = {
+  const cases: Record<string, [string, () => Promise<void>, () => Promise<void>]> = {
     'is open to other users': [
       'TOKEN is open to other users (mode 644)',
       () => chmod(home.apiToken, 0o644),
@@ -330,8 +330,8 @@ describe('following a daemon without run/api.token', () => {
     writeFile(home.apiToken, await readFile(`${home.apiToken}.away`, 'utf8'))
 
   if (process.platform === 'linux')
-    for (const [what, [reason, spoil, mend]] of Object.entries(mends))
-      it(`says at the next connection that it ${what}, and hears when it is mended`, async () => {
+    for (const [what, [reason, spoil, fix]] of Object.entries(cases))
+      it(`reports at the next connection that it ${what}, and connects when it is fixed`, async () => {
         const daemon = await startFakeDaemon(home, statusWith())
         const { heard, events, until, untilHeard } = followHome()
         await untilHeard('up')
@@ -341,7 +341,7 @@ describe('following a daemon without run/api.token', () => {
         assert.deepEqual(new Set(heard), new Set(['up']))
         daemon.hangUp()
         await untilHeard(reason.replace('TOKEN', home.apiToken))
-        await mend()
+        await fix()
         await untilHeard('up')
       })
 })

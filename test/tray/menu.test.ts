@@ -125,7 +125,7 @@ describe('menu', () => {
       assert.deepEqual(menu(view).map(written), rows)
     })
 
-  it('says what is under way, and does not take a second click for it', () => {
+  it('shows an action in progress, and takes no second click for it', () => {
     const inProgress = new Set(['daemon', 'copy-diagnostics', 'stop-and-quit'])
     const texts = ['Restarting the daemon…', 'Collecting diagnostics…', 'Stopping the daemon…']
     const busy = menu(connected({}, { inProgress })).filter(({ text }) => texts.includes(text))
@@ -163,14 +163,14 @@ describe('menu', () => {
     )
   })
 
-  it('says so where nothing has happened yet', () => {
+  it('says that there are no events yet', () => {
     const textsOf = (view: View) => rowsUnder(view, 'Recent events').map(({ text }) => text.trim())
     const dashes = Array.from({ length: 9 }, () => '—')
     assert.deepEqual(textsOf(connected()), ['No events yet', ...dashes])
     assert.deepEqual(textsOf(unreachable), ['—', ...dashes])
   })
 
-  it('offers each account what can be done with it', () => {
+  it('offers each account its next step', () => {
     const providers = [
       provider('github', 'not-logged-in'),
       provider('google', 'ok', 'person@example.com'),
@@ -190,7 +190,7 @@ describe('menu', () => {
     ])
   })
 
-  it('offers no new login where a chmod mends the old one', () => {
+  it('offers no login where the file permissions are the problem', () => {
     const detail = '/h/tokens/slack.json is open to other users (mode 644)'
     const mend = 'chmod 600 /h/tokens/slack.json'
     const facts = {
@@ -199,13 +199,13 @@ describe('menu', () => {
     }
     const action = { do: 'explain', title: detail, body: mend }
     const [row] = rowsUnder(connected(facts), 'Accounts')
-    assert.deepEqual(row, { text: '! Slack: token file not read…', action })
+    assert.deepEqual(row, { text: '! Slack: token file cannot be read…', action })
     assert.deepEqual(findStatusAttention(statusWith(facts)), [
       { text: detail, urgent: true, action },
     ])
   })
 
-  it('says of an account what it waits for, and opens the page once more', () => {
+  it('shows what a login waits for, and opens the page again', () => {
     const providers = ['github', 'google', 'slack'].map((name) => provider(name, 'not-logged-in'))
     const own = {
       logins: new Map([

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { toTrayError } from '../../../tray/icon/tray-error.ts'
 
-describe('trayErrorOf', () => {
+describe('toTrayError', () => {
   it('names the packages that bring a missing library', () => {
     const error = toTrayError(
       '/x/tray_linux_release: error while loading shared libraries: libappindicator3.so.1: cannot open shared object file: No such file or directory\n',
@@ -18,14 +18,14 @@ describe('trayErrorOf', () => {
     assert.equal(error.code, 'tray-no-display')
   })
 
-  it('says how any other end came about, without the text of the program', () => {
+  it('says how the program exited otherwise, without quoting it', () => {
     const error = toTrayError('panic: something odd', 'SIGSEGV')
     assert.equal(error.code, 'tray-failed')
     assert.match(error.message, /SIGSEGV/)
     assert.doesNotMatch(error.message, /odd/)
   })
 
-  it('says that a processor is the wrong one, and on a Mac what mends it', () => {
+  it('says that the processor is the wrong one, and how to fix it on a Mac', () => {
     const arm = { platform: 'darwin', arch: 'arm64' } as const
     for (const ending of ['EBADARCH', 'Unknown system error -86', 'ENOEXEC']) {
       const error = toTrayError('', ending, arm)
