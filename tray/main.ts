@@ -8,15 +8,15 @@ import { ignoreSigusr1 } from '../shared/runtime.ts'
 import { toPlainJson } from '../shared/text.ts'
 import { runTray } from './tray.ts'
 
-/** How long a panel may take to come at the start of a session (contract section 10). */
+/** How long to wait for a panel at the start of a session. */
 const hostWaitMs = 15_000
 
 /** Starts the tray of one home: `node dist/tray/main.js [--home DIR] [--wait] [--json]`. */
 const main = async (): Promise<number> => {
-  const options = optionsGiven()
+  const options = parseOptions()
   const home = resolveHome(options.home)
   await prepareHome(home)
-  // A private folder to stand in: no file of the folder it was started in can be run by mistake.
+  // A private working directory, so that no program is run from the one of the caller.
   const folder = join(home.run, 'tray')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   process.chdir(folder)
@@ -29,7 +29,7 @@ const main = async (): Promise<number> => {
   return 0
 }
 
-const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => {
+const parseOptions = (): { readonly home?: string; readonly wait?: boolean } => {
   const [wait, json] = [{ type: 'boolean' }, { type: 'boolean' }] as const
   try {
     return parseArgs({ options: { home: { type: 'string' }, wait, json } }).values
@@ -38,7 +38,7 @@ const optionsGiven = (): { readonly home?: string; readonly wait?: boolean } => 
   }
 }
 
-/** As the command line says an error, with the fields of the API for `--json`. */
+/** The error as the command line prints it; with `--json` the error document of the API. */
 const describe = (error: unknown, json: boolean): string => {
   if (json) return toPlainJson(JSON.stringify(errorDocument(error), null, 2))
   if (!(error instanceof DoorwardError))
@@ -49,9 +49,9 @@ const describe = (error: unknown, json: boolean): string => {
 ignoreSigusr1()
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${describe(error, process.argv.includes('--json'))}\n`)
-  // What was asked for is there.
+  // A running tray is what the user asked for.
   if (error instanceof DoorwardError && error.code === 'already-running') return 0
   return error instanceof DoorwardError && error.code === 'usage' ? 2 : 1
 })
-// A notify-send that hangs would keep the process alive.
+// A hanging notify-send would keep the process alive.
 process.exit(code)

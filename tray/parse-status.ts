@@ -11,17 +11,16 @@ import {
 } from '../shared/api.ts'
 
 /*
- * What a daemon says, read by a tray of another version: what is not known is passed over, and a value
- * that is new becomes the known one that claims least. What comes out can be shown as it is, whatever
- * went in: texts and lists are bounded, times are times. By hand: zod would be a tenth of the memory
- * that the tray may take.
+ * Parses what a daemon of any version sends. Unknown fields are ignored, and an unknown value becomes the
+ * known one that claims least. The result is safe to show: texts and lists are bounded, times are valid.
+ * Parsed by hand, because zod would take a tenth of the tray's memory limit.
  */
 
 const parseTarget = (value: unknown): TargetResult | undefined => {
   const { target: read, state, attempts, code, detail } = getFields(value)
   const target = text(read)
   if (target === undefined) return undefined
-  return said<TargetResult>({
+  return compact<TargetResult>({
     target,
     state: parseOneOf(['done', 'failed'], state) ?? 'waiting',
     attempts: count(attempts),
@@ -36,12 +35,12 @@ const parseEvent = (value: unknown): EventRecord | undefined => {
   const receivedAt = time(fields['receivedAt'])
   if (id === undefined || receivedAt === undefined) return undefined
   const { queuedMs, agentMs, deliverMs } = getFields(fields['durations'])
-  return said<EventRecord>({
+  return compact<EventRecord>({
     id,
     kind: parseOneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
     webhook: text(fields['webhook']) ?? null,
     receivedAt,
-    // Of a state that is new no more is known than that something came in.
+    // For an unknown state: the event was at least accepted.
     state: parseOneOf(eventStates, fields['state']) ?? 'accepted',
     stage: parseOneOf(stages, fields['stage']),
     code: text(fields['code']),
@@ -51,7 +50,7 @@ const parseEvent = (value: unknown): EventRecord | undefined => {
     agent: text(fields['agent']) ?? null,
     target: text(fields['target']),
     attempts: count(fields['attempts']),
-    durations: said({
+    durations: compact({
       queuedMs: number(queuedMs),
       agentMs: number(agentMs),
       deliverMs: number(deliverMs),
@@ -76,7 +75,7 @@ const parseProvider = (value: unknown): ProviderSummary | undefined => {
   return {
     provider,
     clientKnown: yes(fields['clientKnown'], false),
-    // Of one that is new no more is known than whether somebody is logged in.
+    // For an unknown status: the account shows whether there is a login.
     status:
       parseOneOf(['ok', 'expired', 'needs-login', 'not-logged-in'], fields['status']) ??
       (account ? 'ok' : 'not-logged-in'),
@@ -89,7 +88,7 @@ const parseToken = (value: unknown): TokenSummary | undefined => {
   const provider = name(fields['provider'])
   if (provider === undefined) return undefined
   const { missingScopes } = fields
-  return said<TokenSummary>({
+  return compact<TokenSummary>({
     provider,
     status: parseOneOf(['expired', 'needs-login'], fields['status']) ?? 'ok',
     account: parseAccount(fields['account']),
@@ -136,14 +135,14 @@ const parseProblem = (value: unknown): StatusProblem | undefined => {
     : { code, detail, hint: text(fields['hint']) ?? '' }
 }
 
-/** A status as far as it can be read; undefined when it is none. */
+/** Undefined when the value is not a status. */
 export const readStatus = (value: unknown): Status | undefined => {
   const fields = getFields(value)
   const version = text(fields['version'])
   const queue = getFields(fields['queue'])
-  // What answers in its place may well be JSON with a version, too.
+  // Another program may also answer with JSON that has a version.
   if (version === undefined || Object(fields['queue']) !== fields['queue']) return undefined
-  return said<Status>({
+  return compact<Status>({
     version,
     startedAt: text(fields['startedAt']) ?? '',
     url: text(fields['url']) ?? '',
@@ -163,7 +162,7 @@ export const readStatus = (value: unknown): Status | undefined => {
   })
 }
 
-/** One message of the stream as far as it can be read; undefined when it is no event. */
+/** One message of the stream; undefined when it is not an event. */
 export const readEvent = (data: string): EventRecord | undefined => {
   try {
     return parseEvent(JSON.parse(data))
@@ -172,13 +171,9 @@ export const readEvent = (data: string): EventRecord | undefined => {
   }
 }
 
-/*
- * Values of a JSON document from elsewhere: each as far as it can be used, else undefined or a default.
- */
-
 const maxText = 4000
 
-/** The fields of an object; what is none has none. */
+/** The fields of an object; empty for any other value. */
 const getFields = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Record<string, unknown>)
@@ -187,7 +182,7 @@ const getFields = (value: unknown): Readonly<Record<string, unknown>> =>
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' ? value.slice(0, maxText) : undefined
 
-/** A text that is of no use when it is cut. */
+/** A text that must not be truncated. */
 const name = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= maxText ? value : undefined
 
@@ -200,7 +195,7 @@ const count = (value: unknown): number =>
 const yes = (value: unknown, otherwise: boolean): boolean =>
   typeof value === 'boolean' ? value : otherwise
 
-/** A time that a clock can show, ISO 8601. */
+/** A valid time, ISO 8601. */
 const time = (value: unknown): string | undefined =>
   typeof value === 'string' &&
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/.test(value) &&
@@ -213,7 +208,7 @@ const parseOneOf = <Known extends string>(
   value: unknown,
 ): Known | undefined => known.find((one) => one === value)
 
-/** The readable items of a list; without a list, none. */
+/** The valid items of a list; empty for any other value. */
 const parseList = <Item>(
   value: unknown,
   read: (value: unknown) => Item | undefined,
@@ -226,6 +221,6 @@ const parseList = <Item>(
       })
     : []
 
-/** Without the fields that were not said. */
-const said = <Value extends object>(value: Value): Value =>
+/** Removes undefined fields. */
+const compact = <Value extends object>(value: Value): Value =>
   Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Value

@@ -4,41 +4,40 @@ import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { type Home, systemReason } from '../shared/home/home.ts'
 import { writeFileAtomic } from '../shared/home/files.ts'
 
-/** What a person has chosen in the menu; everything else belongs to the daemon. */
+/** What the user has set in the menu; everything else belongs to the daemon. */
 export type Settings = {
-  /** Off: only what is meant for `notify:desktop` is shown, and the answer to a click. */
+  /** While off, only events for `notify:desktop` and answers to clicks are shown. */
   readonly notifications: boolean
 }
 
 const defaults: Settings = { notifications: true }
 
-/** The file: `tray.json` in the home, 0600. */
 export const settingsFile = (home: Home): string => join(home.root, 'tray.json')
 
-/** The settings of a home. A file that cannot be read counts as none, and `onDamaged` hears so. */
+/** The settings of a home; the defaults, after a call of `onDamaged`, when the file cannot be read. */
 export const readSettings = async (
   home: Home,
   onDamaged: (reason: string) => void,
 ): Promise<Settings> => {
   const path = settingsFile(home)
   try {
-    return settingsIn(JSON.parse(await readFile(path, 'utf8')))
+    return parseSettings(JSON.parse(await readFile(path, 'utf8')))
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return defaults
     const reason = systemCode(error) === undefined ? 'it is damaged' : systemReason(error)
-    onDamaged(`the settings in ${path} cannot be read, the defaults are used: ${reason}`)
+    onDamaged(`using default settings: cannot read ${path}: ${reason}`)
     return defaults
   }
 }
 
-/** By hand: a library for this would hold up the icon. What a later version has added is passed over. */
-const settingsIn = (value: unknown): Settings => {
+/** Parsed by hand, since loading a library would delay the icon. Ignores unknown fields. */
+const parseSettings = (value: unknown): Settings => {
   const { notifications } = Object(value) as { notifications?: unknown }
   if (typeof notifications !== 'boolean') throw new TypeError()
   return { notifications }
 }
 
-/** Keeps settings, whole or not at all. Throws `home-unusable`. */
+/** Writes the settings atomically. Throws `home-unusable`. */
 export const writeSettings = async (home: Home, settings: Settings): Promise<void> => {
   const path = settingsFile(home)
   try {

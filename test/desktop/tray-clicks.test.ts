@@ -244,7 +244,7 @@ describeOnLinux('a click in the tray', () => {
       const { stderr } = start()
       await untilStatus('Ready')
       await untilRow('✓ Notifications')
-      assert.match(stderr(), /tray\.json cannot be read, the defaults are used: it is damaged/)
+      assert.match(stderr(), /using default settings: cannot read \S*tray\.json: it is damaged/)
       await desktop.click('✓ Notifications')
       await untilRow('\u2003 Notifications')
       assert.deepEqual(JSON.parse(await readFile(join(home.root, 'tray.json'), 'utf8')), {

@@ -48,7 +48,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
   it('may come late', async () => {
     await startWith({ panel: 'absent' })
     tray = startTray(home, desktop.env)
-    await tray.untilSaid('waits for a panel')
+    await tray.untilSaid('waiting for a panel')
     await desktop.setPanel('there')
     await untilReady()
     await desktop.click('Quit tray')
@@ -109,7 +109,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
     if (program === 'own') {
       assert.equal(await tray.ended, 1)
       assert.match(tray.stderr(), /no session bus/)
-    } else await tray.untilSaid('waits for a panel')
+    } else await tray.untilSaid('waiting for a panel')
   })
 
   if (program === 'packaged')

@@ -228,7 +228,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     const { DISPLAY: _, DBUS_SESSION_BUS_ADDRESS: _bus, ...env } = desktop.env
     const tray = start(env)
     assert.equal(await tray.ended, 1)
-    assert.match(tray.stderr(), /finds no desktop/)
+    assert.match(tray.stderr(), /found no desktop/)
   })
 
   it('ends when the desktop goes away', async () => {
@@ -237,7 +237,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await untilStatus('Ready')
     await desktop.endDisplay()
     assert.equal(await tray.ended, 1)
-    assert.match(tray.stderr(), /finds no desktop/)
+    assert.match(tray.stderr(), /found no desktop/)
   })
 
   it('runs only its own copy of the tray program', async () => {

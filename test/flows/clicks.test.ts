@@ -61,7 +61,7 @@ describe('clicks', () => {
     await mkdir(join(home.root, 'tray.json'))
     actions.run({ do: 'set-notifications', on: false })
     await until(() => notes.length > 0)
-    assert.equal(notes[0]?.title, 'Doorward · the choice was not kept')
+    assert.equal(notes[0]?.title, 'Doorward · the setting was not saved')
     assert.equal(actions.ownState.notifications, true)
   })
 
@@ -141,7 +141,7 @@ describe('clicks', () => {
       const id = await deliver('/works')
       actions.run({ do: 'retry-event', id })
       await until(() => notes.length > 0)
-      assert.equal(notes[0]?.title, 'Doorward · not tried again')
+      assert.equal(notes[0]?.title, 'Doorward · the event was not retried')
       assert.equal(notes[0]?.failure, true)
     })
 

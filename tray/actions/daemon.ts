@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { sep } from 'node:path'
-import { setTimeout as delay, setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
 import { isPortInUse, readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
@@ -15,16 +15,16 @@ import { readStatus } from '../parse-status.ts'
 import { toLabel } from '../text.ts'
 import { isUnknownRoute } from './with-daemon.ts'
 
-/** Hears why a daemon that was started ended at once, in one line. */
+/** Called with why a daemon that was started exited immediately, in one line. */
 type OnFailed = (why: string) => void
 
 const limitMs = 60_000
 const stepMs = 100
 
 /**
- * Restarts the daemon: it starts its own successor; one of an earlier version ends and is started anew, and
- * so is one that is about to end. Where none runs it is started. Throws `config-invalid` or `home-insecure`
- * and leaves the running one alone, or `daemon-unreachable` when none came up.
+ * Restarts the daemon by its own successor. Waits for a daemon that is stopping, stops one of an earlier
+ * version, and then starts another; without a daemon, only starts one. Throws `config-invalid` or
+ * `home-insecure` and leaves the running daemon alone, or `daemon-unreachable` when none came up.
  */
 export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
@@ -32,19 +32,16 @@ export const restartDaemon = async (home: Home, onFailed: OnFailed): Promise<voi
   const { pid } = client.daemon
   if ((await fetchStatus(client))?.stopping) {
     client.close()
-    await untilEnded(pid)
+    await waitForExit(pid)
     return startAndWait(home, onFailed)
   }
-  const handsOver = await askForSuccessor(client).finally(() => client.close())
-  if (handsOver) return untilSuccessor(home, pid)
+  const hasSuccessor = await requestRestart(client).finally(() => client.close())
+  if (hasSuccessor) return waitForSuccessor(home, pid)
   await stopAndWait(home, pid)
   await startAndWait(home, onFailed)
 }
 
-/**
- * Starts the daemon. One that runs and is well is left alone; one that cannot be read, or is about to end,
- * is restarted.
- */
+/** Starts the daemon, or restarts one that is stopping or whose status cannot be read. */
 export const ensureDaemon = async (home: Home, onFailed: OnFailed): Promise<void> => {
   const client = await findDaemon(home)
   if (!client) return startAndWait(home, onFailed)
@@ -52,7 +49,7 @@ export const ensureDaemon = async (home: Home, onFailed: OnFailed): Promise<void
   if (!status || status.stopping) await restartDaemon(home, onFailed)
 }
 
-/** Undefined of one that cannot be read. */
+/** Undefined when the status cannot be read. */
 const fetchStatus = async (client: Client): Promise<Status | undefined> =>
   readStatus(await client.get<unknown>('/status').catch(() => undefined))
 
@@ -65,8 +62,8 @@ const findDaemon = async (home: Home): Promise<Client | undefined> => {
   }
 }
 
-/** False when the daemon is too old to start another in its place. */
-const askForSuccessor = async (client: Client): Promise<boolean> => {
+/** False when the daemon is too old to start its successor. */
+const requestRestart = async (client: Client): Promise<boolean> => {
   try {
     await client.post('/daemon/restart', undefined, { timeoutMs: limitMs })
     return true
@@ -76,36 +73,36 @@ const askForSuccessor = async (client: Client): Promise<boolean> => {
   }
 }
 
-const untilSuccessor = async (home: Home, oldPid: number): Promise<void> => {
+const waitForSuccessor = async (home: Home, oldPid: number): Promise<void> => {
   for (let waitedMs = 0; waitedMs < limitMs; waitedMs += stepMs) {
     const file = await readDaemonFile(home)
     if (file && file.pid !== oldPid) return
     await delay(stepMs)
   }
-  throw new DoorwardError('daemon-unreachable', 'no new daemon came up in a minute', {
+  throw new DoorwardError('daemon-unreachable', 'no new daemon came up within a minute', {
     hint: 'doorward daemon logs',
   })
 }
 
 const stopAndWait = async (home: Home, pid: number): Promise<void> => {
-  // What cannot be used must not take the place of what runs.
+  // Check first: an invalid configuration must not stop a running daemon.
   const { loadConfig } = await import('../../shared/config/load.ts')
   await loadConfig(home, await readEnvironment(home))
   const client = await findDaemon(home)
   await client?.post('/daemon/shutdown').finally(() => client.close())
-  await untilEnded(pid)
+  await waitForExit(pid)
 }
 
-const untilEnded = async (pid: number): Promise<void> => {
+const waitForExit = async (pid: number): Promise<void> => {
   const from = performance.now()
-  const hasGone = await waitForProcessExit(pid, {
+  const hasExited = await waitForProcessExit(pid, {
     isOver: () => performance.now() - from > limitMs,
   })
-  if (!hasGone)
+  if (!hasExited)
     throw new DoorwardError(
       'daemon-unreachable',
-      `the daemon (pid ${pid}) finishes what it has accepted; it is not started again yet`,
-      { hint: 'choose Start daemon when it has ended' },
+      `the daemon (pid ${pid}) is still finishing its work, so no other was started`,
+      { hint: 'choose Start daemon when it has exited' },
     )
 }
 
@@ -115,11 +112,11 @@ const startAndWait = async (home: Home, onFailed: OnFailed): Promise<void> => {
     failure = why
   })
   for (let waitedMs = 0; waitedMs < limitMs; waitedMs += stepMs) {
-    const ended = failure !== undefined
-    // Asked for once more after it ended: another start may have been quicker.
+    const hasFailed = failure !== undefined
+    // Look once more after a failure: another start may have been quicker.
     const client = await findDaemon(home).catch(() => undefined)
     if (client) return client.close()
-    if (failure !== undefined && ended) {
+    if (failure !== undefined && hasFailed) {
       onFailed(failure)
       throw notStarted(failure)
     }
@@ -132,10 +129,9 @@ const notStarted = (why: string): DoorwardError =>
   new DoorwardError('daemon-unreachable', `the daemon did not start: ${why}`)
 
 /**
- * Starts the daemon: by the service manager where it is installed there, else as a process of its own
- * that outlives the tray. If it ends with a failure, `onFailed` hears why: what it wrote to standard
- * error. Where that is a port that another program holds, it is started again once the port is free,
- * while it is wanted.
+ * Starts the daemon: by the service manager where it is installed there, else as a process that outlives
+ * the tray. If it fails, `onFailed` gets what it wrote to standard error. If another program has its
+ * port, it is started again once the port is free, for as long as `isWanted`.
  */
 export const startDaemon = (
   home: Home,
@@ -143,7 +139,7 @@ export const startDaemon = (
   isWanted: () => boolean = () => false,
 ): void => {
   const fail = (why: string): void => {
-    // A row is short, and the program's name tells more than that it is another one.
+    // Shorter, for the row of a menu.
     onFailed(why.replace(/another program \((.+), (pid \d+)\)/, '$1 ($2)'))
     const port = /^port (\d+) is taken/.exec(why)?.[1]
     const again = () => startDaemon(home, onFailed, isWanted)
@@ -155,26 +151,26 @@ export const startDaemon = (
     else startProcess(home, fail)
   }
   start().catch((error: unknown) => {
-    if (!existsSync(home.root)) fail(`the folder ${home.root} is gone`)
+    if (!existsSync(home.root)) fail(`the folder ${home.root} does not exist`)
     else fail(error instanceof DoorwardError ? error.message : errorName(error))
   })
 }
 
-const lookMs = 1000
+const portCheckMs = 1000
 
-/** Where the system does not tell who holds a port, it is left at that. */
+/** Gives up where the system does not say whether a port is in use. */
 const startWhenFree = async (
   port: number,
   isWanted: () => boolean,
   start: () => void,
 ): Promise<void> => {
   while (isWanted() && (await isPortInUse(port)) === true)
-    await setTimeout(lookMs, undefined, { ref: false })
+    await delay(portCheckMs, undefined, { ref: false })
   if (isWanted() && (await isPortInUse(port)) === false) start()
 }
 
-/** When to look whether it still runs: one that cannot start ends within these times. */
-const looksMs = [1000, 2000, 5000]
+/** When to check that the service still runs; a daemon that cannot start exits within these times. */
+const checksMs = [1000, 2000, 5000]
 
 const startService = async (
   service: Service,
@@ -182,11 +178,11 @@ const startService = async (
   onFailed: (why: string) => void,
 ): Promise<void> => {
   await service.start()
-  for (const waitMs of looksMs) {
-    await setTimeout(waitMs, undefined, { ref: false })
+  for (const waitMs of checksMs) {
+    await delay(waitMs, undefined, { ref: false })
     const state = await service.state()
     if (state.is === 'failed')
-      return onFailed(await reasonOr(home, `it ended with exit code ${state.exitCode}`))
+      return onFailed(await readReason(home, `it exited with code ${state.exitCode}`))
   }
 }
 
@@ -196,18 +192,21 @@ const startProcess = (home: Home, onFailed: (why: string) => void): void => {
   child.once('error', () => onFailed('it cannot be run'))
   child.once('exit', (code, signal) => {
     if (code !== 0)
-      void reasonOr(home, `it ended with ${signal ?? `exit code ${code}`}`).then(onFailed)
+      void readReason(
+        home,
+        signal ? `it was ended by ${signal}` : `it exited with code ${code}`,
+      ).then(onFailed)
   })
   child.unref()
 }
 
-const reasonOr = async (home: Home, otherwise: string): Promise<string> =>
-  (await reasonIn(getStderrPath(home), home.root).catch(() => '')) || otherwise
+const readReason = async (home: Home, otherwise: string): Promise<string> =>
+  (await readErrorLine(getStderrPath(home), home.root).catch(() => '')) || otherwise
 
-/** A problem in a file says more than that the configuration cannot be used; it is the second line. */
-const reasonIn = async (path: string, root: string): Promise<string> => {
+/** The second line if there is one: it names the error in the file, the first only says that there is one. */
+const readErrorLine = async (path: string, root: string): Promise<string> => {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line.trim() !== '')
-  const said = lines.filter((line) => !line.startsWith('hint: '))
-  const [first = '', second] = said
+  const errors = lines.filter((line) => !line.startsWith('hint: '))
+  const [first = '', second] = errors
   return toLabel((second ?? first.replace(/^doorward: /, '')).replace(`${root}${sep}`, ''), 200)
 }

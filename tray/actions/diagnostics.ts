@@ -16,33 +16,33 @@ const limitMs = 30_000
 const maxBytes = 1024 * 1024
 
 /**
- * What helps somebody else to see what is wrong, as JSON text in ASCII: what `doorward doctor` finds, or
- * without it the bare facts. Holds no token, secret, payload, prompt, answer or name of an account.
+ * The report of `doorward doctor`, or basic facts without it, as JSON text in ASCII to share with others.
+ * Contains no token, secret, payload, prompt, answer or account name.
  */
 const collectDiagnostics = async (home: Home): Promise<string> => {
   const status = await withDaemon(home, async (client) => client.get<Status>('/status')).catch(
     errorName,
   )
-  const found = (await askDoctor(home)) ?? bareFacts(status)
+  const report = (await runDoctor(home)) ?? toBasicFacts(status)
   const words: Words = [
     [home.root, '<home>'],
     [findUserHome() ?? '', '~'],
     ...(typeof status === 'string' ? [] : privateWords(status)),
   ]
-  // Clipboards differ in what they make of other characters.
-  return `${JSON.stringify(redact(found, words), null, 2).replaceAll(
+  // Not every clipboard program keeps other characters.
+  return `${JSON.stringify(redact(report, words), null, 2).replaceAll(
     /[^\0-\x7e]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )}\n`
 }
 
-/** What the command prints; undefined where it says nothing that can be read. */
-const askDoctor = async (home: Home): Promise<object | undefined> =>
+/** Undefined when the command prints no JSON object. */
+const runDoctor = async (home: Home): Promise<object | undefined> =>
   new Promise((resolve) => {
     const cli = fileURLToPath(new URL(cliProgram, packageFolder))
     const args = [cli, 'doctor', '--json', '--home', home.root]
     const options = { timeout: limitMs, maxBuffer: maxBytes, windowsHide: true }
-    // It ends with 1 when something is wrong, and that is when it is wanted.
+    // The error is ignored: the exit code is 1 whenever the report contains a problem.
     execFile(process.execPath, args, options, (_, stdout) => resolve(readReport(stdout)))
   })
 
@@ -55,8 +55,8 @@ const readReport = (text: string): object | undefined => {
   }
 }
 
-/** `status` is what the daemon says, or why it says nothing. */
-const bareFacts = (status: Status | string): object => ({
+/** `status` is the status of the daemon, or the name of the error. */
+const toBasicFacts = (status: Status | string): object => ({
   version,
   platform: `${process.platform} ${release()} ${process.arch}`,
   node: process.version,
@@ -66,8 +66,8 @@ const bareFacts = (status: Status | string): object => ({
 })
 
 /**
- * What of a status may be shown to strangers. The detail of an event can quote what an agent said, and
- * the name of a target tells who is written to.
+ * The parts of a status that may be shared. Left out are details of events, which can quote an agent,
+ * and names of targets, which show who gets the answers.
  */
 const toFacts = (status: Status): object => ({
   version: status.version,
@@ -97,20 +97,20 @@ const toFacts = (status: Status): object => ({
   problems: status.problems.map(({ code }) => code),
 })
 
-/** Puts diagnostics on the clipboard, or where there is none into a file that it opens. */
+/** Copies diagnostics to the clipboard, or without one writes them to a file and opens it. */
 export const copyDiagnostics = async (home: Home, show: (note: Note) => void): Promise<void> => {
   const text = await collectDiagnostics(home)
   if (await copyText(text))
     return show({
       title: toTitle('diagnostics copied'),
-      body: toBody('Paste them where you ask for help. They hold no token, secret or payload.'),
+      body: toBody('Paste them where you ask for help. They contain no token, secret or payload.'),
     })
-  // More desktops have a program for a text than for JSON.
+  // More desktops have a program for text files than for JSON.
   const path = join(home.logs, 'diagnostics.txt')
   await writeFileAtomic(path, text)
   show({
     title: toTitle('diagnostics written'),
-    body: toBody(`There is no program here for the clipboard. They are in\n${path}`),
+    body: toBody(`No clipboard program was found. They are in\n${path}`),
   })
   await openPath(path)
 }
@@ -119,7 +119,7 @@ type Copier = readonly [program: string, ...args: string[]]
 
 const clipboardLimitMs = 5000
 
-/** The programs that put their standard input on the clipboard, the most fitting first. */
+/** The programs that copy standard input to the clipboard, best first. */
 export const listCopiers = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): Copier[] => {
   if (platform === 'darwin') return [['pbcopy']]
   if (platform === 'win32') return [['clip.exe']]
@@ -132,17 +132,17 @@ export const listCopiers = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): 
   return [...(env['WAYLAND_DISPLAY'] ? wayland : []), ...(env['DISPLAY'] ? x11 : []), ...windows]
 }
 
-/** Puts a text on the clipboard. Answers false where the desktop has no program for that. */
+/** Returns false without a clipboard program. */
 const copyText = async (text: string): Promise<boolean> => {
   for (const copier of listCopiers(process.platform, process.env))
     if (await copyWith(copier, text)) return true
   return false
 }
 
-/** By standard input: other users of the machine can read the arguments of a program. */
+/** By standard input, since other users of the machine can read arguments. */
 const copyWith = async ([program, ...args]: Copier, text: string): Promise<boolean> =>
   new Promise((resolve) => {
-    // On X11 a child of it stays and keeps the text: only its own end is waited for, and no pipe.
+    // On X11 a child process stays to provide the text, so wait for `exit`, not for `close`.
     const child = spawn(program, args, {
       stdio: ['pipe', 'ignore', 'ignore'],
       timeout: clipboardLimitMs,

@@ -9,12 +9,12 @@ import { toBody, type Note, toResultNote, toTitle } from '../notifications/note.
 import { providerTitle, upperFirst } from '../wording.ts'
 import { isUnknownRoute } from './with-daemon.ts'
 
-/** A program that has not ended by then shows something; where it is the browser itself, it never ends. */
+/** A program that still runs after this shows something; a browser never exits. */
 const patienceMs = 4000
 
 /**
- * Shows a file, folder or page in the program the desktop has for it. Answers false if there is none:
- * the program that looks for one tells only by its exit code.
+ * Shows a file, folder or page in the program that the desktop has for it. Returns false if there is
+ * none, which only the exit code of the opener shows.
  */
 export const openPath = async (path: string): Promise<boolean> => {
   try {
@@ -29,10 +29,10 @@ export const openPath = async (path: string): Promise<boolean> => {
   }
 }
 
-/** The page of the documents that says how to get an OAuth client; made by scripts/draw-guide.mjs. */
+/** The page on how to get an OAuth client; made by scripts/draw-guide.mjs. */
 export const guidePage = fileURLToPath(new URL('assets/guide/providers.html', packageFolder))
 
-/** Opens the page, and says in short what it says at length: a browser may be barred from the file. */
+/** Opens the page, and shows the hint as well: a sandboxed browser may not be allowed to read the file. */
 export const openGuide = async (
   provider: string | undefined,
   hint: string | undefined,
@@ -49,7 +49,7 @@ export const openGuide = async (
 
 /**
  * Shows an event on a page of the daemon, by a link that works once. Without a browser, or with a daemon
- * that has no such page, its result becomes a note. Throws `event-not-found` when it is forgotten.
+ * that has no such page, shows its result as a note. Throws `event-not-found`.
  */
 export const showEvent = async (
   client: Client,
@@ -57,12 +57,12 @@ export const showEvent = async (
   show: (note: Note) => void,
 ): Promise<void> => {
   const path = `/events/${encodeURIComponent(id)}`
-  const url = await linkTo(client, path)
+  const url = await createLink(client, path)
   if (url !== undefined && (await openPath(url))) return
   show(toResultNote(await client.get<EventDetail>(path)))
 }
 
-const linkTo = async (client: Client, path: string): Promise<string | undefined> => {
+const createLink = async (client: Client, path: string): Promise<string | undefined> => {
   try {
     const { url } = await client.post<EventLink>(`${path}/link`)
     return isSafeToOpen(url) ? url : undefined

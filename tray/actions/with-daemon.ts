@@ -3,7 +3,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { getUserAgent } from '../../shared/version.ts'
 
-/** Lends the daemon of a home. Throws what `connect` and the user throw. */
+/** Runs `use` with a connection to the daemon of a home. Throws what `connect` and `use` throw. */
 export const withDaemon = async <Value>(
   home: Home,
   use: (client: Client) => Promise<Value>,
@@ -16,6 +16,6 @@ export const withDaemon = async <Value>(
   }
 }
 
-/** True for what a daemon of an earlier version answers to a question that it does not know. */
+/** True for the answer of an earlier version of the daemon to a route that it does not have. */
 export const isUnknownRoute = (error: unknown): boolean =>
   error instanceof DoorwardError && ['not-found', 'method-not-allowed'].includes(error.code)

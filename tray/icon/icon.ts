@@ -14,81 +14,92 @@ import { stageProgram, type TrayProgram, trayProgramsFor } from './tray-binary.t
 const backoffMs = [250, 1000, 4000, 15_000, 60_000]
 const steadyMs = 60_000
 
-/** An icon that comes back when its program dies. */
-export type KeptIcon = {
-  /** Shows this instead; where its menu has other rows, the program is started anew with them. */
-  readonly show: (face: TrayState) => void
-  readonly stop: () => Promise<void>
-  /** The program that shows it; the same for its whole life. */
-  readonly program: TrayProgram
-  /** Rejects when the icon cannot come back: the desktop or its library has gone. */
-  readonly lost: Promise<never>
-}
-
 /**
- * Starts the icon and starts it again, with the last face shown, whenever its program dies.
- * Throws what the first start throws.
+ * Starts the icon, and again with the last state whenever its program dies. Throws the errors of the
+ * first start.
  */
 export const keepIcon = async (
   folder: string,
-  first: TrayState,
+  state: TrayState,
   onClick: (row: Row) => void,
 ): Promise<KeptIcon> => {
   const { env, platform, arch } = process
   const programs = trayProgramsFor(platform, arch, env)
   const folders = await programFolders(folder, env)
-  const started = await startIcon(programs, folders, first, onClick)
-  let face = first
-  let icon: Icon | undefined = started.icon
-  const stopping = new AbortController()
+  const { icon, staged } = await startIcon(programs, folders, state, onClick)
+  return new KeptIcon(icon, staged, state, onClick)
+}
 
-  let rows = first.rows
-  const draw = (): void => {
-    if (isSameShape(face.rows, rows)) icon?.show(face)
-    else void icon?.stop()
+/** An icon whose program is started again when it dies. */
+export class KeptIcon {
+  /** The same for the whole life of the icon. */
+  readonly program: TrayProgram
+  /** Rejects when the icon cannot come back, as when the desktop session has ended. */
+  readonly lost: Promise<never>
+  readonly #staged: StagedProgram
+  readonly #onClick: (row: Row) => void
+  readonly #stopping = new AbortController()
+  #icon: Icon | undefined
+  #state: TrayState
+  /** The rows that the program was started with. */
+  #rows: readonly Row[]
+
+  constructor(icon: Icon, staged: StagedProgram, state: TrayState, onClick: (row: Row) => void) {
+    this.program = staged.program
+    this.#icon = icon
+    this.#staged = staged
+    this.#state = state
+    this.#rows = state.rows
+    this.#onClick = onClick
+    this.lost = this.#keep().then(() => new Promise<never>(() => undefined))
+    this.lost.catch(() => undefined)
   }
 
-  const keep = async (): Promise<void> => {
+  /** Restarts the program when the menu has other rows. */
+  show(state: TrayState): void {
+    this.#state = state
+    this.#draw()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#icon?.stop()
+  }
+
+  #draw(): void {
+    if (isSameShape(this.#state.rows, this.#rows)) this.#icon?.show(this.#state)
+    else void this.#icon?.stop()
+  }
+
+  async #keep(): Promise<void> {
+    const { signal } = this.#stopping
     let deaths = 0
-    while (!stopping.signal.aborted) {
+    while (!signal.aborted) {
       const startedAt = performance.now()
-      await icon?.ended
-      icon = undefined
+      await this.#icon?.ended
+      this.#icon = undefined
       if (performance.now() - startedAt > steadyMs) deaths = 0
       const waitMs = backoffMs[Math.min(deaths, backoffMs.length - 1)]
       deaths += 1
-      await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      if (stopping.signal.aborted) return
-      // Not by another program: where this one finds no desktop any more, the person has left it.
-      icon = await again(started.place)
-      if (stopping.signal.aborted) await icon?.stop()
-      // The face may have changed while it started.
-      draw()
+      await delay(waitMs, undefined, { signal }).catch(() => undefined)
+      if (signal.aborted) return
+      this.#icon = await this.#restart()
+      if (signal.aborted) await this.#icon?.stop()
+      // The state may have changed while the program started.
+      this.#draw()
     }
   }
-  const again = async ({ program, folder: place }: Place): Promise<Icon | undefined> => {
+
+  /** Uses the same program: when it finds no desktop any more, the user has logged out. */
+  async #restart(): Promise<Icon | undefined> {
+    const { program, folder } = this.#staged
     try {
-      rows = face.rows
-      return (await startIcon([program], [place], face, onClick)).icon
+      this.#rows = this.#state.rows
+      return (await startIcon([program], [folder], this.#state, this.#onClick)).icon
     } catch (error) {
       if (error instanceof DoorwardError && error.code === 'tray-failed') return undefined
       throw error
     }
-  }
-  const lost = keep().then(() => new Promise<never>(() => undefined))
-  lost.catch(() => undefined)
-
-  return {
-    show: (next) => {
-      face = next
-      draw()
-    },
-    stop: async () => {
-      stopping.abort()
-      await icon?.stop()
-    },
-    program: started.place.program,
-    lost,
   }
 }
 
@@ -96,23 +107,23 @@ const isSameShape = (some: readonly Row[] = [], others: readonly Row[] = []): bo
   some.length === others.length &&
   some.every((row, index) => isSameShape(row.rows, others[index]?.rows))
 
-/** A program and the private folder it is run from. */
-type Place = { readonly program: TrayProgram; readonly folder: string }
+/** A program and the private folder it runs from. */
+type StagedProgram = { readonly program: TrayProgram; readonly folder: string }
 
 /**
- * Shows the icon by the first program that comes up, from the first folder it may be run from.
- * Throws why the first program did not: that is the one the machine is meant for.
+ * Shows the icon by the first program that starts, from the first folder that allows it. Throws the
+ * error of the first program, which is the preferred one.
  */
 const startIcon = async (
   programs: readonly TrayProgram[],
   folders: readonly string[],
-  face: TrayState,
+  state: TrayState,
   onClick: (row: Row) => void,
-): Promise<{ icon: Icon; place: Place }> => {
+): Promise<{ icon: Icon; staged: StagedProgram }> => {
   let first: unknown
   for (const program of programs) {
     try {
-      return await fromFolders(program, folders, face, onClick)
+      return await fromFolders(program, folders, state, onClick)
     } catch (error) {
       first ??= error
     }
@@ -123,18 +134,18 @@ const startIcon = async (
 const fromFolders = async (
   program: TrayProgram,
   folders: readonly string[],
-  face: TrayState,
+  state: TrayState,
   onClick: (row: Row) => void,
-): Promise<{ icon: Icon; place: Place }> => {
+): Promise<{ icon: Icon; staged: StagedProgram }> => {
   let failure: unknown
   for (const folder of folders) {
     try {
       const copyDir = await stageProgram(program, folder)
-      const icon = await startSystray(copyDir, face, onClick)
-      return { icon, place: { program, folder } }
+      const icon = await startSystray(copyDir, state, onClick)
+      return { icon, staged: { program, folder } }
     } catch (error) {
       failure = error
-      // A home may lie on a disk from which nothing may be run; only then another folder helps.
+      // Another folder helps only when the home is on a disk mounted noexec.
       if (!(error instanceof DoorwardError && error.code === 'tray-not-runnable')) break
     }
   }
@@ -142,8 +153,8 @@ const fromFolders = async (
 }
 
 /**
- * The private folders a tray program may be run from: that in the home, then one for this home in
- * the folder that the session gives its user, if it is the user's alone.
+ * The private folders that a tray program may run from: that in the home, then one for this home in
+ * XDG_RUNTIME_DIR, if only the user has access to it.
  */
 const programFolders = async (folder: string, env: NodeJS.ProcessEnv): Promise<string[]> => {
   const runtime = env['XDG_RUNTIME_DIR']
@@ -156,16 +167,16 @@ const programFolders = async (folder: string, env: NodeJS.ProcessEnv): Promise<s
   return [folder, join(runtime, `doorward-tray-${id}`)]
 }
 
-const holdMs = 1000
+const minRunningMs = 1000
 
-/** Which icon to show, and when to look again. */
+/** Which icon to show, since when, and when to show the next. */
 export type SteadyIcon = {
   readonly name: IconName
   readonly since: number
   readonly nextAt?: number
 }
 
-/** Holds `running` for at least a second before it becomes `idle`, so that the icon does not flicker. */
+/** Shows `running` for at least a second before `idle`, so that the icon does not flicker. */
 export const steadyIcon = (
   shown: SteadyIcon | undefined,
   name: IconName,
@@ -173,15 +184,14 @@ export const steadyIcon = (
 ): SteadyIcon => {
   if (!shown) return { name, since: now }
   const { since } = shown
-  if (shown.name === 'running' && name === 'idle' && now - since < holdMs)
-    return { name: 'running', since, nextAt: since + holdMs }
+  if (shown.name === 'running' && name === 'idle' && now - since < minRunningMs)
+    return { name: 'running', since, nextAt: since + minRunningMs }
   return { name, since: shown.name === name ? since : now }
 }
 
-/** What the icon can say. */
 export type IconName = 'idle' | 'running' | 'needs-you' | 'unreachable'
 
-/** The icon for a view. A need outlasts a run, so it wins over one. */
+/** Attention wins over a run, since it lasts longer. */
 export const getIconName = ({ daemon }: View): IconName => {
   if (daemon.state !== 'connected') return 'unreachable'
   if (findStatusAttention(daemon.status).some(({ urgent }) => urgent)) return 'needs-you'
@@ -189,8 +199,8 @@ export const getIconName = ({ daemon }: View): IconName => {
 }
 
 /**
- * The picture of a state as the system wants it: an .ico on Windows, on macOS a template image that
- * the system colours itself, else a PNG of twice the usual size.
+ * The icon file for the system: an .ico on Windows, on macOS a template image that the system colours,
+ * else a PNG of twice the usual size.
  */
 export const iconFile = (name: IconName, platform: NodeJS.Platform = process.platform): string => {
   const files: Partial<Record<NodeJS.Platform, string>> = {
@@ -200,7 +210,7 @@ export const iconFile = (name: IconName, platform: NodeJS.Platform = process.pla
   return getIconPath(files[platform] ?? `${name}@2x.png`)
 }
 
-/** The picture of a state as a notification shows it, on every system. */
+/** The picture for notifications, on every system. */
 export const noteIconFile = (name: IconName): string => getIconPath(`${name}@2x.png`)
 
 const getIconPath = (file: string): string =>

@@ -10,56 +10,55 @@ import { Variant } from '../dbus/marshal.ts'
 import type { TrayProgram } from './tray-binary.ts'
 
 /*
- * That the tray program runs does not mean that its icon can be seen: that takes a panel. The modern
- * kind is asked for over the session bus (StatusNotifierItem), the older one over the X server.
+ * A running tray program is visible only in a panel that shows icons. Modern panels are found over the
+ * session bus (StatusNotifierItem), older ones over the X server (XEmbed).
  */
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
-const askXEveryMs = 1000
-const longestMs = 2 ** 31 - 1
-/** How long a panel may take when the session bus has died and, perhaps, come back. */
-const againMs = 15_000
+const xCheckMs = 1000
+const maxTimerMs = 2 ** 31 - 1
+/** How long to wait for a panel after the session bus has died. */
+const reconnectMs = 15_000
 
 type HostOptions = {
   readonly env: NodeJS.ProcessEnv
-  /** Only the packaged program can use a panel of the older kind. */
+  /** Only the packaged program can use an older panel. */
   readonly program: TrayProgram
-  /** How long to wait for a panel at the start; Infinity waits for ever. */
+  /** How long to wait for a panel at the start; may be Infinity. */
   readonly waitMs: number
-  /** Announced once when there is no panel at first. */
+  /** Called once when there is no panel at first. */
   readonly onWaiting: () => void
   readonly signal: AbortSignal
 }
 
 /**
- * Rejects with `tray-no-host` when no panel came in time; resolves when it is stopped. A panel that
- * goes later may come back, so nothing is said of it; when the session bus itself dies, the wait
- * begins anew.
+ * Rejects with `tray-no-host` when no panel appears in time; resolves when it is stopped. A panel that
+ * disappears later may come back, so that is no error; when the session bus dies, the wait starts again.
  */
 export const watchHost = async (options: HostOptions): Promise<void> => {
   const { env, signal } = options
-  // The other systems have one at all times.
-  if (process.platform !== 'linux') return untilEnded(undefined, signal)
+  // Other systems always have a panel.
+  if (process.platform !== 'linux') return waitForEnd(undefined, signal)
   let { waitMs } = options
   while (!signal.aborted) {
     const bus = await Bus.connect(env).catch(() => undefined)
     try {
       if (!(await waitForHost(bus, { ...options, waitMs }))) throw noHost(env)
-      await untilEnded(bus, signal)
+      await waitForEnd(bus, signal)
     } finally {
       bus?.close()
     }
-    waitMs = againMs
+    waitMs = reconnectMs
   }
 }
 
-/** True as soon as there is a panel, or when it is stopped; false when the time is over. */
+/** True as soon as there is a panel, or when stopped; false after the time limit. */
 export const waitForHost = async (
   bus: Bus | undefined,
   { env, program, waitMs, onWaiting, signal }: HostOptions,
 ): Promise<boolean> => {
   const end = performance.now() + waitMs
-  const asksX = program === 'packaged'
+  const usesX = program === 'packaged'
   const news = new EventEmitter()
   let owner: string | undefined
   await bus
@@ -71,14 +70,14 @@ export const waitForHost = async (
   const registered = { interface: watcherName, member: 'StatusNotifierHostRegistered' }
   await bus?.onSignal(registered, () => news.emit('news')).catch(() => undefined)
   for (let isFirst = true; ; isFirst = false) {
-    // Before the look, so that nothing happens between.
+    // Listen before checking, so that no change is missed in between.
     const left = Math.max(0, end - performance.now())
-    const pause = AbortSignal.timeout(Math.ceil(Math.min(left, asksX ? askXEveryMs : longestMs)))
+    const pause = AbortSignal.timeout(Math.ceil(Math.min(left, usesX ? xCheckMs : maxTimerMs)))
     const change = once(news, 'news', { signal: AbortSignal.any([signal, pause]) })
     change.catch(() => undefined)
     if (bus && owner && (await hasHost(bus, owner))) return true
-    // An X server that cannot be asked may well have one.
-    if (asksX && (await hasXTray(env)) !== false) return true
+    // An X server that does not answer may still have a panel.
+    if (usesX && (await hasXTray(env)) !== false) return true
     if (signal.aborted) return true
     if (left === 0) return false
     if (isFirst) onWaiting()
@@ -86,7 +85,7 @@ export const waitForHost = async (
   }
 }
 
-/** A watcher keeps the list of icons; it may run without a panel that shows them. */
+/** The watcher keeps the list of icons, and may run without a panel that shows them. */
 const hasHost = async (bus: Bus, watcher: string): Promise<boolean> => {
   const answer = bus.call({
     destination: watcher,
@@ -100,8 +99,8 @@ const hasHost = async (bus: Bus, watcher: string): Promise<boolean> => {
   return !(property instanceof Variant && property.value === false)
 }
 
-/** Until the bus dies, or it is stopped. Without a bus the panel is of the X server, and ends with it. */
-const untilEnded = async (bus: Bus | undefined, signal: AbortSignal): Promise<void> => {
+/** Waits until the bus dies or the signal. An X panel has no bus, and its icon dies with the X server. */
+const waitForEnd = async (bus: Bus | undefined, signal: AbortSignal): Promise<void> => {
   if (signal.aborted) return
   const stopped = once(signal, 'abort')
   await (bus ? Promise.race([bus.closed, stopped]) : stopped)
@@ -123,15 +122,15 @@ const noHost = (env: NodeJS.ProcessEnv): DoorwardError => {
 }
 
 /*
- * Panels of the older kind take icons over the X server (XEmbed); such a panel holds the selection
- * _NET_SYSTEM_TRAY_S<screen>. Whether there is one takes three questions to the X server:
+ * Older panels take icons over the X server (XEmbed), and own the selection _NET_SYSTEM_TRAY_S<screen>.
+ * Finding its owner takes three requests to the X server:
  * https://www.x.org/releases/current/doc/xproto/x11protocol.html, appendix B;
  * https://specifications.freedesktop.org/systemtray-spec/
  */
 
 const limitMs = 2000
 
-/** Whether such a panel is there; undefined when the X server cannot be asked. Never throws. */
+/** Whether there is an older panel; undefined when the X server does not answer. Never throws. */
 export const hasXTray = async (env: NodeJS.ProcessEnv): Promise<boolean | undefined> => {
   const display = parseDisplay(env['DISPLAY'] ?? '')
   if (!display) return undefined
@@ -141,7 +140,7 @@ export const hasXTray = async (env: NodeJS.ProcessEnv): Promise<boolean | undefi
     const timer = setTimeout(() => socket.destroy(), limitMs)
     try {
       await once(socket, 'connect')
-      return await ask(socket, display.screen, await readCookie(env, display.number))
+      return await queryPanel(socket, display.screen, await readCookie(env, display.number))
     } catch {
       continue
     } finally {
@@ -155,11 +154,11 @@ export const hasXTray = async (env: NodeJS.ProcessEnv): Promise<boolean | undefi
 type Display = {
   readonly number: string
   readonly screen: number
-  /** Where its server may listen, as `net.connect` takes it. */
+  /** Where its server may listen, as options of `net.connect`. */
   readonly addresses: readonly ({ path: string } | { host: string; port: number })[]
 }
 
-/** `:0`, `:0.1`, `unix:0`, `host:10.0`; undefined for what is none. */
+/** Parses `:0`, `:0.1`, `unix:0` or `host:10.0`; undefined otherwise. */
 export const parseDisplay = (text: string): Display | undefined => {
   const [, host = '', number = '', screen = '0'] = /^(.*):(\d+)(?:\.(\d+))?$/.exec(text) ?? []
   if (!number) return undefined
@@ -171,7 +170,7 @@ export const parseDisplay = (text: string): Display | undefined => {
   return { number, screen: Number(screen), addresses }
 }
 
-const ask = async (socket: Socket, screen: number, cookie: Buffer): Promise<boolean> => {
+const queryPanel = async (socket: Socket, screen: number, cookie: Buffer): Promise<boolean> => {
   const read = reader(socket)
   const name = cookie.length > 0 ? Buffer.from(cookieName) : Buffer.alloc(0)
   const hello = Buffer.alloc(12)
@@ -182,7 +181,7 @@ const ask = async (socket: Socket, screen: number, cookie: Buffer): Promise<bool
   socket.write(Buffer.concat([hello, padded(name), padded(cookie)]))
   const welcome = await read(8)
   await read(welcome.readUInt16LE(6) * 4)
-  if (welcome[0] !== 1) throw new Error('the X server refuses us')
+  if (welcome[0] !== 1) throw new Error('the X server refused the connection')
 
   const atomName = Buffer.from(`_NET_SYSTEM_TRAY_S${screen}`)
   const internAtom = Buffer.alloc(8)
@@ -202,14 +201,14 @@ const ask = async (socket: Socket, screen: number, cookie: Buffer): Promise<bool
   return (await read(32)).readUInt32LE(8) !== 0
 }
 
-/** Reads so many bytes; rejects when the server ends before. */
+/** Reads exactly `length` bytes; rejects when the connection ends before. */
 const reader = (socket: Socket): ((length: number) => Promise<Buffer>) => {
   const chunks = socket[Symbol.asyncIterator]()
   let rest = Buffer.alloc(0)
   return async (length) => {
     while (rest.length < length) {
       const { done, value } = await chunks.next()
-      if (done) throw new Error('the X server has ended')
+      if (done) throw new Error('the X server closed the connection')
       rest = Buffer.concat([rest, value as Buffer])
     }
     const taken = rest.subarray(0, length)
@@ -223,7 +222,7 @@ const padded = (bytes: Buffer): Buffer =>
 
 const cookieName = 'MIT-MAGIC-COOKIE-1'
 
-/** The password of a display from the Xauthority file (Xau(3)); empty when there is none. */
+/** The cookie of a display in the Xauthority file (Xau(3)); empty without one. */
 const readCookie = async (env: NodeJS.ProcessEnv, display: string): Promise<Buffer> => {
   const path = env['XAUTHORITY'] || join(getUserHome(env), '.Xauthority')
   const file = await readFile(path).catch(() => Buffer.alloc(0))
@@ -251,7 +250,7 @@ const parseEntries = (file: Buffer): Entry[] => {
       entries.push({ address: address ?? '', number: number ?? '', name: name ?? '', data: part() })
     }
   } catch {
-    // A file that is cut off: what came before counts.
+    // The file is truncated; use the entries before that.
   }
   return entries
 }

@@ -6,17 +6,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Row } from '../menu.ts'
 import { escapeLabel } from '../text.ts'
-import { toTrayError } from './tray-error.ts'
 
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 
 /*
- * The one file that knows systray2, and all that has to be known about it: its binary comes without
- * the executable bit, `ready` never settles when the binary dies first or is ready too soon, the tree
- * is fixed at start, check marks and `kill` are broken, and a write to a dead binary is an uncaught EPIPE.
+ * The only file that knows systray2, and what has to be known about it: its binary comes without the
+ * executable bit, `ready` never settles when the binary dies first or is ready too soon, the tree is
+ * fixed at start, check marks and `kill` are broken, and a write to a dead binary is an uncaught EPIPE.
  */
 
-/** What systray2 shows; the title of a separator is its mark. */
+/** A row as systray2 knows it; a separator is marked by its title. */
 type Item = {
   title: string
   readonly tooltip: string
@@ -24,7 +23,7 @@ type Item = {
   enabled: boolean
   hidden: boolean
   readonly items?: Item[]
-  /** Given by systray2 when it starts; without it an update goes to the first row. */
+  /** Set by systray2 at the start; an update without it changes the first row. */
   readonly __id?: number
 }
 
@@ -53,7 +52,7 @@ type SystrayModule = { default: new (conf: { menu: SystrayMenu; copyDir: string 
 const readyTimeoutMs = 10_000
 const stopTimeoutMs = 1500
 
-/** What is to be seen: the rows, the icon file (absolute path) and the tooltip where there is one. */
+/** What the tray shows: rows, icon file (absolute path), and tooltip. */
 export type TrayState = {
   readonly rows: readonly Row[]
   readonly icon: string
@@ -62,38 +61,34 @@ export type TrayState = {
 
 /** One running tray program with its menu. */
 export type Icon = {
-  /** Shows this instead; the rows must have the shape they had at the start. */
-  readonly show: (face: TrayState) => void
-  /** Resolves when the program has ended, with how; it is ended when it has missed the panel. */
+  /** The rows must have the shape that they had at the start. */
+  readonly show: (state: TrayState) => void
+  /** Resolves with how the program exited. A program that has missed the panel is stopped. */
   readonly ended: Promise<string>
-  /** Takes the icon away; always ends, within 1.5 s and a kill. */
+  /** Removes the icon; kills the program after 1.5 s. */
   readonly stop: () => Promise<void>
 }
 
-/**
- * Starts the tray program that lies in `copyDir` and shows the face. Throws the errors of
- * `trayErrorOf`.
- */
+/** Starts the tray program in `copyDir` and shows the state. Throws the errors of `toTrayError`. */
 export const startSystray = async (
   copyDir: string,
-  face: TrayState,
+  state: TrayState,
   onClick: (row: Row) => void,
 ): Promise<Icon> => {
   const require = createRequire(import.meta.url)
-  // A CommonJS module with `exports.default`: an ESM import would wrap it once more.
+  // A CommonJS module with `exports.default`, which an ESM import would wrap again.
   const { default: SysTray } = require('systray2') as SystrayModule
-  let rows = face.rows
-  const items = face.rows.map(toItem)
-  let { icon, tooltip } = face
+  let { rows, icon, tooltip } = state
+  const items = rows.map(toItem)
   const systray = new SysTray({ menu: toMenu({ icon, tooltip }, items), copyDir })
-  const { child, ended, missedPanel } = await settled(systray)
+  const { child, ended, missedPanel } = await waitUntilReady(systray)
 
-  // Its own listener would throw on a line that is not JSON.
+  // The listener of systray2 throws on a line that is not JSON.
   systray._rl.removeAllListeners('line')
   systray._rl.on('line', (line) => {
-    const id = clickedId(line)
+    const id = parseClickedId(line)
     const row = id === undefined ? undefined : findRow(rows, items, id)
-    // Opening a submenu comes as a click too, and over D-Bus even a hidden row can be clicked.
+    // Opening a submenu is a click too, and over D-Bus a program can click even a hidden row.
     if (row?.action && !row.hidden) onClick(row)
   })
 
@@ -105,7 +100,7 @@ export const startSystray = async (
     await ended
     clearTimeout(timer)
   }
-  // It would run for ever and show nothing; whoever keeps the icon starts it anew.
+  // Otherwise it runs on without an icon; `keepIcon` starts it again.
   void missedPanel.then(stop)
   return {
     show: (next) => {
@@ -121,10 +116,10 @@ export const startSystray = async (
   }
 }
 
-const toMenu = (face: { icon: string; tooltip: string }, items: Item[]): SystrayMenu => ({
-  icon: face.icon,
+const toMenu = ({ icon, tooltip }: Omit<TrayState, 'rows'>, items: Item[]): SystrayMenu => ({
+  icon,
   title: '',
-  tooltip: face.tooltip,
+  tooltip,
   isTemplateIcon: process.platform === 'darwin',
   items,
 })
@@ -138,10 +133,10 @@ const toItem = (row: Row): Item => ({
   ...(row.rows ? { items: row.rows.map(toItem) } : {}),
 })
 
-/** Sends what differs. A parent is never sent: that would show its hidden rows. */
+/** Sends the rows that differ. Never sends a parent, which would show its hidden rows. */
 const update = (systray: Systray, items: readonly Item[], rows: readonly Row[]): void => {
   if (items.length !== rows.length)
-    throw new DoorwardError('internal', 'the menu changed its shape while it was shown')
+    throw new DoorwardError('internal', 'the menu has changed its shape')
   items.forEach((item, index) => {
     const row = rows[index]
     if (!row || row.separator) return
@@ -157,13 +152,13 @@ const findRow = (rows: readonly Row[], items: readonly Item[], id: number): Row 
   for (const [index, item] of items.entries()) {
     const row = rows[index]
     if (item.__id === id) return row
-    const inner = item.items && row?.rows ? findRow(row.rows, item.items, id) : undefined
-    if (inner) return inner
+    const child = item.items && row?.rows ? findRow(row.rows, item.items, id) : undefined
+    if (child) return child
   }
   return undefined
 }
 
-const clickedId = (line: string): number | undefined => {
+const parseClickedId = (line: string): number | undefined => {
   try {
     const message = JSON.parse(line) as { type?: unknown; __id?: unknown } | null
     return message?.type === 'clicked' && typeof message.__id === 'number'
@@ -174,26 +169,26 @@ const clickedId = (line: string): number | undefined => {
   }
 }
 
-/** A send fails only when the program has died, and that is heard of through `ended`. */
+/** A send fails only when the program has died, which `ended` reports. */
 const ignoreFailure = (sent: Promise<unknown>): void => {
   sent.catch(() => undefined)
 }
 
-/** Waits until the program is ready, has ended, could not be started, or took too long. */
-const settled = async (
+/** Throws when the program cannot be started, exits, or takes too long to be ready. */
+const waitUntilReady = async (
   systray: Systray,
 ): Promise<{ child: ChildProcess; ended: Promise<string>; missedPanel: Promise<void> }> => {
   const failure: { error?: unknown } = {}
   const ready = systray.ready().catch((error: unknown) => {
     failure.error = error
   })
-  // systray2 has no event for the moment it has spawned the program.
+  // systray2 emits no event when it has spawned the program.
   await withoutGl(async () => {
     while (systray.process === null && failure.error === undefined) await nextTurn()
   })
   const child = systray.process
   if (!child) throw toTrayError('', systemCode(failure.error) ?? 'unknown reason')
-  holdUntilHeard(child, systray._rl)
+  pauseUntilListening(child, systray._rl)
   let stderr = ''
   const missedPanel = new Promise<void>((resolve) => {
     child.stderr?.on('data', (chunk: Buffer) => {
@@ -215,16 +210,16 @@ const settled = async (
 }
 
 /**
- * Keeps back what the program says until systray2 listens: it reads the icon file first, and a program
- * that says `ready` meanwhile would wait for its menu for ever.
+ * Pauses the output of the program until systray2 listens. systray2 reads the icon file first, and would
+ * miss a `ready` that comes before: the program would wait for its menu for ever.
  */
-const holdUntilHeard = ({ stdout }: ChildProcess, lines: Interface): void => {
+const pauseUntilListening = ({ stdout }: ChildProcess, lines: Interface): void => {
   if (lines.listenerCount('line') > 0) return
   stdout?.pause()
   lines.once('newListener', () => stdout?.resume())
 }
 
-/** After `close`, so that all it wrote has been read. Never rejects. */
+/** Waits for `close`, so that all output has been read. Never rejects. */
 const awaitExit = async (child: ChildProcess): Promise<string> => {
   if (child.pid === undefined) return new Promise<string>(() => undefined)
   if (child.exitCode === null && child.signalCode === null) {
@@ -234,19 +229,18 @@ const awaitExit = async (child: ChildProcess): Promise<string> => {
 }
 
 /**
- * Whether the tray program wrote to standard error that it lost its panel at the start, and so runs
- * on without an icon. libayatana-appindicator asks twice for the session bus, once to watch for the
- * panel and once to speak to it; when the panel is found before the second answer is taken, it fails
- * to register and never tries again (src/app-indicator.c, `name_appeared_handler`, 0.5.90 to 0.5.94).
+ * Whether the tray program wrote to standard error that it missed the panel at the start, and so runs
+ * without an icon. libayatana-appindicator connects to the session bus twice, to watch for the panel and
+ * to call it. When it finds the panel before the second connection is ready, it fails to register and
+ * never tries again (src/app-indicator.c, `name_appeared_handler`, 0.5.90 to 0.5.94).
  */
 export const hasMissedPanel = (stderr: string): boolean =>
   /\bg_dbus_proxy_new: assertion \W?G_IS_DBUS_CONNECTION\b/.test(stderr)
 
 /**
- * Runs `start`, and until it is done lets the programs that are started know that GTK is to leave
- * OpenGL alone: the first program of a display would else load the whole of Mesa to choose a visual,
- * 55 MB and 60 ms for a menu that draws none of it. Not for longer, because what is opened for the
- * user later may well draw with it. A value that the user has set stays.
+ * Runs `start` with an environment that keeps GTK from using OpenGL. Otherwise the first program of a
+ * display loads all of Mesa to choose a visual, 55 MB and 60 ms for a menu that draws nothing with it.
+ * The variable is removed afterwards, since other programs may need OpenGL; a value of the user stays.
  */
 const withoutGl = async (start: () => Promise<void>): Promise<void> => {
   if (process.platform !== 'linux' || process.env['GDK_GL'] !== undefined) return start()
@@ -257,3 +251,53 @@ const withoutGl = async (start: () => Promise<void>): Promise<void> => {
     delete process.env['GDK_GL']
   }
 }
+
+const inTerminal = 'doorward status and doorward events --follow show the same in a terminal'
+
+/**
+ * The error for a tray program that exited or did not start, from its standard error output:
+ * `tray-library-missing`, `tray-no-display`, `tray-not-runnable`, `tray-wrong-processor` or
+ * `tray-failed`. `ending` is the code of a system error, or how the program exited.
+ */
+export const toTrayError = (
+  stderr: string,
+  ending: string,
+  { platform, arch }: { readonly platform: NodeJS.Platform; readonly arch: string } = process,
+): DoorwardError => {
+  const library = /error while loading shared libraries: (\S+?):/.exec(stderr)?.[1]
+  if (library)
+    return new DoorwardError('tray-library-missing', `the tray needs the library ${library}`, {
+      hint: 'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
+    })
+  const hasNoBus = /^no session bus/m.test(stderr)
+  if (hasNoBus || /cannot open display|unable to open display/i.test(stderr))
+    return new DoorwardError(
+      'tray-no-display',
+      `the tray found no desktop for its icon${hasNoBus ? ': there is no session bus' : ''}`,
+      {
+        hint: 'start it in a desktop session; on a machine without one use: doorward status',
+      },
+    )
+  if (isForeignProcessor(ending))
+    return new DoorwardError(
+      'tray-wrong-processor',
+      `the tray program is built for x86-64 and does not run on ${arch}`,
+      {
+        hint:
+          platform === 'darwin'
+            ? `softwareupdate --install-rosetta lets it run on this Mac; without it ${inTerminal}`
+            : inTerminal,
+      },
+    )
+  if (ending === 'EACCES' || ending === 'EPERM')
+    return new DoorwardError('tray-not-runnable', `the tray program may not be run (${ending})`, {
+      hint: 'the home is on a disk mounted noexec: set DOORWARD_HOME to another folder',
+    })
+  return new DoorwardError('tray-failed', `the tray program did not start (${ending})`, {
+    hint: 'start it again from a terminal of the desktop session; until then: doorward status',
+  })
+}
+
+/** ENOEXEC on Linux; on macOS EBADARCH, 86, for which Node has no name. */
+const isForeignProcessor = (ending: string): boolean =>
+  ending === 'ENOEXEC' || ending === 'EBADARCH' || /system error -86\b/.test(ending)

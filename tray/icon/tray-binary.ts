@@ -10,8 +10,8 @@ import { systrayPrograms, systrayVersion } from '../../shared/runtime.ts'
 import { packageFolder } from '../../shared/version.ts'
 
 /**
- * Puts a tray program to where systray2 looks for it, in a folder that is ours alone, and returns
- * what to hand to systray2 as `copyDir`. Throws `tray-failed`.
+ * Copies a tray program into a private folder to where systray2 looks for it, and returns the `copyDir`
+ * for systray2. Throws `tray-failed`.
  */
 export const stageProgram = async (program: TrayProgram, folder: string): Promise<string> => {
   const [name, sha256] = systrayPrograms[process.platform] ?? []
@@ -36,23 +36,23 @@ export const stageProgram = async (program: TrayProgram, folder: string): Promis
 const ownMain = fileURLToPath(new URL('dist/tray/sni/main.js', packageFolder))
 
 /**
- * A script, because systray2 starts a file without arguments; it becomes Node by `exec`, so signals
- * and the end of its pipes reach Node. The flags keep one small menu from growing a large heap.
+ * A script, because systray2 starts a file without arguments. It uses `exec`, so that signals and the end
+ * of its pipes reach Node. The flags keep the heap small.
  */
 export const launcher = (node: string, main: string): string =>
   `#!/bin/sh\nexec ${quoted(node)} --v8-pool-size=0 --max-semi-space-size=1 ${quoted(main)}\n`
 
 const quoted = (path: string): string => `'${path.replaceAll("'", `'\\''`)}'`
 
-/** What a program is: a file of a package or its text, and its hash. */
+/** A file of a package or the text of a script, with its hash. */
 type ProgramSource = { readonly sha256: string } & (
   { readonly path: string } | { readonly content: string }
 )
 
 /**
- * Puts a runnable copy of a program to `folder/name`, in a folder that is ours alone (0700), and
- * never leaves a part of it there. The source itself may be read-only and not executable.
- * Throws `tray-failed` when the bytes are not the pinned ones or the copy cannot be made.
+ * Puts an executable copy of a program at `folder/name`, atomically and in a private folder (0700). The
+ * source may be read-only and not executable. Throws `tray-failed` when its hash is not the pinned one
+ * or the copy cannot be made.
  */
 const stageFile = async (source: ProgramSource, folder: string, name: string): Promise<void> => {
   const target = join(folder, name)
@@ -64,10 +64,10 @@ const stageFile = async (source: ProgramSource, folder: string, name: string): P
     try {
       if ('path' in source) await copyFile(source.path, temporary, constants.COPYFILE_EXCL)
       else await writeFile(temporary, source.content, { flag: 'wx', mode: 0o600 })
-      if ((await sha256Of(temporary)) !== source.sha256)
+      if ((await hashFile(temporary)) !== source.sha256)
         throw new DoorwardError(
           'tray-failed',
-          `${'path' in source ? source.path : temporary} is not the program this version was made with`,
+          `${'path' in source ? source.path : temporary} is not the program that this version was built with`,
           { hint: 'install doorward again: npm ci' },
         )
       await chmod(temporary, 0o700)
@@ -86,36 +86,32 @@ const stageFile = async (source: ProgramSource, folder: string, name: string): P
   }
 }
 
-/** A copy of an earlier start may have been cut short, replaced or made a link. */
+/** A copy of an earlier start may be truncated, replaced or a link. */
 const isStaged = async (path: string, sha256: string): Promise<boolean> => {
   try {
     const found = await lstat(path)
     if (!found.isFile()) return false
     if (process.platform !== 'win32' && (found.mode & 0o777) !== 0o700) return false
-    return (await sha256Of(path)) === sha256
+    return (await hashFile(path)) === sha256
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return false
     throw error
   }
 }
 
-const sha256Of = async (path: string): Promise<string> => {
+const hashFile = async (path: string): Promise<string> => {
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   return hash.digest('hex')
 }
 
-/*
- * The programs that can show the icon. systray2 brings one for each system, made for x86-64; on
- * Linux a program of our own takes its place where that one cannot run.
- */
-
+/** The x86-64 program that systray2 brings, or on Linux our own program where that one cannot run. */
 export type TrayProgram = 'packaged' | 'own'
 
 /**
- * Which programs to try on this machine, in this order. On Linux the packaged one needs an x86-64
- * processor, an X display and GTK; our own needs a session bus with a panel that hosts
- * StatusNotifierItem. `DOORWARD_TRAY_PROGRAM=own` or `packaged` chooses one.
+ * Which programs to try, in this order. On Linux the packaged one needs an x86-64 processor, an X display
+ * and GTK; our own needs a session bus with a StatusNotifierItem panel. The variable
+ * `DOORWARD_TRAY_PROGRAM=own` or `packaged` chooses one.
  */
 export const trayProgramsFor = (
   platform: NodeJS.Platform,

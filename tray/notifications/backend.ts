@@ -1,40 +1,39 @@
-/** One note on its way to the desktop. Title and body are plain text; each way escapes as it must. */
+/** One note for the desktop. Title and body are plain text; each backend escapes them as needed. */
 export type Notice = {
   readonly title: string
   readonly body: string
-  /** A picture, by its absolute path. */
+  /** The absolute path of a picture. */
   readonly icon: string
-  /** In their order; a click on the note itself presses the first. */
+  /** The labels; a click on the note itself presses the first. */
   readonly buttons: readonly string[]
-  /** How long to show it, where the desktop goes by that. */
+  /** How long to show it, where the desktop respects that. */
   readonly shownMs: number
-  /** A notice with the same key takes the place of this one, if it is still there. */
+  /** Replaces an open note with the same key. */
   readonly key?: string | undefined
 }
 
-/** A way to show notes on the desktop. */
 export type Backend = {
   /**
-   * Resolves when the desktop has taken it; `onPressed` hears the index of the button, once, later or
-   * never. Throws `NotifyFailure`, also when the signal ends it first.
+   * Resolves when the desktop has accepted the note. `onPressed` gets the index of the button that is
+   * pressed, at most once. Throws `NotifyFailure`, also when the signal aborts it.
    */
   readonly show: (
     notice: Notice,
     onPressed: (button: number) => void,
     signal: AbortSignal,
   ) => Promise<void>
-  /** Takes the notice with this key away, if it is still there. Throws nothing. */
+  /** Closes the note with this key if it is open. Never throws. */
   readonly close?: (key: string) => Promise<void>
-  /** Is told whenever the notification service has come, where this way hears of that. */
+  /** Sets a listener for the appearance of a notification service, where the backend can detect it. */
   readonly onReturn?: (listener: () => void) => void
-  /** Takes away what has buttons, since nobody hears them any more, and ends what still runs. */
+  /** Closes notes with buttons, which no longer work, and stops running programs. */
   readonly stop: () => Promise<void>
 }
 
-/** `unsuited`: this way cannot be gone on this machine, another may. */
+/** `unsuited`: this backend does not work on this machine, another may. */
 export type NotifyFailureKind = 'unsuited' | 'no-program' | 'no-service' | 'refused' | 'silent'
 
-/** Why a note was not shown. Met only inside the tray. */
+/** Why a note was not shown. Used only inside the tray. */
 export class NotifyFailure extends Error {
   override readonly name = 'NotifyFailure'
   readonly kind: NotifyFailureKind

@@ -5,9 +5,8 @@ import { bodyMarkup, plainText, titleText } from '../text.ts'
 import { type Backend, type Notice, NotifyFailure } from './backend.ts'
 
 /*
- * Notes over the session bus (Desktop Notifications Specification 1.2): nothing of them stands in the
- * arguments of a process, the buttons work as long as the tray runs, and a note can take the place of
- * an older one.
+ * Notes over the session bus (Desktop Notifications Specification 1.2): no text appears in the arguments
+ * of a process, buttons work as long as the tray runs, and a note can replace an older one.
  */
 
 const service = {
@@ -16,12 +15,12 @@ const service = {
   interface: 'org.freedesktop.Notifications',
 } as const
 
-/** The service may be started by the first call to it. The notifier has a limit of its own. */
+/** Long, since the first call may start the service. The notifier has its own limit. */
 const answerMs = 30_000
 const closeMs = 500
-const maxVisible = 100
+const maxOpen = 100
 
-type Visible = {
+type OpenNote = {
   readonly key: string | undefined
   readonly buttons: number
   readonly onPressed: (button: number) => void
@@ -29,23 +28,22 @@ type Visible = {
 
 type Connection = {
   readonly bus: Bus
-  readonly visible: Map<number, Visible>
-  /** Of the service that runs now, once it was asked. */
-  abilities?: Abilities | undefined
+  readonly openNotes: Map<number, OpenNote>
+  /** Of the current service, once it was asked. */
+  features?: Features | undefined
 }
 
-type Abilities = {
-  /** A click on the note itself presses the first button, so that is there twice. */
+type Features = {
+  /** The service draws a button for the default action, so the first button would appear twice. */
   readonly drawsDefault: boolean
   readonly has: (capability: string) => boolean
 }
 
-/** Shows notes over the session bus of the environment. */
 export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
   let connecting: Promise<Connection> | undefined
   let onReturn: () => void = () => undefined
 
-  const connection = async (): Promise<Connection> => {
+  const getConnection = async (): Promise<Connection> => {
     connecting ??= connect(
       env,
       () => onReturn(),
@@ -64,33 +62,36 @@ export const notifyDbus = (env: NodeJS.ProcessEnv = process.env): Backend => {
   return {
     show: async (notice, onPressed, signal) => {
       try {
-        await beforeEnd(signal, showOn(await beforeEnd(signal, connection()), notice, onPressed))
+        await beforeAbort(
+          signal,
+          showOn(await beforeAbort(signal, getConnection()), notice, onPressed),
+        )
       } catch (error) {
         throw toFailure(error)
       }
     },
     close: async (key) => {
-      const made = await connecting?.catch(() => undefined)
-      if (!made) return
-      const { bus, visible } = made
-      const ids = [...visible].filter(([, note]) => note.key === key).map(([id]) => id)
+      const connection = await connecting?.catch(() => undefined)
+      if (!connection) return
+      const { bus, openNotes } = connection
+      const ids = [...openNotes].filter(([, note]) => note.key === key).map(([id]) => id)
       await closeAll(bus, ids)
     },
     onReturn: (listener) => {
       onReturn = listener
     },
     stop: async () => {
-      const made = await connecting?.catch(() => undefined)
-      if (!made) return
-      const { bus, visible } = made
-      const left = [...visible].filter(([, { buttons }]) => buttons > 0).map(([id]) => id)
+      const connection = await connecting?.catch(() => undefined)
+      if (!connection) return
+      const { bus, openNotes } = connection
+      const left = [...openNotes].filter(([, { buttons }]) => buttons > 0).map(([id]) => id)
       await closeAll(bus, left)
       bus.close()
     },
   }
 }
 
-/** The service says of each that it is closed. */
+/** The service confirms each by the signal NotificationClosed. */
 const closeAll = async (bus: Bus, ids: readonly number[]): Promise<void> => {
   const close = { ...service, member: 'CloseNotification', signature: 'u', timeoutMs: closeMs }
   await Promise.allSettled(ids.map(async (id) => bus.call({ ...close, body: [id] })))
@@ -102,25 +103,25 @@ const connect = async (
   onEnd: () => void,
 ): Promise<Connection> => {
   const bus = await Bus.connect(env)
-  const visible = new Map<number, Visible>()
-  const made: Connection = { bus, visible }
+  const openNotes = new Map<number, OpenNote>()
+  const connection: Connection = { bus, openNotes }
   let owner: string | undefined
-  const ofOurs =
+  const forOurNotes =
     (listen: (id: number, body: Signal['body']) => void) =>
     ({ sender, body }: Signal): void => {
       const [id] = body
       if (sender === owner && typeof id === 'number') listen(id, body)
     }
-  const pressed = ofOurs((id, [, key]) => {
-    const note = visible.get(id)
+  const pressed = forOurNotes((id, [, key]) => {
+    const note = openNotes.get(id)
     const button = key === 'default' ? 0 : Number(key)
     if (note && Number.isInteger(button) && button >= 0 && button < note.buttons) {
-      // One press, whatever the service sends.
-      visible.delete(id)
+      // Only once, whatever the service sends.
+      openNotes.delete(id)
       note.onPressed(button)
     }
   })
-  const closed = ofOurs((id) => visible.delete(id))
+  const closed = forOurNotes((id) => openNotes.delete(id))
   try {
     const signal = { interface: service.interface, path: service.path }
     await bus.onSignal({ ...signal, member: 'ActionInvoked' }, pressed)
@@ -128,13 +129,13 @@ const connect = async (
     await bus.onOwner(service.destination, (next) => {
       if (next === owner) return
       owner = next
-      // Another service knows nothing of them.
-      visible.clear()
-      made.abilities = undefined
+      // A new service does not know the notes of the old one.
+      openNotes.clear()
+      connection.features = undefined
       if (next !== undefined) onReturn()
     })
     void bus.closed.then(onEnd)
-    return made
+    return connection
   } catch (error) {
     bus.close()
     throw error
@@ -142,14 +143,15 @@ const connect = async (
 }
 
 const showOn = async (
-  made: Connection,
+  connection: Connection,
   notice: Notice,
   onPressed: (button: number) => void,
 ): Promise<void> => {
-  const { bus, visible } = made
-  const { has, drawsDefault } = (made.abilities ??= await readCapabilities(bus))
+  const { bus, openNotes } = connection
+  const { has, drawsDefault } = (connection.features ??= await readCapabilities(bus))
   const { key, title, body, icon, shownMs } = notice
-  const [before = 0] = [...visible].find(([, note]) => key !== undefined && note.key === key) ?? []
+  const [replacesId = 0] =
+    [...openNotes].find(([, note]) => key !== undefined && note.key === key) ?? []
   const buttons = has('actions') ? notice.buttons : []
   const [id] = await bus.call({
     ...service,
@@ -157,7 +159,7 @@ const showOn = async (
     signature: 'susssasa{sv}i',
     body: [
       'Doorward',
-      before,
+      replacesId,
       icon,
       titleText(title),
       has('body-markup') ? bodyMarkup(body) : plainText(body) || ' ',
@@ -171,13 +173,13 @@ const showOn = async (
     timeoutMs: answerMs,
   })
   if (typeof id !== 'number') throw new BusError('bus-protocol')
-  visible.delete(id)
-  visible.set(id, { key, buttons: buttons.length, onPressed })
-  const [oldest] = visible.keys()
-  if (oldest !== undefined && visible.size > maxVisible) visible.delete(oldest)
+  openNotes.delete(id)
+  openNotes.set(id, { key, buttons: buttons.length, onPressed })
+  const [oldest] = openNotes.keys()
+  if (oldest !== undefined && openNotes.size > maxOpen) openNotes.delete(oldest)
 }
 
-const readCapabilities = async (bus: Bus): Promise<Abilities> => {
+const readCapabilities = async (bus: Bus): Promise<Features> => {
   const ask = async (member: string) => bus.call({ ...service, member, timeoutMs: answerMs })
   const [[capabilities], [name]] = await Promise.all([
     ask('GetCapabilities'),
@@ -186,30 +188,30 @@ const readCapabilities = async (bus: Bus): Promise<Abilities> => {
   const list = new Set(Array.isArray(capabilities) ? capabilities.map(String) : [])
   return {
     has: (capability) => list.has(capability),
-    // It draws a button for the click on the note itself, against the specification.
+    // Against the specification it draws a button for the default action.
     drawsDefault: /^xfce/i.test(String(name)),
   }
 }
 
-/** Throws `silent` when the signal comes first; what it waited for is not heard any more. */
-const beforeEnd = async <Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> => {
-  let end: () => void = () => undefined
+/** Throws `silent` when the signal comes first, and ignores the result of the work then. */
+const beforeAbort = async <Value>(signal: AbortSignal, work: Promise<Value>): Promise<Value> => {
+  let onAbort: () => void = () => undefined
   const late = new Promise<never>((_, reject) => {
-    end = () => reject(new NotifyFailure('silent'))
-    if (signal.aborted) end()
-    signal.addEventListener('abort', end)
+    onAbort = () => reject(new NotifyFailure('silent'))
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort)
   })
   try {
     return await Promise.race([work, late])
   } finally {
-    signal.removeEventListener('abort', end)
+    signal.removeEventListener('abort', onAbort)
   }
 }
 
 const toFailure = (error: unknown): unknown => {
   if (!(error instanceof BusError)) return error
   const { code } = error
-  // Another way may still know how to reach a bus.
+  // Another backend may still work.
   if (code === 'bus-absent' || code === 'bus-refused')
     return new NotifyFailure('unsuited', { cause: error })
   if (code === 'bus-timeout' || /\.(NoReply|Timeout|TimedOut)$/.test(code))

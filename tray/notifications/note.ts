@@ -8,22 +8,22 @@ import { getEventName, providerTitle, describeReason, upperFirst } from '../word
 export type Note = {
   readonly title: string
   readonly body: string
-  /** It tells of a failure and gets the icon of one. */
+  /** Shown longer and with the icon of a failure. */
   readonly failure?: true
-  /** It tells how a run ended. */
+  /** Reports how a run ended. */
   readonly isRun?: true
-  /** A later note with the same key takes the place of this one. */
+  /** A later note with the same key replaces this one. */
   readonly key?: string
-  /** Where the desktop has them; a click on the note itself presses the first. */
+  /** Shown where the desktop has buttons; a click on the note itself presses the first. */
   readonly buttons?: readonly NoteButton[]
 }
 
 export type NoteButton = { readonly label: string; readonly action: Action }
 
 /**
- * The note for an event that has reached a final state, or undefined when it is not to be shown: the
- * answer if it is done, the reason if it failed. With notifications off only of events that have
- * `notify:desktop` among their targets, and the answer only if that target got it.
+ * The note for an event in a final state, with the answer or the reason of the failure; undefined when
+ * there is nothing to show. With notifications off, only for events with `notify:desktop` among their
+ * targets, and with the answer only if that target got it.
  */
 export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   if (event.kind !== 'webhook') return undefined
@@ -47,7 +47,7 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   return { title: toTitle(name), body: toBody(answer), isRun: true, key, buttons: [open(event)] }
 }
 
-/** The note for an event that was clicked: its result while there is one, else how it stands. */
+/** The note for an event that was clicked: its result, or else its state. */
 export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
@@ -65,25 +65,25 @@ const open = ({ id }: EventRecord): NoteButton => ({
   action: { do: 'show-event', id },
 })
 
-/** For what failed after it was accepted: the rest was not kept. A daemon that stops runs nothing again. */
+/** Only for runs: other failed events have no stored payload. */
 const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
   state === 'failed' && (stage === 'agent' || stage === 'deliver')
     ? [{ label: 'Retry', action: { do: 'retry-event', id } }]
     : []
 
-/** A note about the login to a provider takes the place of the one before. */
+/** The key of all notes about the login to a provider. */
 export const loginKey = (provider: string): string => `login ${provider}`
 
-/** So does one about the daemon that ended or did not start. */
+/** The key of notes about a daemon that crashed or did not start. */
 export const daemonKey = 'daemon'
 
-/** A title of one line. It begins with our name, so it can never be taken for an option. */
+/** A title of one line. It begins with our name, so no program takes it for an option. */
 export const toTitle = (text: string): string => toLabel(`Doorward · ${text}`)
 
 const maxLines = 6
 const maxCharacters = 400
 
-/** The first lines of a text, without empty ones. */
+/** The first lines of a text, without empty lines. */
 export const toBody = (text: string): string => {
   const lines = plainText(text)
     .split('\n')
@@ -99,13 +99,10 @@ export const toBody = (text: string): string => {
   return `${kept.slice(0, maxCharacters).join('')}${cut ? ' …' : ''}` || '(no text)'
 }
 
-/**
- * The key under which an event is shown once: a retry that ends is news, the same record sent again
- * after a reconnect is not.
- */
+/** Differs for each attempt of an event, but not for a record that is sent again after a reconnect. */
 export const toKey = (event: EventRecord): string => `${event.id} ${event.attempts} ${event.state}`
 
-/** What to show when a click could not be done: what, why, and what mends it. */
+/** The note for an action that failed: what, why, and how to fix it. */
 export const toFailureNote = (action: Action, error: unknown): Note => ({
   title: toTitle(titleFor(action)),
   body: toBody(
@@ -117,7 +114,6 @@ export const toFailureNote = (action: Action, error: unknown): Note => ({
   ...keyFor(action),
 })
 
-/** It takes the place of what was said of the same thing before. */
 const keyFor = (action: Action): Pick<Note, 'key'> => {
   if (action.do === 'login' || action.do === 'logout') return { key: loginKey(action.provider) }
   if (action.do === 'start-daemon' || action.do === 'restart-daemon') return { key: daemonKey }
@@ -133,13 +129,13 @@ const titleFor = (action: Action): string => {
     case 'show-event':
       return 'the event cannot be shown'
     case 'retry-event':
-      return 'not tried again'
+      return 'the event was not retried'
     case 'set-notifications':
-      return 'the choice was not kept'
+      return 'the setting was not saved'
     case 'set-start-at-login':
       return `start at login was not turned ${action.on ? 'on' : 'off'}`
     case 'copy-diagnostics':
-      return 'no diagnostics'
+      return 'diagnostics were not copied'
     case 'restart-daemon':
       return 'the daemon was not restarted'
     case 'start-daemon':

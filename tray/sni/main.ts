@@ -1,31 +1,105 @@
+/* oxlint-disable no-underscore-dangle -- names of systray2 */
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorName, systemCode } from '../../shared/errors.ts'
 import { Bus } from '../dbus/bus.ts'
-import { itemInterface, itemObject, type ShownAppearance } from './item.ts'
+import { variant } from '../dbus/marshal.ts'
+import type { ServedInterface, ServedObject } from '../dbus/served-object.ts'
 import { menuInterface, MenuObject } from './menu.ts'
-import { halved, toPixmap } from './pixmap.ts'
-import { clickedLine, type Appearance, type Order, parseOrder, readyLine } from './protocol.ts'
+import { halved, type Pixmap, toPixmap } from './pixmap.ts'
+import { type Appearance, clickedLine, type Order, parseOrder, readyLine } from './protocol.ts'
+
+/*
+ * Our own tray program, in place of that of systray2: it speaks StatusNotifierItem over the session bus
+ * and needs no GTK, X server or x86-64 processor. systray2 starts it and talks to it as to its own. It
+ * is a process apart from the tray.
+ */
 
 const watcherName = 'org.kde.StatusNotifierWatcher'
-const tries = 5
-const againMs = 2000
+const itemPath = '/StatusNotifierItem'
+const menuPath = '/MenuBar'
+const maxTries = 5
+const retryMs = 2000
+
+const bus = await Bus.connect().catch((error: unknown) => {
+  process.stderr.write(`no session bus: ${systemCode(error) ?? 'unknown reason'}\n`)
+  process.exit(1)
+})
+void bus.closed.then(() => {
+  process.stderr.write('no session bus: it has ended\n')
+  process.exit(1)
+})
+
+let shown: { readonly pixmaps: readonly Pixmap[]; readonly tooltip: string } = {
+  pixmaps: [],
+  tooltip: '',
+}
+let menu: MenuObject | undefined
+const changedRows = new Set<number>()
+
+const execute = (order: Order | undefined): void => {
+  if (!order) return
+  switch (order.do) {
+    case 'show-menu':
+      // When the bus dies, `bus.closed` exits.
+      if (!menu) begin(order).catch(() => undefined)
+      return
+    case 'show-icon':
+      setAppearance(order.appearance)
+      bus.emit(itemPath, itemInterface, 'NewIcon', '', [])
+      return bus.emit(itemPath, itemInterface, 'NewToolTip', '', [])
+    case 'show-item':
+      if (!menu?.change(order.item)) return
+      if (changedRows.size === 0) setImmediate(emitChanges)
+      changedRows.add(order.item.__id)
+      return
+    case 'exit':
+      process.exit(0)
+  }
+}
+
+const begin = async (order: Extract<Order, { do: 'show-menu' }>): Promise<void> => {
+  setAppearance(order.appearance)
+  menu = new MenuObject(order.items, (id) => process.stdout.write(clickedLine(id)))
+  bus.serve(menuPath, menu.object)
+  bus.serve(itemPath, createItem())
+  const name = `${itemInterface}-${process.pid}-1`
+  await keepRegistered((await bus.ownName(name)) ? name : bus.name)
+}
+
+const setAppearance = ({ icon, tooltip }: Appearance): void => {
+  try {
+    const pixmap = toPixmap(icon)
+    const half = halved(pixmap)
+    shown = { pixmaps: half ? [half, pixmap] : [pixmap], tooltip }
+  } catch (error) {
+    process.stderr.write(`the icon cannot be shown: ${errorName(error)}\n`)
+  }
+}
+
+/** Emits one signal for all rows that changed together. */
+const emitChanges = (): void => {
+  if (!menu || changedRows.size === 0) return
+  const { signature, body } = menu.changes([...changedRows])
+  changedRows.clear()
+  bus.emit(menuPath, menuInterface, 'ItemsPropertiesUpdated', signature, body)
+}
 
 /**
- * Tells the panel about our icon, now if there is one and whenever one comes: panels are started
- * late and restarted. `name` is the name on the bus that the icon has. Rejects when the bus does.
+ * Registers the icon, which has this name on the bus, with the current panel and with every later one:
+ * panels start late and restart. Rejects when the bus does.
  */
-const keepRegistered = async (bus: Bus, name: string): Promise<void> => {
+const keepRegistered = async (name: string): Promise<void> => {
   let current: string | undefined
   await bus.onOwner(watcherName, (owner) => {
     current = owner
-    if (owner) void register(bus, name, () => current === owner)
+    if (owner) void register(name, () => current === owner)
   })
 }
 
-/** A panel that has just come may not answer yet. */
-const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promise<void> => {
-  for (let count = 0; count < tries && isCurrent(); count += 1) {
+/** Retries, since a new panel may not answer yet. */
+const register = async (name: string, isCurrent: () => boolean): Promise<void> => {
+  for (let count = 0; count < maxTries && isCurrent(); count += 1) {
     try {
       await bus.call({
         destination: watcherName,
@@ -37,89 +111,61 @@ const register = async (bus: Bus, name: string, isCurrent: () => boolean): Promi
       })
       return
     } catch {
-      await delay(againMs)
+      await delay(retryMs)
     }
   }
 }
 
-/* oxlint-disable no-underscore-dangle -- names of systray2 */
-
 /*
- * A tray program of our own, in place of systray2's: it speaks StatusNotifierItem over the session
- * bus and needs neither GTK nor an X server nor an x86-64 processor. systray2 starts it and talks to
- * it as to its own. Nothing here belongs to the tray process.
+ * The icon as `org.kde.StatusNotifierItem`.
+ * https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/
  */
 
-const itemPath = '/StatusNotifierItem'
-const menuPath = '/MenuBar'
+const itemInterface = 'org.kde.StatusNotifierItem'
 
-const bus = await Bus.connect().catch((error: unknown) => {
-  process.stderr.write(`no session bus: ${systemCode(error) ?? 'unknown reason'}\n`)
-  process.exit(1)
-})
-void bus.closed.then(() => {
-  process.stderr.write('no session bus: it has ended\n')
-  process.exit(1)
-})
+const nothing = { takes: 'ii', gives: '', run: () => [] } as const
 
-let face: ShownAppearance = { pixmaps: [], tooltip: '' }
-let menu: MenuObject | undefined
-const changed = new Set<number>()
-
-const take = ({ icon, tooltip }: Appearance): void => {
-  try {
-    const pixmap = toPixmap(icon)
-    const half = halved(pixmap)
-    face = { pixmaps: half ? [half, pixmap] : [pixmap], tooltip }
-  } catch (error) {
-    process.stderr.write(`the icon cannot be shown: ${errorName(error)}\n`)
+const createItem = (): ServedObject => {
+  const pictures = (pixmaps: readonly Pixmap[]) =>
+    variant(
+      'a(iiay)',
+      pixmaps.map(({ width, height, argb }) => [width, height, argb]),
+    )
+  const text = (value: string) => () => variant('s', value)
+  const served: ServedInterface = {
+    // ItemIsMenu makes any click open the menu, so these do nothing.
+    methods: {
+      Activate: nothing,
+      SecondaryActivate: nothing,
+      ContextMenu: nothing,
+      Scroll: { takes: 'is', gives: '', run: () => [] },
+    },
+    properties: {
+      Category: text('ApplicationStatus'),
+      Id: text('doorward'),
+      Title: text('Doorward'),
+      Status: text('Active'),
+      WindowId: () => variant('i', 0),
+      IconName: text(''),
+      IconPixmap: () => pictures(shown.pixmaps),
+      OverlayIconName: text(''),
+      OverlayIconPixmap: () => pictures([]),
+      AttentionIconName: text(''),
+      AttentionIconPixmap: () => pictures([]),
+      AttentionMovieName: text(''),
+      IconThemePath: text(''),
+      ToolTip: () => variant('(sa(iiay)ss)', ['', [], shown.tooltip, '']),
+      ItemIsMenu: () => variant('b', true),
+      Menu: () => variant('o', menuPath),
+    },
+    signals: { NewIcon: '', NewToolTip: '', NewTitle: '', NewStatus: 's' },
   }
+  return { [itemInterface]: served }
 }
 
-/** One signal for all rows that changed at a time. */
-const tell = (): void => {
-  if (!menu || changed.size === 0) return
-  const { signature, body } = menu.changes([...changed])
-  changed.clear()
-  bus.emit(menuPath, menuInterface, 'ItemsPropertiesUpdated', signature, body)
-}
-
-const begin = async (first: Extract<Order, { do: 'show-menu' }>): Promise<void> => {
-  take(first.face)
-  menu = new MenuObject(first.items, (id) => process.stdout.write(clickedLine(id)))
-  bus.serve(menuPath, menu.object)
-  bus.serve(
-    itemPath,
-    itemObject(menuPath, () => face),
-  )
-  const name = `${itemInterface}-${process.pid}-1`
-  await keepRegistered(bus, (await bus.ownName(name)) ? name : bus.name)
-}
-
-const obey = (order: Order | undefined): void => {
-  if (!order) return
-  switch (order.do) {
-    case 'show-menu':
-      // A bus that dies meanwhile ends the program above.
-      if (!menu) begin(order).catch(() => undefined)
-      return
-    case 'show-face':
-      take(order.face)
-      bus.emit(itemPath, itemInterface, 'NewIcon', '', [])
-      return bus.emit(itemPath, itemInterface, 'NewToolTip', '', [])
-    case 'show-item':
-      if (!menu?.change(order.item)) return
-      if (changed.size === 0) setImmediate(tell)
-      changed.add(order.item.__id)
-      return
-    case 'exit':
-      process.exit(0)
-  }
-}
-
-// Whoever started us has gone when its end of a pipe closes.
+// A closed pipe means that the tray has exited.
 process.stdout.on('error', () => process.exit(0))
 createInterface({ input: process.stdin })
-  .on('line', (line) => obey(parseOrder(line)))
+  .on('line', (line) => execute(parseOrder(line)))
   .on('close', () => process.exit(0))
 process.stdout.write(readyLine)

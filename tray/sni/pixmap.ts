@@ -1,25 +1,25 @@
 import { inflateSync } from 'node:zlib'
 
-/** A picture as StatusNotifierItem wants it: 4 bytes a pixel, alpha, red, green, blue. */
+/** A picture for StatusNotifierItem: 4 bytes a pixel, alpha, red, green, blue. */
 export type Pixmap = { readonly width: number; readonly height: number; readonly argb: Buffer }
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
 const maxSide = 512
-/** Samples of a pixel by colour type: grey, RGB, palette, grey with alpha, RGB with alpha. */
+/** Samples per pixel by colour type: grey, RGB, palette, grey with alpha, RGB with alpha. */
 const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
 /**
- * Decodes a PNG of 8 bits a sample that is not interlaced, as `assets/icons` are (PNG specification,
- * third edition). Throws on another.
+ * Decodes a PNG with 8 bits a sample and without interlacing, as in `assets/icons` (PNG specification,
+ * third edition). Throws on others.
  */
 export const toPixmap = (png: Buffer): Pixmap => {
   const chunks = parseChunks(png)
   const header = chunks.find(({ type }) => type === 'IHDR')?.data
-  if (!header || header.length < 13) throw new Error('the icon is no PNG')
+  if (!header || header.length < 13) throw new Error('the icon is not a PNG')
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)]
   const count = samples[header[9] ?? -1]
   if (header[8] !== 8 || header[12] !== 0 || !count || Math.max(width, height) > maxSide)
-    throw new Error('the icon is a PNG of another kind than 8 bits, not interlaced, 512 pixels')
+    throw new Error('the icon is not a PNG of 8 bits, not interlaced, at most 512 pixels')
   const data = Buffer.concat(chunks.filter(({ type }) => type === 'IDAT').map(({ data }) => data))
   const raw = unfilter(
     inflateSync(data, { maxOutputLength: (width * count + 1) * height }),
@@ -27,15 +27,15 @@ export const toPixmap = (png: Buffer): Pixmap => {
     height,
     count,
   )
-  const dataOf = (wanted: string) => chunks.find(({ type }) => type === wanted)?.data
-  const colourOf = colourReader(count, header[9] === 3, dataOf('PLTE'), dataOf('tRNS'))
+  const findData = (wanted: string) => chunks.find(({ type }) => type === wanted)?.data
+  const readColour = colourReader(count, header[9] === 3, findData('PLTE'), findData('tRNS'))
   const argb = Buffer.alloc(width * height * 4)
   for (let pixel = 0; pixel < width * height; pixel += 1)
-    argb.set(colourOf(raw.subarray(pixel * count, (pixel + 1) * count)), pixel * 4)
+    argb.set(readColour(raw.subarray(pixel * count, (pixel + 1) * count)), pixel * 4)
   return { width, height, argb }
 }
 
-/** The same picture at half its size, each pixel the mean of four; undefined where that is uneven. */
+/** The picture at half its size, each pixel the mean of four; undefined when a side is odd. */
 export const halved = ({ width, height, argb }: Pixmap): Pixmap | undefined => {
   if (width % 2 === 1 || height % 2 === 1) return undefined
   const half = { width: width / 2, height: height / 2, argb: Buffer.alloc(argb.length / 4) }
@@ -46,7 +46,7 @@ export const halved = ({ width, height, argb }: Pixmap): Pixmap | undefined => {
       const alpha = alphas.reduce((sum, one) => sum + one, 0)
       const to = (y * half.width + x) * 4
       half.argb[to] = Math.round(alpha / 4)
-      // What cannot be seen does not colour its neighbours.
+      // Weighted by alpha, so that invisible pixels do not colour their neighbours.
       for (const part of [1, 2, 3])
         half.argb[to + part] =
           alpha === 0
@@ -76,7 +76,7 @@ const parseChunks = (png: Buffer): Chunk[] => {
 
 /** Undoes the filter of each line, which begins with the filter's number (section 9). */
 const unfilter = (filtered: Buffer, stride: number, height: number, bpp: number): Buffer => {
-  if (filtered.length !== (stride + 1) * height) throw new Error('the icon is cut off')
+  if (filtered.length !== (stride + 1) * height) throw new Error('the icon is truncated')
   const out = Buffer.alloc(stride * height)
   for (let y = 0; y < height; y += 1) {
     const filter = filtered[y * (stride + 1)] ?? 0
@@ -86,14 +86,14 @@ const unfilter = (filtered: Buffer, stride: number, height: number, bpp: number)
       const up = y > 0 ? (out[at - stride] ?? 0) : 0
       const corner = x >= bpp && y > 0 ? (out[at - stride - bpp] ?? 0) : 0
       const guess = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]
-      if (guess === undefined) throw new Error('the icon has a filter that is none')
+      if (guess === undefined) throw new Error('the icon has an unknown filter')
       out[at] = (filtered[y * (stride + 1) + 1 + x] ?? 0) + guess
     }
   }
   return out
 }
 
-/** Of the three, that nearest to left + up - corner. */
+/** The one of the three that is nearest to left + up - corner. */
 const paeth = (left: number, up: number, corner: number): number => {
   const toLeft = Math.abs(up - corner)
   const toUp = Math.abs(left - corner)

@@ -1,11 +1,11 @@
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 
 /*
- * What systray2 and its program say to each other, one JSON document per line: the program says that
- * it is ready and gets the menu, then what changes; it says which row was clicked.
+ * The protocol between systray2 and its program, one JSON document per line: the program sends `ready`,
+ * gets the menu and later its changes, and sends which row was clicked.
  */
 
-/** A row as systray2 sends it; the rows are numbered from 1 over the whole tree. */
+/** A row as systray2 sends it, numbered from 1 over the whole tree. */
 export type Item = {
   readonly __id: number
   readonly title: string
@@ -17,8 +17,8 @@ export type Item = {
 export type Appearance = { readonly icon: Buffer; readonly tooltip: string }
 
 export type Order =
-  | { readonly do: 'show-menu'; readonly face: Appearance; readonly items: readonly Item[] }
-  | { readonly do: 'show-face'; readonly face: Appearance }
+  | { readonly do: 'show-menu'; readonly appearance: Appearance; readonly items: readonly Item[] }
+  | { readonly do: 'show-icon'; readonly appearance: Appearance }
   | { readonly do: 'show-item'; readonly item: Item }
   | { readonly do: 'exit' }
 
@@ -26,15 +26,19 @@ export const readyLine = '{"type":"ready"}\n'
 export const clickedLine = (id: number): string =>
   `${JSON.stringify({ type: 'clicked', item: {}, seq_id: -1, __id: id })}\n`
 
-/** What a line asks for; undefined for one that says nothing we know. */
+/** Undefined for an unknown line. */
 export const parseOrder = (line: string): Order | undefined => {
-  const message = toObject(parsed(line))
+  const message = toObject(parseJson(line))
   switch (message['type']) {
     case undefined:
       if (!Array.isArray(message['items'])) return undefined
-      return { do: 'show-menu', face: toFace(message), items: toItems(message['items']) }
+      return {
+        do: 'show-menu',
+        appearance: toAppearance(message),
+        items: toItems(message['items']),
+      }
     case 'update-menu':
-      return { do: 'show-face', face: toFace(toObject(message['menu'])) }
+      return { do: 'show-icon', appearance: toAppearance(toObject(message['menu'])) }
     case 'update-item': {
       const [item] = toItems([message['item']])
       return item && { do: 'show-item', item }
@@ -46,7 +50,7 @@ export const parseOrder = (line: string): Order | undefined => {
   }
 }
 
-const parsed = (line: string): unknown => {
+const parseJson = (line: string): unknown => {
   try {
     return JSON.parse(line)
   } catch {
@@ -54,7 +58,7 @@ const parsed = (line: string): unknown => {
   }
 }
 
-const toFace = (menu: Record<string, unknown>): Appearance => ({
+const toAppearance = (menu: Record<string, unknown>): Appearance => ({
   icon: Buffer.from(toText(menu['icon']), 'base64'),
   tooltip: toText(menu['tooltip']),
 })

@@ -82,7 +82,7 @@ describe('what is told of a click', () => {
         { do: 'retry-event', id: 'x' },
         new DoorwardError('event-not-retryable', 'it did not fail', { hint: 'wait' }),
       ),
-      'not tried again',
+      'the event was not retried',
       'It did not fail\nwait',
       true,
     ],
@@ -100,7 +100,7 @@ describe('what is told of a click', () => {
     [
       'a fault of which nothing may be shown',
       failure({ do: 'copy-diagnostics' }, new Error('the token abc')),
-      'no diagnostics',
+      'diagnostics were not copied',
       'Error',
       true,
     ],

@@ -78,7 +78,7 @@ describeOnLinux('the connection to the session bus', () => {
     )
   })
 
-  it('rejects with the name of the error that was answered', async () => {
+  it('rejects with the D-Bus name of the error', async () => {
     await assert.rejects(bus.call(toOther('Nothing')), {
       code: 'org.freedesktop.DBus.Error.UnknownMethod',
     })
@@ -88,12 +88,12 @@ describeOnLinux('the connection to the session bus', () => {
     await assert.rejects(bus.call(toOther('X', 'u', ['no number'])), { code: 'bus-protocol' })
   })
 
-  it('gives up on one who never answers', async () => {
+  it('gives up on a program that never answers', async () => {
     other.addMethodHandler(() => true)
     await assert.rejects(bus.call(toOther('Hang', '', [], 50)), { code: 'bus-timeout' })
   })
 
-  it('hears the signals it asked for until it stops, and tells the changes of a name', async () => {
+  it('receives matching signals until it stops, and reports the owner of a name', async () => {
     const owners: (string | undefined)[] = []
     let more = () => {}
     const stopOwners = await bus.onOwner('test.Name', (owner) => {
@@ -113,7 +113,7 @@ describeOnLinux('the connection to the session bus', () => {
       void bus.onSignal(match, (signal) => {
         heard.push(signal)
         resolve()
-        throw new Error('a fault of a listener')
+        throw new Error('an error of a listener')
       })
     })
     await bus.call({ ...daemonCall, member: 'GetId' })
@@ -123,7 +123,7 @@ describeOnLinux('the connection to the session bus', () => {
     assert.deepEqual(heard, [{ sender: otherName, path: '/n', body: ['new'] }])
   })
 
-  it('serves an object to another library, and refuses what it has not', async () => {
+  it('serves an object to another library, and refuses unknown members', async () => {
     bus.serve('/served', {
       'test.Served': {
         methods: { Add: { takes: 'ii', gives: 'i', run: ([a, b]) => [Number(a) + Number(b)] } },
@@ -171,7 +171,7 @@ describeOnLinux('the connection to the session bus', () => {
     await assert.rejects(properties.Get('test.Served', 'toString'), refusal('UnknownProperty'))
   })
 
-  it('tells those who wait that the bus has died, and throws nowhere else', async () => {
+  it('rejects pending calls when the bus dies, and throws nowhere else', async () => {
     const [daemon] = children
     other.addMethodHandler(() => true)
     other.on('error', () => undefined)
@@ -186,7 +186,7 @@ describeOnLinux('the connection to the session bus', () => {
     await assert.rejects(Bus.connect(env), { code: 'bus-absent' })
   })
 
-  it('does not wait for a bus that accepts and never answers, and refuses one that is none', async () => {
+  it('does not wait for a bus that never answers, and refuses what is not a bus', async () => {
     for (const [greeting, code] of [
       ['', 'bus-timeout'],
       ['REJECTED EXTERNAL\r\n', 'bus-refused'],

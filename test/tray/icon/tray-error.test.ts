@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { toTrayError } from '../../../tray/icon/tray-error.ts'
+import { toTrayError } from '../../../tray/icon/systray.ts'
 
 describe('toTrayError', () => {
   it('names the packages that bring a missing library', () => {

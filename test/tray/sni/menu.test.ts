@@ -40,7 +40,7 @@ const begin = () => {
       body,
     }
     const answer = answerCall(menu.object, message)
-    // What is answered must fit what was announced.
+    // The answer must fit the declared signature.
     writeValues(answer.signature, answer.body)
     return answer.body
   }
@@ -48,7 +48,7 @@ const begin = () => {
 }
 
 describe('the menu on the bus', () => {
-  it('gives the whole tree, and no more of it than was asked for', () => {
+  it('returns the whole tree, or the part that is asked for', () => {
     const { call } = begin()
     const bool = (value: boolean) => variant('b', value)
     const row = (id: number, properties: [string, unknown][], rows: unknown[] = []) =>
@@ -95,7 +95,7 @@ describe('the menu on the bus', () => {
     assert.deepEqual(call('AboutToShow', 'i', [3]), [false])
   })
 
-  it('hears clicks on what can be seen and clicked, and on nothing else', () => {
+  it('reports clicks on visible, enabled rows only', () => {
     const { call, clicked } = begin()
     const event = (id: number, kind = 'clicked') =>
       call('Event', 'isvu', [id, kind, variant('i', 0), 0])
@@ -108,7 +108,7 @@ describe('the menu on the bus', () => {
     assert.deepEqual(clicked, [4, 4])
   })
 
-  it('refuses rows and properties that it has not', () => {
+  it('refuses unknown rows and properties', () => {
     const { call } = begin()
     const refusal = { code: 'org.freedesktop.DBus.Error.InvalidArgs' }
     assert.throws(() => call('GetLayout', 'iias', [77, -1, []]), refusal)
@@ -116,7 +116,7 @@ describe('the menu on the bus', () => {
     assert.throws(() => call('GetProperty', 'is', [1, '__proto__']), refusal)
   })
 
-  it('tells what has changed, and takes clicks by it', () => {
+  it('reports what has changed, and handles clicks accordingly', () => {
     const { menu, call, clicked } = begin()
     const order = (item: object) => {
       const update = parseOrder(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
@@ -150,19 +150,19 @@ describe('the menu on the bus', () => {
 })
 
 describe('a line of systray2', () => {
-  it('is a menu, a face, a row or the end', () => {
+  it('is a menu, an icon, a row or the end', () => {
     assert.deepEqual(parseOrder(line)?.do, 'show-menu')
     assert.deepEqual(
       parseOrder('{"type":"update-menu","menu":{"icon":"aQ==","tooltip":"t","items":[]}}'),
       {
-        do: 'show-face',
-        face: { icon: Buffer.from('i'), tooltip: 't' },
+        do: 'show-icon',
+        appearance: { icon: Buffer.from('i'), tooltip: 't' },
       },
     )
     assert.deepEqual(parseOrder('{"type":"exit"}'), { do: 'exit' })
   })
 
-  it('is passed over when it is nothing that we know', () => {
+  it('is ignored when it is unknown', () => {
     for (const text of [
       '',
       'null',

@@ -75,7 +75,7 @@ describe('a picture for the panel', () => {
     assert.deepEqual([...toPixmap(pngOf({ ...one, colour: 4 }, [[0, 9, 3]])).argb], [3, 9, 9, 9])
   })
 
-  it('is refused when it is none, cut off, too large or of another kind', () => {
+  it('is refused when it is not a PNG, truncated, too large or of another kind', () => {
     const whole = pngOf({ width: 1, height: 1, colour: 6 }, [[0, 1, 2, 3, 4]])
     const refused: readonly Buffer[] = [
       Buffer.alloc(0),
