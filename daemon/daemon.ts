@@ -45,7 +45,7 @@ import { createDeliveryWaiters, type DeliveryWaiters } from './webhook/payload-s
 import { createRejectionLog, type RejectionLog } from './webhook/rejection-log.ts'
 import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
-import { createExamine } from './webhook/signature-diagnosis.ts'
+import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
 
 /*
  * The story of a daemon's life, once its home is there (`start` brings it here):
@@ -305,10 +305,10 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   }
 
   return () => {
-    const examine = createExamine()
+    const diagnose = diagnoseWithBudget()
     const serveWebhook = serveWebhooks(
       live.current,
-      { budget, events, deliveries, rateLimits, learners, examine, loopGuard, refusals },
+      { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard, refusals },
       { log, answered },
     )
     const oauth = office.oauth()

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { EventRecord, EventState } from '../../shared/api.ts'
 
 /** The fields of a new event. */
@@ -82,4 +82,8 @@ export const isFinal = (state: EventState): boolean => {
 }
 
 /** 72 random bits; the name of an event in lists, links and logs. */
-export const newEventId = (): string => `evt_${randomBytes(9).toString('hex')}`
+export const newEventId = (): string => {
+  // Node makes these 128 at a time, so one costs a tenth of `randomBytes`. The middle is not random.
+  const uuid = randomUUID()
+  return `evt_${uuid.slice(24)}${uuid.slice(0, 6)}`
+}

@@ -2,8 +2,10 @@ import { hash } from 'node:crypto'
 
 /** How long a delivery is remembered. */
 const rememberedMs = 24 * 3_600_000
-/** How many deliveries of each webhook are remembered. */
+/** How many deliveries of each webhook are remembered at least. */
 const maxRemembered = 10_000
+/** The oldest are removed many at a time: a Map skips all that was deleted before each first entry. */
+const spare = 1.1
 
 /** What identifies a delivery: a hash, never what the sender sent. */
 export type DeliveryKey = { readonly webhook: string; readonly hash: string }
@@ -61,11 +63,15 @@ export class SeenDeliveries {
     if (!ofWebhook) this.#byWebhook.set(key.webhook, (ofWebhook = new Map()))
     ofWebhook.delete(key.hash)
     ofWebhook.set(key.hash, { eventId, atMs: nowMs })
-    for (const [hash, { atMs }] of ofWebhook) {
-      if (ofWebhook.size <= this.#max && nowMs - atMs < rememberedMs) break
+    if (ofWebhook.size > this.#max * spare) this.#removeOldest(ofWebhook)
+    for (const listener of this.#listeners) listener(key, eventId, nowMs)
+  }
+
+  #removeOldest(ofWebhook: Map<string, Seen>): void {
+    for (const hash of ofWebhook.keys()) {
+      if (ofWebhook.size <= this.#max) break
       ofWebhook.delete(hash)
     }
-    for (const listener of this.#listeners) listener(key, eventId, nowMs)
   }
 
   /** Allows the delivery again, unless it belongs to another event by now. */

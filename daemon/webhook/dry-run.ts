@@ -20,7 +20,7 @@ import { parse, type Payload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { checkBodyTimestamp, findHandshake } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
-import { createExamine } from './signature-diagnosis.ts'
+import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
@@ -97,7 +97,7 @@ const checkSignature = (
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {
     // With time of its own: a flood of refused deliveries does not keep the owner from an answer.
-    const detail = describeRefusal(createExamine()(error, bytes, headers, webhook, nowMs))
+    const detail = describeRefusal(diagnoseWithBudget()(error, bytes, headers, webhook, nowMs))
     return { signature: found('invalid', detail), body: unsigned() }
   }
 }

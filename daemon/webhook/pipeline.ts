@@ -19,7 +19,7 @@ import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
 import { receive, type ReceivedBody } from './receive.ts'
 import type { RejectionLog } from './rejection-log.ts'
-import type { Examine } from './signature-diagnosis.ts'
+import type { DiagnoseRefusal } from './signature-diagnosis.ts'
 import { invalid, type SignatureHeaders } from './signature-header.ts'
 import { expandTargets } from './targets.ts'
 import { type VerifiedBody, verify } from './verify.ts'
@@ -40,7 +40,7 @@ export type PipelineParts = {
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly learners: DeliveryWaiters
-  readonly examine: Examine
+  readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
   readonly refusals: RejectionLog
 }
@@ -119,7 +119,7 @@ const take = (
   const now = receivedAt.getTime()
   incoming.size = body.bytes.length
   incoming.stage = 'verify'
-  const verified = verifyOrExamine(body.bytes, incoming, parts.examine)
+  const verified = verifyOrDiagnose(body.bytes, incoming, parts.diagnose)
   const isSigned = webhook.verifier !== 'none'
   incoming.stage = 'parse'
   const payload = parse(verified, written, scheme.name === 'slack')
@@ -219,16 +219,16 @@ const noteRefusal = (
   refusals.note({ event: id, webhook: webhook.path, ...why })
 }
 
-const verifyOrExamine = (
+const verifyOrDiagnose = (
   bytes: Buffer,
   { given, request, webhook, receivedAt }: Incoming,
-  examine: Examine,
+  diagnose: DiagnoseRefusal,
 ): VerifiedBody => {
   const now = receivedAt.getTime()
   try {
     return verify(bytes, given, webhook.verifier, now)
   } catch (error) {
-    throw examine(error, bytes, request.headersDistinct, webhook, now)
+    throw diagnose(error, bytes, request.headersDistinct, webhook, now)
   }
 }
 

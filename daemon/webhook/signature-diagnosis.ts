@@ -7,16 +7,15 @@ import {
   type SignatureScheme,
   signedHead,
 } from '../../shared/signature-schemes.ts'
-import { bodyVariants } from './body-variants.ts'
-import type { KnownSecrets, CompiledWebhook } from './compiled-webhook.ts'
-import { readSignature, type SignatureHeaders } from './signature-header.ts'
+import type { CompiledWebhook, KnownSecrets } from './compiled-webhook.ts'
+import { type GivenSignature, readSignature, type SignatureHeaders } from './signature-header.ts'
 
 /*
- * Why a signature was refused, in the words of somebody who has seen it before. Looked into only after
- * the refusal, told to the owner only, and decides nothing: what it finds is still refused.
+ * Why a signature was refused. It runs only after the refusal, decides nothing, and only the owner reads
+ * what it finds.
  */
 
-type Refused = {
+type Refusal = {
   readonly bytes: Buffer
   readonly headers: SignatureHeaders
   readonly scheme: SignatureScheme
@@ -24,299 +23,175 @@ type Refused = {
   readonly nowMs: number
 }
 
-/** Bytes that one examination may hash: as much as a few milliseconds take. */
+/** Limits of one diagnosis: it hashes for a few milliseconds at most. */
 const maxHashedBytes = 6 * 1024 * 1024
 const maxOtherSecrets = 20
-
-/** Of a time in Unix seconds, as far as it is taken. */
-const maxSecondsDigits = 12
+const maxRewrittenBytes = 256 * 1024
 
 /**
- * The usual cause that fits, with what mends it. Never a secret or a MAC. The work is bounded whatever
- * was sent.
+ * Finds the usual cause that applies, and says how to fix it. The result contains no secret and no MAC. The
+ * work is limited, whatever was sent.
  */
-export const diagnose = (refused: Refused): string => {
-  const { headers, scheme, secrets } = refused
+export const diagnose = (refusal: Refusal): string => {
+  const { headers, scheme, secrets } = refusal
   const present = scheme.forms.filter(({ header }) => headers[header] !== undefined)
-  const fitting = present.filter((form) =>
+  const usable = present.find((form) =>
     secrets.own.some((secret) => keyBytes(form, secret) !== undefined),
   )
-  const form = fitting[0] ?? present[0]
-  if (!form) return ofMissingHeader(refused)
+  const form = usable ?? present[0]
+  if (!form) return diagnoseMissingHeader(refusal)
   if ((headers[form.header]?.length ?? 0) > 1)
-    return 'a proxy adds the header once more, or two senders share the address: one of them has to go'
-  if (fitting.length === 0)
+    return 'a proxy adds the header again, or two senders share this address: remove one of them'
+  if (!usable)
     return form.check === 'token'
-      ? 'X-Gitlab-Token is there, but the secret is a signing token (whsec_), in whose place no token is taken: set the signing token at GitLab, or the plain token here'
-      : `a ${form.header} header is there, but no secret that fits it: set the signing token, which begins with whsec_`
-  if (form.check === 'token') return ofToken(refused, form)
-  const given = readLoosely(headers, form)
-  return given.length === 0
-    ? 'it is no signature of a kind that is known here: a proxy may have changed the header'
-    : ofMac(refused, form, given)
+      ? 'X-Gitlab-Token is present, but the secret is a signing token (whsec_), and no token replaces its signature: set the signing token at GitLab, or the plain token here'
+      : `a ${form.header} header is present, but no secret for it: set the signing token, which begins with whsec_`
+  return form.check === 'token' ? diagnoseToken(refusal, form) : diagnoseMac(refusal, form)
 }
 
-const ofMissingHeader = ({ headers, scheme }: Refused): string => {
-  const sender = presetSchemes.find(
-    ({ name, forms }) =>
-      name !== scheme.name && forms.some(({ header }) => headers[header] !== undefined),
-  )
-  if (sender) {
-    const found = sender.forms.find(({ header }) => headers[header] !== undefined)?.header
-    return `the header ${found} is there, as ${sender.name} signs: set signature_scheme: ${sender.name}`
+const diagnoseMissingHeader = ({ headers, scheme }: Refusal): string => {
+  for (const { name, forms } of presetSchemes) {
+    const form = forms.find(({ header }) => headers[header] !== undefined)
+    if (form && name !== scheme.name)
+      return `the header ${form.header} is present, as ${name} signs: set signature_scheme: ${name}`
   }
   if (headers['x-hub-signature'] !== undefined)
-    return 'there is an x-hub-signature header with SHA-1 alone, which is never taken for SHA-256: the sender is an old one, or a proxy took the other header away'
+    return 'only an x-hub-signature header with SHA-1 is present, which is never accepted for SHA-256: the sender is an old one, or a proxy removed the other header'
   if (scheme.name === 'gitlab') return 'GitLab sends no token until one is set at its webhook'
-  return 'no secret is set at the sender, or a proxy took the header away'
+  return 'no secret is set at the sender, or a proxy removed the header'
 }
 
-const ofToken = ({ headers, secrets }: Refused, form: SignatureForm): string => {
+const trimmedCause =
+  'once surrounding white space or quotes are removed from the secret: fix the value of its secret_env'
+
+const diagnoseToken = ({ headers, secrets }: Refusal, form: SignatureForm): string => {
   const value = Buffer.from(headers[form.header]?.[0] ?? '', 'latin1').toString('utf8')
-  if (secrets.own.some((secret) => mended(secret).includes(value)))
-    return 'the token fits without the white space or quotes around the secret: mend its value'
-  if (secrets.own.includes(value.trim())) return 'the token fits but for white space around it'
+  if (secrets.own.some((secret) => trimmed(secret).includes(value)))
+    return `the token matches ${trimmedCause}`
+  if (secrets.own.includes(value.trim()))
+    return 'the token matches, but the sender adds white space around it'
   const other = secrets.others.find(({ secret }) => secret === value)
-  return other ? ofOther(other.path) : 'it is another token than the one that is set at GitLab'
+  return other ? describeOther(other.path) : 'it differs from the token that is set here'
 }
 
-const ofOther = (path: string) =>
-  `the secret of the webhook ${path} fits: the sender has the secret of another webhook, or its address`
+const describeOther = (path: string): string =>
+  `the secret of the webhook ${path} matches: the sender uses the secret or the address of another webhook`
 
-/** One thing that may have been signed, and with what. */
+/** Something that the sender may have signed, and the key it may have used. */
 type Guess = {
-  readonly why: string
+  readonly cause: string
   readonly key: BinaryLike
-  readonly algorithm: 'sha256' | 'sha1'
-  readonly head?: string | undefined
+  readonly algorithm?: 'sha256' | 'sha1'
   readonly body?: Buffer
 }
 
-const ofMac = (refused: Refused, form: SignatureForm, given: readonly LooseSignature[]): string => {
-  let hashed = 0
-  for (const guess of listGuesses(refused, form, given)) {
-    const body = guess.body ?? refused.bytes
-    hashed += body.length
-    if (hashed > maxHashedBytes) return 'not examined to the end: the body is too large for that'
-    const hmac = createHmac(guess.algorithm, guess.key)
-    if (guess.head !== undefined) hmac.update(guess.head, 'latin1')
-    const digest = hmac.update(body).digest()
-    const fitting = given.find((signature) => fits(signature, digest))
-    if (fitting) return findings(guess.why, fitting, digest)
+const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
+  const given = readGiven(refusal.headers, form)
+  if (!given)
+    return 'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
+  const head = signedHead(form.signs, given.timestamp, given.id) ?? ''
+  let hashedBytes = 0
+  for (const { cause, key, algorithm = form.algorithm, body = refusal.bytes } of listGuesses(
+    refusal,
+    form,
+    given.timestamp,
+  )) {
+    hashedBytes += body.length
+    if (hashedBytes > maxHashedBytes) return 'not diagnosed completely: the body is too large'
+    const digest = createHmac(algorithm, key).update(head, 'latin1').update(body).digest()
+    if (given.digests.some((signature) => signature.equals(digest))) return cause
   }
-  return isReadable(refused, form)
-    ? 'none of the usual causes fits: the secret is another one than that of the sender, or the body was changed on the way'
-    : 'as it came it cannot be checked, which says nothing of the secret: a proxy changed the headers, or the sender signs in another way'
+  return 'none of the usual causes applies: the sender has another secret, or the body was changed on its way, for example by a relay such as smee that parses JSON and writes it again'
 }
 
-/** Only then was the signature computed as the scheme has it, with the time and the id that belong to it. */
-const isReadable = ({ headers }: Refused, form: SignatureForm): boolean => {
+/** Reads the signature strictly, but for a SHA-1 digest, which is too short for SHA-256. */
+const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignature | undefined => {
   try {
-    readSignature(headers, form)
-    return true
+    return readSignature(headers, form)
   } catch (error) {
-    if (error instanceof DoorwardError) return false
-    throw error
+    if (!(error instanceof DoorwardError)) throw error
   }
+  const value = headers[form.header]?.[0] ?? ''
+  const [, sha1] = /^(?:sha1=|sha256=)?([0-9a-f]{40})$/.exec(value) ?? []
+  return sha1 === undefined
+    ? undefined
+    : { digests: [Buffer.from(sha1, 'hex')], timestamp: '', id: '' }
 }
 
-/** Shorter ones too, of at least 8 bytes: those were cut. */
-const fits = ({ digest }: LooseSignature, expected: Buffer): boolean =>
-  digest.length >= 8 &&
-  digest.length <= expected.length &&
-  digest.equals(expected.subarray(0, digest.length))
-
-const findings = (why: string, { notes, digest }: LooseSignature, expected: Buffer): string => {
-  const cut =
-    digest.length < expected.length
-      ? [`the signature is cut short: its first ${digest.length} bytes fit`]
-      : []
-  const found = [...(why === '' ? [] : [why]), ...cut, ...notes]
-  return found.length > 0
-    ? found.join('; ')
-    : 'the signature itself fits: the secret and the body are right'
-}
-
-/** From the likeliest on. */
+/** The likeliest first. */
 const listGuesses = function* (
-  { bytes, scheme, secrets, nowMs }: Refused,
+  { bytes, scheme, secrets, nowMs }: Refusal,
   form: SignatureForm,
-  given: readonly LooseSignature[],
+  timestamp: string,
 ): Generator<Guess> {
-  const { timestamp = '', id = '' } = given[0] ?? {}
-  const head = signedHead(form.signs, timestamp, id)
-  const other = form.algorithm === 'sha256' ? 'sha1' : 'sha256'
   const keys = secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
-  const usual = { algorithm: form.algorithm, head }
-
   for (const key of keys) {
-    yield { ...usual, key, why: ofTime(timestamp, scheme, nowMs) }
-    yield {
-      ...usual,
-      key,
-      algorithm: other,
-      why: `it is made with ${other}, not ${form.algorithm}${form.algorithm === 'sha256' ? ': let the sender use SHA-256' : ''}`,
-    }
-    if (head !== undefined)
-      yield {
-        key,
-        algorithm: form.algorithm,
-        why: 'it is made of the body alone, without the time',
-      }
+    yield { key, cause: describeClock(timestamp, scheme, nowMs) }
+    if (form.algorithm === 'sha256')
+      yield { key, algorithm: 'sha1', cause: 'it is made with SHA-1: set SHA-256 at the sender' }
   }
-  for (const secret of secrets.own)
-    for (const { key, why } of otherKeys(secret, form)) yield { ...usual, key, why }
+  for (const secret of secrets.own) {
+    for (const text of trimmed(secret)) {
+      const key = keyBytes(form, text)
+      if (key) yield { key, cause: `the signature matches ${trimmedCause}` }
+    }
+    if (form.secret === 'base64' || form.secret === 'whsec')
+      for (const key of [secret, secret.replace(/^whsec_/, '')])
+        yield { key, cause: 'the sender uses the secret as text and does not decode its base64' }
+  }
   for (const { path, secret } of secrets.others.slice(0, maxOtherSecrets)) {
     const key = keyBytes(form, secret)
-    if (key) yield { ...usual, key, why: ofOther(path) }
+    if (key) yield { key, cause: describeOther(path) }
   }
-  for (const { body, why } of bodyVariants(bytes))
-    for (const key of keys) yield { ...usual, key, body, why }
+  const body = stringifyAgain(bytes)
+  if (body)
+    for (const key of keys)
+      yield {
+        key,
+        body,
+        cause:
+          'the signature matches the body as JSON.stringify writes it: a relay such as smee parsed the JSON and wrote it again',
+      }
 }
 
-const ofTime = (
+const describeClock = (
   timestamp: string,
-  { toleranceSeconds }: SignatureScheme,
+  { toleranceSeconds = 0 }: SignatureScheme,
   nowMs: number,
 ): string => {
-  if (timestamp === '' || toleranceSeconds === undefined) return ''
-  if (timestamp.length > maxSecondsDigits)
-    return 'the signature fits: the sender writes its time in milliseconds, where seconds are expected'
-  const ageSeconds = Math.floor(nowMs / 1000) - Number(timestamp)
-  if (Math.abs(ageSeconds) <= toleranceSeconds) return ''
+  const ageSeconds = timestamp === '' ? 0 : Math.floor(nowMs / 1000) - Number(timestamp)
+  if (Math.abs(ageSeconds) <= toleranceSeconds) return 'the signature itself matches'
   return ageSeconds > 0
-    ? `the signature fits: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (held up, or sent again by somebody)`
-    : `the signature fits: the clock of this machine is ${-ageSeconds} s slow, or that of the sender is fast`
+    ? `the signature matches: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (delayed, or sent again)`
+    : `the signature matches: the clock of this machine is ${-ageSeconds} s slow, or that of the sender is fast`
 }
 
-/** The ways in which a secret goes wrong between where it was shown and where it is kept. */
-const otherKeys = (secret: string, form: SignatureForm): { why: string; key: BinaryLike }[] => {
-  const found: { why: string; key: BinaryLike }[] = []
-  const isDecoded = form.secret === 'base64' || form.secret === 'whsec'
-  for (const text of mended(secret)) {
-    const key = keyBytes(form, text)
-    if (key)
-      found.push({
-        key,
-        why: 'the secret fits without the white space or quotes around it: mend the value of its secret_env',
-      })
-  }
-  if (!isDecoded) {
-    for (const end of ['\n', '\r\n'])
-      found.push({
-        key: `${secret}${end}`,
-        why: 'the sender has the secret with a line break at its end: set it there again',
-      })
-  }
-  const bare = secret.replace(/^whsec_/, '')
-  if (isDecoded) {
-    const why = 'the sender does not decode the secret: it uses the text as it stands'
-    found.push({ key: secret, why }, { key: bare, why })
-    return found
-  }
-  if (bare !== secret)
-    found.push({ key: bare, why: 'the sender uses the secret without the whsec_ before it' })
-  if (/^[A-Za-z0-9+/]{16,}={0,2}$/.test(bare))
-    found.push({
-      key: Buffer.from(bare, 'base64'),
-      why: 'the sender decodes the secret from base64, as Standard Webhooks does: set signature_scheme: standard-webhooks if it is one',
-    })
-  if (/^([0-9a-fA-F]{2}){8,}$/.test(secret))
-    found.push({
-      key: Buffer.from(secret, 'hex'),
-      why: 'the sender decodes the secret from hex',
-    })
-  return found
-}
-
-/** The secret without what does not belong to it, where there is something. */
-const mended = (secret: string): string[] => {
-  const trimmed = secret.trim()
-  const unquoted = /^(["'])(.*)\1$/s.exec(trimmed)?.[2]
-  return [
-    ...new Set([trimmed, ...(unquoted === undefined ? [] : [unquoted, unquoted.trim()])]),
-  ].filter((text) => text !== secret && text !== '')
-}
-
-/** A signature in whatever form it came, for finding out what is wrong with it; never for verifying. */
-type LooseSignature = {
-  readonly digest: Buffer
-  readonly timestamp: string
-  readonly id: string
-  /** What is wrong with its form. */
-  readonly notes: readonly string[]
-}
-
-const knownPrefix = /^(sha256=|sha1=|sha-256=|hmac-sha256=|v0=|v1=|v1,)/i
-const maxItems = 10
-const maxCharacters = 400
-
-/** Reads what looks like signatures in the header of a form, at most ten. */
-const readLoosely = (headers: SignatureHeaders, form: SignatureForm): LooseSignature[] => {
-  const value = headers[form.header]?.[0] ?? ''
-  const pieces = splitPieces(value.slice(0, maxCharacters * maxItems), form)
-  const timestamp = digits(
-    form.list === 'commas'
-      ? pieces.find((piece) => /^\s*t=/.test(piece))?.replace(/^\s*t=/, '')
-      : headers[form.timestampHeader ?? '']?.[0],
+/** The secret without surrounding white space and quotes, where it has some. */
+const trimmed = (secret: string): string[] => {
+  const text = secret.trim()
+  const unquoted = /^(["'])(.*)\1$/s.exec(text)?.[2]
+  return [text, ...(unquoted === undefined ? [] : [unquoted, unquoted.trim()])].filter(
+    (found) => found !== secret && found !== '',
   )
-  const id = headers[form.idHeader ?? '']?.[0] ?? ''
-  return pieces
-    .filter((piece) => !/^\s*(t=|v1a,)/.test(piece))
-    .slice(0, maxItems)
-    .flatMap((piece) => parseLoosely(piece, form))
-    .map((found) => ({ ...found, timestamp, id }))
 }
 
-const splitPieces = (value: string, { list }: SignatureForm): string[] => {
-  if (list === 'spaces') return value.trim().split(/\s+/, maxItems * 2)
-  // A proxy joins doubled headers with commas.
-  return value.split(/,(?![A-Za-z0-9+/]{43}=)/, maxItems * 2)
-}
-
-const digits = (text: string | undefined): string => {
-  const trimmed = text?.trim() ?? ''
-  // Milliseconds too.
-  return /^\d{1,16}$/.test(trimmed) ? trimmed : ''
-}
-
-const parseLoosely = (
-  piece: string,
-  { prefix, encoding, list }: SignatureForm,
-): { digest: Buffer; notes: string[] }[] => {
-  const notes: string[] = []
-  let text = piece
-  if (list === 'one' && text.trim() !== text) notes.push('it has white space around it')
-  text = text.trim()
-  const found = knownPrefix.exec(text)?.[0] ?? ''
-  if (found !== prefix)
-    notes.push(
-      found === ''
-        ? `"${prefix}" is missing before it`
-        : prefix === ''
-          ? `it begins with "${found}", where nothing is expected before it`
-          : `it begins with "${found}" instead of "${prefix}"`,
-    )
-  text = text.slice(found.length)
-  if (/^[0-9a-f]{16,}$/i.test(text) && text.length % 2 === 0 && text.length <= 64) {
-    if (encoding === 'base64') notes.push('it is in hex, where base64 is expected')
-    else if (text !== text.toLowerCase()) notes.push('its hex digits are in upper case')
-    return [{ digest: Buffer.from(text, 'hex'), notes }]
+/** The body as a relay writes it that has parsed it; undefined where that is the same or cannot be known. */
+const stringifyAgain = (bytes: Buffer): Buffer | undefined => {
+  if (bytes.length > maxRewrittenBytes) return undefined
+  try {
+    const body = Buffer.from(JSON.stringify(JSON.parse(bytes.toString('utf8'))))
+    return body.equals(bytes) ? undefined : body
+  } catch {
+    // Not JSON, or nested too deeply to be written.
+    return undefined
   }
-  if (/^[A-Za-z0-9+/_-]{22,44}={0,2}$/.test(text)) {
-    if (encoding === 'hex') notes.push('it is in base64, where hex is expected')
-    else if (/[_-]/.test(text)) notes.push('it is in base64url, where base64 is expected')
-    else if (!text.endsWith('=')) notes.push('the = at its end is missing')
-    return [{ digest: Buffer.from(text, /[_-]/.test(text) ? 'base64url' : 'base64'), notes }]
-  }
-  return []
 }
 
 /**
- * Adds to a refusal what was found to be its cause, for the owner alone. Anything but a refused
- * signature is given back as it is.
+ * Adds the cause of a refused signature to its `localDetail`, for the owner alone. Returns any other
+ * thrown value unchanged.
  */
-export type Examine = (
+export type DiagnoseRefusal = (
   error: unknown,
   bytes: Buffer,
   headers: SignatureHeaders,
@@ -331,50 +206,50 @@ const maxTotalMs = 60
 type Spent = { since: number; ms: number }
 
 /**
- * Spends at most so much of each second on examinations, by webhook and in all, that a flood of bad
- * signatures costs no more than a few percent of a processor; what comes beyond is not examined, and
- * one that took longer is made up for in the seconds that follow. `clock` is in milliseconds.
+ * Limits the time for diagnoses per second, for each webhook and in all, so that a flood of bad signatures
+ * costs a few percent of a processor. A diagnosis that took longer counts against the next seconds too.
+ * `clock` is in milliseconds.
  */
-export const createExamine = (clock: () => number = () => performance.now()): Examine => {
+export const diagnoseWithBudget = (
+  clock: () => number = () => performance.now(),
+): DiagnoseRefusal => {
   const total: Spent = { since: Number.NEGATIVE_INFINITY, ms: 0 }
   const byPath = new Map<string, Spent>()
-  const spentAt = (path: string): Spent => {
-    const known = byPath.get(path)
-    if (known) return known
-    const fresh = { since: Number.NEGATIVE_INFINITY, ms: 0 }
-    byPath.set(path, fresh)
-    return fresh
+
+  const hasTime = (spent: Spent, now: number, maxMs: number): boolean => {
+    const windows = Math.floor((now - spent.since) / windowMs)
+    if (windows >= 1) {
+      spent.since = now
+      spent.ms = Math.max(0, spent.ms - windows * maxMs)
+    }
+    return spent.ms < maxMs
   }
 
   return (error, bytes, headers, webhook, nowMs) => {
     if (!(error instanceof DoorwardError) || error.code !== 'signature-invalid') return error
     const start = clock()
-    const spent = [total, spentAt(webhook.path)] as const
-    for (const [index, one] of spent.entries()) {
-      const windows = Math.floor((start - one.since) / windowMs)
-      if (windows < 1) continue
-      one.since = start
-      one.ms = Math.max(0, one.ms - windows * (index === 0 ? maxTotalMs : maxWebhookMs))
-    }
-    const isExhausted = spent[0].ms >= maxTotalMs || spent[1].ms >= maxWebhookMs
-    const finding = isExhausted
-      ? 'not examined: too many were refused in this second'
-      : found({ bytes, headers, scheme: webhook.scheme, secrets: webhook.secrets(), nowMs })
-    if (!isExhausted) {
-      const took = clock() - start
-      for (const one of spent) one.ms += took
+    const ofWebhook = byPath.get(webhook.path) ?? { since: Number.NEGATIVE_INFINITY, ms: 0 }
+    byPath.set(webhook.path, ofWebhook)
+    const isInBudget = [hasTime(total, start, maxTotalMs), hasTime(ofWebhook, start, maxWebhookMs)]
+    let cause = 'not diagnosed: too many signatures were refused in this second'
+    if (!isInBudget.includes(false)) {
+      const { scheme } = webhook
+      cause = diagnoseSafely({ bytes, headers, scheme, secrets: webhook.secrets(), nowMs })
+      const tookMs = clock() - start
+      total.ms += tookMs
+      ofWebhook.ms += tookMs
     }
     return new DoorwardError(error.code, error.message, {
-      localDetail: `${error.localDetail ?? error.message}; ${finding}`,
+      localDetail: `${error.localDetail ?? error.message}; ${cause}`,
     })
   }
 }
 
-/** Whatever goes wrong here, the sender sees the same refusal. */
-const found = (refused: Refused): string => {
+/** Whatever goes wrong here, the sender gets the same refusal. */
+const diagnoseSafely = (refusal: Refusal): string => {
   try {
-    return diagnose(refused)
+    return diagnose(refusal)
   } catch (error) {
-    return `not examined to the end (${errorName(error)})`
+    return `not diagnosed completely (${errorName(error)})`
   }
 }

@@ -136,7 +136,7 @@ describe('every sender, as its own package signs, through a running daemon', () 
 
   it('tells the owner what it was', async () => {
     const detailOf = async (sender: Sender, body: string, headers: Headers) => {
-      // The examinations of one webhook share 20 ms of a second.
+      // The diagnoses of one webhook share 20 ms per second.
       const reply = await post(sender, body, headers)
       assert.equal(reply.status, 401)
       return (await lastRejected()).detail ?? ''
@@ -148,16 +148,16 @@ describe('every sender, as its own package signs, through a running daemon', () 
     assert.match(await detailOf(stripe, body, headers), /clock of this machine is 90\d s fast/)
     const compact = JSON.stringify(JSON.parse(body))
     const fresh = await stripe.sign(body, Date.now())
-    assert.match(await detailOf(stripe, compact, fresh), /a proxy rewrote the body/)
+    assert.match(await detailOf(stripe, compact, fresh), /a relay such as smee/)
     const github = senders.find(({ scheme }) => scheme === 'github') as Sender
     const others = await github.sign(body, Date.now(), slack.secret)
     assert.match(
       await detailOf(github, body, others),
-      new RegExp(`the secret of the webhook ${pathOf(slack)} fits`),
+      new RegExp(`the secret of the webhook ${pathOf(slack)} matches`),
     )
     assert.match(
       await detailOf(slack, body, others),
-      /the header x-hub-signature-256 is there, as github signs: set signature_scheme: github/,
+      /the header x-hub-signature-256 is present, as github signs: set signature_scheme: github/,
     )
   })
 

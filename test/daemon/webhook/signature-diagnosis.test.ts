@@ -54,48 +54,26 @@ const senderOf = (name: SchemeName): Sender => {
   return sender
 }
 
-describe('the signature doctor', () => {
+describe('the diagnosis of a refused signature', () => {
   const good = hex(secret)
-  const forms: readonly [string, string, RegExp][] = [
-    ['a missing prefix', good, /"sha256=" is missing before it/],
-    ['another prefix', `v0=${good}`, /it begins with "v0=" instead of "sha256="/],
-    ['a prefix in upper case', `SHA256=${good}`, /it begins with "SHA256=" instead/],
-    ['upper-case hex', `sha256=${good.toUpperCase()}`, /hex digits are in upper case/],
-    ['base64 for hex', `sha256=${hmac(secret).toString('base64')}`, /base64, where hex/],
-    ['base64url for hex', `sha256=${hmac(secret).toString('base64url')}`, /base64, where hex/],
-    ['white space around it', ` sha256=${good} `, /white space around it/],
-    ['a signature cut short', `sha256=${good.slice(0, 40)}`, /cut short: its first 20 bytes fit/],
-    ['SHA-1 for SHA-256', `sha256=${hex(secret, body, 'sha1')}`, /made with sha1, not sha256/],
-    ['SHA-1 under its own prefix', `sha1=${hex(secret, body, 'sha1')}`, /made with sha1/],
-    ['two joined headers', `sha256=${good},sha256=${good}`, /fits/],
-  ]
-  for (const [name, value, expected] of forms)
-    it(`finds ${name}`, () => assert.match(finding({ headers: github(value) }), expected))
+
+  it('finds SHA-1 for SHA-256, whatever its prefix', () => {
+    for (const prefix of ['sha256=', 'sha1=', ''])
+      assert.match(
+        finding({ headers: github(`${prefix}${hex(secret, body, 'sha1')}`) }),
+        /made with SHA-1/,
+      )
+  })
 
   const secretsCases: readonly [string, string, string | Buffer, RegExp][] = [
-    ['a line break behind our secret', `${secret}\n`, secret, /without the white space or quotes/],
-    ['white space before our secret', ` ${secret}`, secret, /without the white space or quotes/],
-    ['quotes around our secret', `"${secret}"`, secret, /without the white space or quotes/],
+    ['a line break behind our secret', `${secret}\n`, secret, /white space or quotes are removed/],
+    ['white space before our secret', ` ${secret}`, secret, /white space or quotes are removed/],
+    ['quotes around our secret', `"${secret}"`, secret, /white space or quotes are removed/],
     [
       'single quotes and a line break',
       `'${secret}'\n`,
       secret,
-      /without the white space or quotes/,
-    ],
-    ["a line break behind the sender's", secret, `${secret}\n`, /line break at its end/],
-    ["a line break of Windows behind the sender's", secret, `${secret}\r\n`, /line break at its/],
-    ['a secret used without whsec_', 'whsec_abcdefgh', 'abcdefgh', /without the whsec_/],
-    [
-      'a secret that the sender decodes from base64',
-      'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
-      Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64'),
-      /decodes the secret from base64/,
-    ],
-    [
-      'a secret that the sender decodes from hex',
-      '00112233445566778899aabbccddeeff',
-      Buffer.from('00112233445566778899aabbccddeeff', 'hex'),
-      /decodes the secret from hex/,
+      /white space or quotes are removed/,
     ],
   ]
   for (const [name, own, key, expected] of secretsCases)
@@ -110,7 +88,7 @@ describe('the signature doctor', () => {
       { path: '/webhook/b', secret: 'next-of-others' },
     ]
     const found = finding({ headers: github(`sha256=${hex('next-of-others')}`), others })
-    assert.match(found, /^the secret of the webhook \/webhook\/b fits/)
+    assert.match(found, /^the secret of the webhook \/webhook\/b matches/)
   })
 
   it('finds a Standard Webhooks secret that is not decoded', () => {
@@ -127,64 +105,21 @@ describe('the signature doctor', () => {
             'webhook-signature': `v1,${hmac(key, signed).toString('base64')}`,
           }),
         }),
-        /does not decode the secret/,
+        /does not decode its base64/,
       )
   })
 
-  it('finds a Stripe secret that the sender decoded', () => {
-    const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-    const key = Buffer.from(own.slice(6), 'base64')
-    const value = `t=${now / 1000},v1=${hex(key, `${now / 1000}.${body}`)}`
-    const headers = { 'stripe-signature': [value] }
-    assert.match(
-      finding({ scheme: 'stripe', own: [own], headers }),
-      /set signature_scheme: standard-webhooks/,
-    )
-  })
-
-  it('finds hex for base64, and the other way, with Shopify and Linear', () => {
-    const shopify = { 'x-shopify-hmac-sha256': [good] }
-    assert.match(finding({ scheme: 'shopify', headers: shopify }), /in hex, where base64/)
-    const linear = { 'linear-signature': [hmac(secret).toString('base64')] }
-    assert.match(finding({ scheme: 'linear', headers: linear }), /in base64, where hex/)
-    const prefixed = { 'linear-signature': [`sha256=${good}`] }
-    assert.match(
-      finding({ scheme: 'linear', headers: prefixed }),
-      /begins with "sha256=", where nothing is expected/,
-    )
-    const bare = { 'x-shopify-hmac-sha256': [hmac(secret).toString('base64').replace('=', '')] }
-    assert.match(finding({ scheme: 'shopify', headers: bare }), /the = at its end is missing/)
-  })
-
-  const compact = JSON.stringify(JSON.parse(body))
-  const python =
-    '{"action": "opened", "url": "https://example.com/a", "text": "t\\u00fcr \\u2713", "list": [1, {"b": null}]}'
-  const php =
-    '{"action":"opened","url":"https:\\/\\/example.com\\/a","text":"t\\u00fcr \\u2713","list":[1,{"b":null}]}'
-  const bodies: readonly [string, string, string, RegExp][] = [
-    ['a line break taken from the end', `${body}\n`, body, /took the line break from its end/],
-    ['a line break put at the end', body, `${body}\n`, /put a line break at its end/],
-    ['line breaks of Windows', '{\n"a": 1\n}', '{\r\n"a": 1\r\n}', /changed its line breaks/],
-    ['line breaks of Unix', '{\r\n"a": 1\r\n}', '{\n"a": 1\n}', /changed its line breaks/],
-    ['a byte order mark', body, `\ufeff${body}`, /byte order mark/],
-    ['an indented body', compact, JSON.stringify(JSON.parse(body), null, 4), /wrote it again/],
-    [
-      "Stripe's indented JSON made compact",
+  it('finds a body that a relay parsed and wrote again with JSON.stringify', () => {
+    const headers = github(`sha256=${hex(secret, JSON.stringify(JSON.parse(body)))}`)
+    for (const received of [
       JSON.stringify(JSON.parse(body), null, 2),
-      compact,
-      /wrote it again/,
-    ],
-    ["Python's JSON made compact", python, compact, /wrote it again/],
-    ["PHP's JSON made compact", php, compact, /wrote it again/],
-    ['escapes of slashes taken away', '{"a":"x\\/y"}', '{"a":"x/y"}', /wrote it again/],
-  ]
-  for (const [name, sent, received, expected] of bodies)
-    it(`finds a body that a proxy rewrote: ${name}`, () => {
-      const headers = github(`sha256=${hex(secret, sent)}`)
-      assert.match(finding({ headers, bytes: received }), expected)
-    })
+      `${body}\n`,
+      body.replaceAll('/', '\\/'),
+    ])
+      assert.match(finding({ headers, bytes: received }), /a relay such as smee/)
+  })
 
-  it('finds by how much a clock is wrong, while the signature fits', async () => {
+  it('finds by how much a clock is wrong, while the signature matches', async () => {
     for (const name of ['stripe', 'slack', 'standard-webhooks'] as const) {
       const sender = senderOf(name)
       const text = sender.bodyAt(now)
@@ -208,7 +143,7 @@ describe('the signature doctor', () => {
     const value = `sha256=${good}`
     assert.match(
       finding({ headers: { 'x-hub-signature-256': [value, value] } }),
-      /a proxy adds the header once more/,
+      /a proxy adds the header again/,
     )
   })
 
@@ -234,7 +169,7 @@ describe('the signature doctor', () => {
 
   it('finds that SHA-1 alone was sent', () => {
     const headers = { 'x-hub-signature': [`sha1=${hex(secret, body, 'sha1')}`] }
-    assert.match(finding({ headers }), /SHA-1 alone/)
+    assert.match(finding({ headers }), /header with SHA-1 is present/)
   })
 
   it('finds that nothing was signed', () => {
@@ -245,17 +180,17 @@ describe('the signature doctor', () => {
   it('finds what is wrong with a token of GitLab', () => {
     const at = (value: string, own: string, others: { path: string; secret: string }[] = []) =>
       finding({ scheme: 'gitlab', headers: { 'x-gitlab-token': [value] }, own: [own], others })
-    assert.match(at('s3cr3t', 's3cr3t\n'), /without the white space or quotes/)
-    assert.match(at('s3cr3t ', 's3cr3t'), /but for white space/)
-    assert.match(at('0th3r', 's3cr3t', [{ path: '/b', secret: '0th3r' }]), /webhook \/b fits/)
-    assert.match(at('x', 's3cr3t'), /another token/)
+    assert.match(at('s3cr3t', 's3cr3t\n'), /white space or quotes are removed/)
+    assert.match(at('s3cr3t ', 's3cr3t'), /the sender adds white space/)
+    assert.match(at('0th3r', 's3cr3t', [{ path: '/b', secret: '0th3r' }]), /webhook \/b matches/)
+    assert.match(at('x', 's3cr3t'), /differs from the token/)
     assert.match(at('x', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'), /is a signing token/)
   })
 
   it('says so when no usual cause fits', () => {
     assert.match(finding({ headers: github(`sha256=${hex('a third')}`) }), /none of the usual/)
-    assert.match(finding({ headers: github('junk') }), /no signature of a kind/)
-    assert.match(finding({ headers: github('') }), /no signature of a kind/)
+    assert.match(finding({ headers: github('junk') }), /the signature cannot be read/)
+    assert.match(finding({ headers: github('') }), /the signature cannot be read/)
   })
 
   it('says nothing of the secret where the signature cannot be computed', () => {
@@ -280,7 +215,7 @@ describe('the signature doctor', () => {
     for (const [scheme, headers] of cases)
       assert.match(
         finding({ scheme, own: [own], headers: distinct(headers) }),
-        /^(as it came it cannot be checked|it is no signature of a kind)/,
+        /^the signature cannot be read/,
         JSON.stringify(headers),
       )
     assert.match(
@@ -288,22 +223,11 @@ describe('the signature doctor', () => {
         scheme: 'stripe',
         headers: { 'stripe-signature': [`t=${time},v1=${unknown}`] },
       }),
-      /the secret is another one/,
+      /the sender has another secret/,
     )
   })
 
-  it('finds a time in milliseconds, and one that is there twice, where the signature fits', () => {
-    const stripe = (value: string) =>
-      finding({ scheme: 'stripe', headers: { 'stripe-signature': [value] } })
-    assert.match(stripe(`t=${now},v1=${hex(secret, `${now}.${body}`)}`), /time in milliseconds/)
-    const time = now / 1000
-    assert.match(
-      stripe(`t=${time},v1=${hex(secret, `${time}.${body}`)},t=${time}`),
-      /the signature itself fits/,
-    )
-  })
-
-  it('stays quick and whole whatever is sent', () => {
+  it('stays quick whatever is sent', () => {
     const large = Buffer.alloc(5 * 1024 * 1024, 0x20)
     const nested = '['.repeat(100_000) + ']'.repeat(100_000)
     // Small to send, and gigabytes when it is written with each item indented.
