@@ -6,12 +6,7 @@ import type { HomeLock } from '../shared/home/lock.ts'
 import { packageFolder, version } from '../shared/version.ts'
 import { endLeftovers, noteAndRun, noteRuns } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
-import {
-  createLiveConfig,
-  type LiveConfig,
-  readConfig,
-  type ReadConfig,
-} from './config/live-config.ts'
+import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
 import {
   createDaemonFileWriter,
   watchDaemonFile,
@@ -213,12 +208,12 @@ const createServices = (
     // After a restart those who follow are with the other daemon.
     isFollowed: () => stream.followers() > 0 || handOver().heir() !== undefined,
   }
-  const live = createLiveConfig(
+  const live = new LiveConfig(
     {
       home,
       processEnv,
-      setUp: (config, env) => createEngine(config, env, lasting),
-      changed: async ({ gateway }) => {
+      compile: (config, env) => createEngine(config, env, lasting),
+      onChange: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
         if (!handOver().heir()) await whereabouts.tellIfPossible()

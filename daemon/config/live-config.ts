@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { StatusProblem } from '../../shared/api.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../shared/config/load.ts'
@@ -10,203 +10,222 @@ import type { Home } from '../../shared/home/home.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { Engine } from '../webhook/engine.ts'
-import { watchConfig } from './watch.ts'
+import { type ConfigWatch, watchConfig } from './watch.ts'
 
-/*
- * The story of a change: a file is saved -> read all of them again -> good: the new setup takes the
- * place of the old one, at once and whole. Bad: the old one stays, and log, event and status say what
- * is wrong and where, until it is mended.
- */
-
-export type LiveConfig = {
-  /** What a delivery that comes now is taken under. */
-  readonly current: () => Engine
-  /** What is wrong with the files, and what waits for a restart. */
-  readonly problems: () => StatusProblem[]
-  /** Reads the files now. Throws `config-invalid` with every problem, and keeps what there was. */
-  readonly reload: () => Promise<Config>
-  /** Follows the files from now on. */
-  readonly watch: () => void
-  readonly close: () => Promise<void>
-}
-
-type LiveConfigParts = {
+type LiveConfigServices = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
-  readonly setUp: (config: Config, env: NodeJS.ProcessEnv) => Engine
-  /** Told after every change, to apply what is not read from `current`. */
-  readonly changed: (config: Config) => Promise<void>
+  readonly compile: (config: Config, env: NodeJS.ProcessEnv) => Engine
+  /** Called after every change, for limits that are not read from `current`. */
+  readonly onChange: (config: Config) => Promise<void>
   readonly events: EventStore
   readonly log: Log
 }
 
-/** What was read from a home, and the texts it was read from. */
+/** A configuration, and the text of the files it was read from. */
 export type ReadConfig = {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly texts: string
 }
 
-/** What a reading came to. */
-type Found = ReadConfig | { readonly error: unknown }
+type ReadResult = ReadConfig | { readonly error: unknown }
 
-/** Reads `.env` and the three files. Throws `home-insecure`, or `ConfigError` with all that is wrong. */
+/** Reads `.env` and the three files. Throws `home-insecure`, or `ConfigError` with every problem. */
 export const readConfig = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv,
 ): Promise<ReadConfig> => {
-  // Before the files are read in earnest: what changes in between is then seen as a change.
+  // Read first: a change after this line is then noticed as one.
   const texts = await readTexts(home)
   const env = await readEnvironment(home, processEnv)
   return { config: await loadConfig(home, env), env, texts }
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 type ConfigTimes = {
-  /** How long a file that may be half written has to stay as it is before it is taken. */
+  /** How long a file that looks truncated must stay unchanged before it is used. */
   readonly settle: number
-  /** How long after a failure it is looked whether the files can be used by now. */
-  readonly lookAgain: number
+  /** How long after a failure the files are read again. */
+  readonly retry: number
 }
 
-const usualTimes: ConfigTimes = { settle: 2000, lookAgain: 10_000 }
+const defaultTimes: ConfigTimes = { settle: 2000, retry: 10_000 }
 
-/** Begins with what the daemon has started on. */
-export const createLiveConfig = (
-  { home, processEnv, setUp, changed, events, log }: LiveConfigParts,
-  started: ReadConfig,
-  times = usualTimes,
-): LiveConfig => {
-  let setup = setUp(started.config, started.env)
-  let broken: DoorwardError | undefined
-  let unwatched: string | undefined
-  let watch: { readonly close: () => Promise<void> } | undefined
-  /** One reading after the other, in the order they were asked for. */
-  let last: Promise<unknown> = Promise.resolve()
-  let seen = started.texts
-  let closed = false
-  let settling: AbortController | undefined
-  let lookingAgain: NodeJS.Timeout | undefined
+/**
+ * The configuration of a running daemon. When a file is saved, all files are read again. If they are valid,
+ * a new engine replaces the old one; otherwise the old one stays, and log, event and status report the
+ * problems until they are fixed.
+ */
+export class LiveConfig {
+  readonly #services: LiveConfigServices
+  readonly #started: ReadConfig
+  readonly #times: ConfigTimes
+  #engine: Engine
+  #failure: DoorwardError | undefined
+  #watchError: string | undefined
+  #watch: ConfigWatch | undefined
+  /** Readings run one after the other, in the order of their requests. */
+  #lastReading: Promise<unknown> = Promise.resolve()
+  #texts: string
+  #isClosed = false
+  #settling: AbortController | undefined
+  #retryTimer: NodeJS.Timeout | undefined
 
-  const read = async (): Promise<Config> => {
-    seen = await readTexts(home)
-    return use(await tryToRead())
+  constructor(services: LiveConfigServices, started: ReadConfig, times = defaultTimes) {
+    this.#services = services
+    this.#started = started
+    this.#times = times
+    this.#texts = started.texts
+    this.#engine = services.compile(started.config, started.env)
   }
-  const tryToRead = async (): Promise<Found> =>
-    readConfig(home, processEnv).catch((error: unknown) => ({ error }))
-  const use = async (found: Found): Promise<Config> => {
-    if ('error' in found) throw keepOld(found.error)
+
+  /** The engine for new deliveries. */
+  readonly current = (): Engine => this.#engine
+
+  /** The problems of the files, and the changes that need a restart. */
+  problems(): StatusProblem[] {
+    return [
+      ...(this.#failure ? toStatusProblems(this.#failure) : []),
+      ...listRestartNeeded(this.#started.config, this.#engine.config),
+      ...(this.#watchError === undefined ? [] : [toWatchProblem(this.#watchError)]),
+    ]
+  }
+
+  /** Reads the files now. Throws `config-invalid` with every problem, and keeps the old configuration. */
+  async reload(): Promise<Config> {
+    if (this.#isClosed) throw new DoorwardError('stopping', 'the daemon is stopping')
+    this.#settling?.abort()
+    return this.#inOrder(async () => {
+      this.#texts = await readTexts(this.#services.home)
+      return this.#apply(await this.#read())
+    })
+  }
+
+  /** Reloads on every change of the files from now on. */
+  watch(): void {
+    this.#watch = watchConfig(
+      this.#services.home,
+      () => void this.#inOrder(() => this.#readIfChanged()),
+      (code) => {
+        if (code !== undefined && this.#watchError === undefined)
+          this.#services.log.warn({ code }, 'cannot watch the configuration')
+        this.#watchError = code
+      },
+    )
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#settling?.abort()
+    clearTimeout(this.#retryTimer)
+    await this.#watch?.close()
+    await this.#lastReading
+  }
+
+  async #inOrder<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#lastReading.then(work, work)
+    this.#lastReading = done.catch(() => undefined)
+    return done
+  }
+
+  async #read(): Promise<ReadResult> {
+    const { home, processEnv } = this.#services
+    return readConfig(home, processEnv).catch((error: unknown) => ({ error }))
+  }
+
+  async #readIfChanged(): Promise<void> {
+    // A file that was saved without a change is ignored.
+    const texts = await readTexts(this.#services.home)
+    if (texts !== this.#texts) await this.#settle(texts, await this.#read())
+  }
+
+  async #retry(): Promise<void> {
+    if (!this.#failure || this.#isClosed) return
+    const texts = await readTexts(this.#services.home)
+    const result = await this.#read()
+    if ('error' in result) this.#retryLater()
+    else await this.#settle(texts, result)
+  }
+
+  /**
+   * The cause of a failure may not be in the files, such as a disk that is not mounted or too many open
+   * files, and no file changes when it is over. Silent until the files can be used.
+   */
+  #retryLater(): void {
+    clearTimeout(this.#retryTimer)
+    if (this.#isClosed) return
+    this.#retryTimer = setTimeout(
+      () => void this.#inOrder(() => this.#retry()),
+      this.#times.retry,
+    ).unref()
+  }
+
+  /** Applies what was read. If it looks truncated, waits until the files have stayed unchanged. */
+  async #settle(texts: string, result: ReadResult): Promise<void> {
+    if (this.#isClosed) return
+    if (!('error' in result) && looksTruncated(this.#engine.config, result.config)) {
+      this.#settling = new AbortController()
+      const { signal } = this.#settling
+      // A reload, and a stop of the daemon, abort the wait.
+      if (!(await delay(this.#times.settle, true, { signal }).catch(() => false))) return
+      const now = await readTexts(this.#services.home)
+      if (now !== texts) return this.#settle(now, await this.#read())
+    }
+    this.#texts = texts
+    await this.#apply(result).catch(() => undefined)
+  }
+
+  async #apply(result: ReadResult): Promise<Config> {
+    if ('error' in result) throw this.#keepOld(result.error)
     try {
-      await take(found.config, found.env)
-      return found.config
+      await this.#replace(result)
+      return result.config
     } catch (error) {
-      throw keepOld(error)
+      throw this.#keepOld(error)
     }
   }
-  const take = async (config: Config, env: NodeJS.ProcessEnv) => {
-    const old = setup
-    setup = setUp(config, env)
-    broken = undefined
-    await changed(config)
+
+  async #replace({ config, env }: ReadConfig): Promise<void> {
+    const { compile, onChange, log, events } = this.#services
+    const known = new Set(this.#engine.warnings.map(({ detail }) => detail))
+    this.#engine = compile(config, env)
+    this.#failure = undefined
+    await onChange(config)
     log.info({ webhooks: config.webhooks.length, agents: config.agents.size }, 'configured')
-    const known = new Set(old.warnings.map(({ detail }) => detail))
-    for (const { code, detail, hint } of setup.warnings)
+    for (const { code, detail, hint } of this.#engine.warnings)
       if (!known.has(detail)) log.warn({ code, hint }, detail)
-    const left = waitingForRestart(started.config, config).map(({ detail }) => `; ${detail}`)
-    const detail = `the configuration was read again: ${summarize(config)}${left.join('')}`
+    const pending = listRestartNeeded(this.#started.config, config)
+    const detail = [
+      `the configuration was reloaded: ${summarize(config)}`,
+      ...pending.map((warning) => warning.detail),
+    ].join('; ')
     events.add(new Date(), { kind: 'daemon', state: 'done', detail })
   }
-  const keepOld = (error: unknown): DoorwardError => {
-    broken = brokenBy(error)
-    lookAgain()
-    const problems = problemsIn(broken)
-    // The places alone: what a person wrote in the wrong one may be a secret.
+
+  /** Reports why the new configuration cannot be used. */
+  #keepOld(error: unknown): DoorwardError {
+    const { log, events } = this.#services
+    const failure = toConfigError(error)
+    this.#failure = failure
+    this.#retryLater()
+    // Only the positions: a misplaced value may be a secret.
     const at = error instanceof ConfigError ? error.problems.map(describePosition) : undefined
-    log.warn({ code: broken.code, at }, 'the configuration cannot be used, the old one is kept')
-    const [first, ...more] = problems
+    const message = 'the configuration is invalid, the old one stays in use'
+    log.warn({ code: failure.code, at }, message)
+    const [first, ...more] = toStatusProblems(failure)
+    const rest = more.length > 0 ? ` (and ${more.length} more)` : ''
     events.add(new Date(), {
       kind: 'daemon',
       state: 'failed',
-      code: broken.code,
-      detail: `the configuration cannot be used, the old one is kept: ${first?.detail ?? ''}${more.length > 0 ? ` (and ${more.length} more)` : ''}`,
+      code: failure.code,
+      detail: `${message}: ${first?.detail ?? ''}${rest}`,
     })
-    return broken
-  }
-  /**
-   * What is wrong need not be in the files: a disk that is away, or too many open files. When that is over
-   * no file has changed. Says nothing until they can be used.
-   */
-  const lookAgain = (): void => {
-    clearTimeout(lookingAgain)
-    if (closed) return
-    lookingAgain = setTimeout(() => void inTurn(readIfUsable), times.lookAgain).unref()
-  }
-  const readIfUsable = async (): Promise<void> => {
-    if (!broken || closed) return
-    const texts = await readTexts(home)
-    const found = await tryToRead()
-    if ('error' in found) lookAgain()
-    else await settle(texts, found)
-  }
-  const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => {
-    const done = last.then(work, work)
-    last = done.catch(() => undefined)
-    return done
-  }
-  const readIfChanged = async (): Promise<void> => {
-    // A file that was touched, or saved as it was, is no news.
-    const texts = await readTexts(home)
-    if (texts !== seen) await settle(texts, await tryToRead())
-  }
-  /** Takes exactly what was looked at, once it has stayed if it may be half written. */
-  const settle = async (texts: string, found: Found): Promise<void> => {
-    if (closed) return
-    if (!('error' in found) && looksCut(setup.config, found.config)) {
-      settling = new AbortController()
-      const settled = wait(times.settle, true, { signal: settling.signal }).catch(() => false)
-      // Who asks for a reload, or stops the daemon, does not wait for that.
-      if (!(await settled)) return
-      const now = await readTexts(home)
-      if (now !== texts) return settle(now, await tryToRead())
-    }
-    seen = texts
-    await use(found).catch(() => undefined)
-  }
-
-  return {
-    current: () => setup,
-    problems: () => [
-      ...(broken ? problemsIn(broken) : []),
-      ...waitingForRestart(started.config, setup.config),
-      ...(unwatched === undefined ? [] : [notWatched(unwatched)]),
-    ],
-    reload: async () => {
-      if (closed) throw new DoorwardError('stopping', 'the daemon is stopping')
-      settling?.abort()
-      return inTurn(read)
-    },
-    watch: () => {
-      watch = watchConfig(
-        home,
-        () => void inTurn(readIfChanged),
-        (code) => {
-          if (code !== undefined && unwatched === undefined)
-            log.warn({ code }, 'cannot watch the configuration')
-          unwatched = code
-        },
-      )
-    },
-    close: async () => {
-      closed = true
-      settling?.abort()
-      clearTimeout(lookingAgain)
-      await watch?.close()
-      await last
-    },
+    return failure
   }
 }
 
-/** All the files as one text; undefined stands for one that cannot be read. */
+/** All the files as one text; null stands for a file that cannot be read. */
 const readTexts = async (home: Home): Promise<string> => {
   const paths = ['gateway', 'agents', 'webhooks'].map((name) => join(home.config, `${name}.yaml`))
   const texts = await Promise.all(
@@ -215,7 +234,7 @@ const readTexts = async (home: Home): Promise<string> => {
   return JSON.stringify(texts)
 }
 
-const brokenBy = (error: unknown): DoorwardError => {
+const toConfigError = (error: unknown): DoorwardError => {
   if (error instanceof ConfigError) return error
   const known = error instanceof DoorwardError ? error : undefined
   return new DoorwardError('config-invalid', known?.message ?? errorName(error), {
@@ -224,8 +243,8 @@ const brokenBy = (error: unknown): DoorwardError => {
   })
 }
 
-const problemsIn = (error: DoorwardError): StatusProblem[] => {
-  const hint = 'the daemon goes on as configured before; doorward config check'
+const toStatusProblems = (error: DoorwardError): StatusProblem[] => {
+  const hint = 'the old configuration stays in use; doorward config check'
   if (!(error instanceof ConfigError))
     return [{ code: error.code, detail: error.message, hint: error.hint ?? hint }]
   return error.problems.map((problem) => ({
@@ -241,38 +260,40 @@ const describePosition = ({ file, line, column, key }: ConfigError['problems'][n
 const summarize = ({ webhooks, agents }: Config): string =>
   `${webhooks.length} ${webhooks.length === 1 ? 'webhook' : 'webhooks'}, ${agents.size} ${agents.size === 1 ? 'agent' : 'agents'}`
 
-/** What a running daemon is bound to: its addresses. */
-const bound = ['host', 'port', 'public_port'] as const
+/** The settings that a running daemon cannot change. */
+const fixedSettings = ['host', 'port', 'public_port'] as const
 
-const waitingForRestart = (started: Config, now: Config): Warning[] =>
-  bound.flatMap((key) => {
-    const value = now.gateway.server[key]
+const listRestartNeeded = (started: Config, current: Config): Warning[] =>
+  fixedSettings.flatMap((key) => {
+    const value = current.gateway.server[key]
     if (value === started.gateway.server[key]) return []
-    const text = value === undefined ? 'not set any more' : `${value} now`
+    const text = value === undefined ? 'no longer set' : `now ${value}`
     return [
       {
         code: 'restart-needed',
-        detail: `server.${key} is ${text}, which takes effect with a restart`,
+        detail: `server.${key} is ${text}, which takes effect after a restart`,
         hint: 'doorward daemon restart',
       },
     ]
   })
 
-const notWatched = (code: string): StatusProblem => ({
+const toWatchProblem = (code: string): StatusProblem => ({
   code: 'config-not-watched',
-  detail: `changes of the configuration are not noticed: its folder cannot be watched (${code})`,
-  hint: 'doorward daemon reload after a change',
+  detail: `changes of the configuration are not noticed: the folder cannot be watched (${code})`,
+  hint: 'after a change, run: doorward daemon reload',
 })
 
 /**
- * True when a configuration lacks what a file that is only half written would lack: every webhook, or the
- * secret of one that had one. Taken at once, the first would turn senders away with a 404, after which
- * many never come again, and the second would let anybody in.
+ * True when a configuration lacks what a file that is not completely written would lack: all webhooks, or
+ * the secret of one. Applied immediately, the first would answer senders 404, after which many never send
+ * again, and the second would accept anyone.
  */
-const looksCut = (old: Config, now: Config): boolean => {
-  if (now.webhooks.length === 0) return old.webhooks.length > 0
-  const closed = new Set(
+const looksTruncated = (old: Config, current: Config): boolean => {
+  if (current.webhooks.length === 0) return old.webhooks.length > 0
+  const protectedPaths = new Set(
     old.webhooks.filter(({ secretNames }) => secretNames.length > 0).map(({ path }) => path),
   )
-  return now.webhooks.some(({ path, secretNames }) => secretNames.length === 0 && closed.has(path))
+  return current.webhooks.some(
+    ({ path, secretNames }) => secretNames.length === 0 && protectedPaths.has(path),
+  )
 }

@@ -6,18 +6,16 @@ import type { Home } from '../../shared/home/home.ts'
 
 export type ConfigWatch = { readonly close: () => Promise<void> }
 
-/** An editor writes a file in several steps, and a person saves several files at once. */
+/** An editor writes a file in several steps, and a person saves several files together. */
 const debounceMs = 100
-/** A folder that could not be watched is tried again after so long. */
-const againMs = 30_000
-/** A file that is written all the time is looked at all the same. */
-const longestWaitMs = 1000
+/** The limit for a file that is written all the time. */
+const maxDelayMs = 1000
+const retryMs = 30_000
 
 /**
- * Watches the configuration files and `.env` of a home, by their folders: editors and deployments put
- * new files and whole folders in the place of old ones. Calls `changed` a tenth of a second after
- * the last change, once at the beginning too; `failed` with the system's code when it cannot watch, and
- * with undefined once it can again, which it tries from time to time.
+ * Watches the configuration files and `.env` of a home. Watches their folders, as editors and deployments
+ * replace files and whole folders. Calls `changed` 100 ms after the last change, and once at the start.
+ * Calls `failed` with the system's error code when it cannot watch, and with undefined once it can again.
  */
 export const watchConfig = (
   home: Home,
@@ -25,11 +23,11 @@ export const watchConfig = (
   failed: (code: string | undefined) => void,
 ): ConfigWatch => {
   let closed = false
-  let watched: Promise<unknown> | undefined
+  let watchedFolder: Promise<string> | undefined
   let watcher = open()
-  let timer: NodeJS.Timeout | undefined
-  let again: NodeJS.Timeout | undefined
-  let firstAt: number | undefined
+  let debounceTimer: NodeJS.Timeout | undefined
+  let retryTimer: NodeJS.Timeout | undefined
+  let firstChangeAt: number | undefined
 
   function open(): FSWatcher {
     const opened = watch(home.root, {
@@ -37,55 +35,57 @@ export const watchConfig = (
       depth: 1,
       ignoreInitial: true,
     })
-    opened.on('all', soon)
-    // Of all that happens in the watched folders: one that was replaced makes no other event.
-    opened.on('raw', soon)
+    opened.on('all', schedule)
+    // A replaced folder causes only raw events.
+    opened.on('raw', schedule)
     let hasFailed = false
     opened.on('error', (error) => {
       hasFailed = true
       failed(systemCode(error) ?? 'unknown reason')
-      if (!closed) again ??= setTimeout(() => void openAgain(), againMs).unref()
+      if (!closed) retryTimer ??= setTimeout(() => void reopen(), retryMs).unref()
     })
     opened.on('ready', () => {
       if (!hasFailed) failed(undefined)
-      watched = readInode(home.config)
-      // What changed while it was not watched yet.
-      soon()
+      watchedFolder = readInode(home.config)
+      // For changes before the watch began.
+      schedule()
     })
     return opened
   }
-  function soon(): void {
+  function schedule(): void {
     if (closed) return
-    firstAt ??= performance.now()
-    const waitMs = Math.max(0, Math.min(debounceMs, firstAt + longestWaitMs - performance.now()))
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      firstAt = undefined
-      changed()
-      void followFolder()
-    }, waitMs)
+    firstChangeAt ??= performance.now()
+    const leftMs = firstChangeAt + maxDelayMs - performance.now()
+    clearTimeout(debounceTimer)
+    debounceTimer = setTimeout(
+      () => {
+        firstChangeAt = undefined
+        changed()
+        void followFolder()
+      },
+      Math.max(0, Math.min(debounceMs, leftMs)),
+    )
   }
-  const openAgain = async () => {
-    again = undefined
+  const reopen = async () => {
+    clearTimeout(retryTimer)
+    retryTimer = undefined
     const old = watcher
     watcher = open()
     await old.close()
   }
-  /** The system watches a folder, not its name: the one that has that name now is another. */
+  /** The system watches an inode: another folder may have the name now. */
   const followFolder = async () => {
     const inode = await readInode(home.config)
-    if (closed || watched === undefined || inode === (await watched)) return
-    watched = Promise.resolve(inode)
-    const old = watcher
-    watcher = open()
-    await old.close()
+    if (closed || watchedFolder === undefined || inode === (await watchedFolder)) return
+    watchedFolder = Promise.resolve(inode)
+    await reopen()
   }
 
   return {
     close: async () => {
       closed = true
-      clearTimeout(timer)
-      clearTimeout(again)
+      clearTimeout(debounceTimer)
+      clearTimeout(retryTimer)
       await watcher.close()
     },
   }

@@ -2,87 +2,87 @@ import { mkdirSync, statSync } from 'node:fs'
 import { createStream, type RotatingFileStream } from 'rotating-file-stream'
 import { type Home, systemReason } from '../../shared/home/home.ts'
 
-/** The file of the log. Never throws: a disk that takes nothing must not end the daemon. */
-type LogFile = {
-  readonly write: (lines: string) => void
-  /** Ends once everything is written. */
-  readonly close: () => Promise<void>
-}
-
-/** How long after a failure the file is tried again. */
-const againMs = 5000
+/** How long after a failure the file is opened again. */
+const retryMs = 5000
 
 /**
- * Opens `logs/daemon.log` (0600), rotated at 10 MB, four old files kept. What cannot be written is lost;
- * `complain` is told when that begins. The stream of a failed write writes nothing more, so there is a new
- * one later, and `resumed` gives a line that says what is missing. A file that was removed or moved away is
- * begun again by the next line.
+ * `logs/daemon.log` (0600), rotated at 10 MB with four old files. Never throws: a full disk must not stop
+ * the daemon. Lines that cannot be written are lost; `complain` is called when that begins, and `resumed`
+ * returns the line that reports the gap. A file that was removed or moved away is created again.
  */
-export const openLogFile = (
-  { logs, log }: Home,
-  complain: (reason: string) => void,
-  resumed: (failedAt: Date) => string,
-): LogFile => {
-  let stream: RotatingFileStream | undefined
-  /** Which file is written to; undefined while none is, as in a rotation. */
-  let inode: number | undefined
-  let failed: { readonly at: Date; triedAt: number } | undefined
+export class LogFile {
+  readonly #home: Home
+  readonly #complain: (reason: string) => void
+  readonly #resumed: (failedAt: Date) => string
+  #stream: RotatingFileStream | undefined
+  /** The file in use; undefined while there is none, such as during a rotation. */
+  #inode: number | undefined
+  #failure: { readonly at: Date; triedAt: number } | undefined
 
-  const open = (): RotatingFileStream => {
+  constructor(home: Home, complain: (reason: string) => void, resumed: (failedAt: Date) => string) {
+    this.#home = home
+    this.#complain = complain
+    this.#resumed = resumed
+    this.#stream = this.#open()
+  }
+
+  write(lines: string): void {
+    if (!this.#stream && this.#failure) this.#reopen(this.#failure)
+    this.#recreateIfRemoved()
+    this.#stream?.write(lines)
+  }
+
+  /** Resolves once everything is written. */
+  async close(): Promise<void> {
+    const stream = this.#stream
+    if (stream) await new Promise<void>((resolve) => stream.end(() => resolve()))
+  }
+
+  #open(): RotatingFileStream {
+    const { logs, log } = this.#home
     const opened = createStream(
-      // With `rotate` the first argument is the number of an old file, and null for the one in use.
+      // With `rotate` the argument is the number of an old file, and null for the file in use.
       (number) => (typeof number === 'number' ? `daemon.log.${number}` : 'daemon.log'),
       { path: logs, size: '10M', rotate: 4, mode: 0o600 },
     )
-    opened.on('warning', (error: Error) => complain(systemReason(error)))
+    opened.on('warning', (error: Error) => this.#complain(systemReason(error)))
     opened.on('open', () => {
-      if (stream === opened) inode = readInodeSync(log)
+      if (this.#stream === opened) this.#inode = readInode(log)
     })
     opened.on('rotation', () => {
-      if (stream === opened) inode = undefined
+      if (this.#stream === opened) this.#inode = undefined
     })
     opened.on('error', (error: Error) => {
-      if (stream !== opened) return
-      stream = undefined
-      inode = undefined
-      if (!failed) complain(systemReason(error))
-      failed = { at: failed?.at ?? new Date(), triedAt: performance.now() }
+      if (this.#stream !== opened) return
+      this.#stream = undefined
+      this.#inode = undefined
+      if (!this.#failure) this.#complain(systemReason(error))
+      this.#failure = { at: this.#failure?.at ?? new Date(), triedAt: performance.now() }
     })
     return opened
   }
-  /** Begins a line of its own: of the one before only a part may be there. */
-  const openAgain = (failure: { readonly at: Date; triedAt: number }): void => {
-    if (performance.now() - failure.triedAt < againMs) return
-    const opened = open()
-    stream = opened
+
+  /** A stream writes nothing more after a failure. Starts with a line break: the last line may be cut. */
+  #reopen(failure: { readonly at: Date; triedAt: number }): void {
+    if (performance.now() - failure.triedAt < retryMs) return
     failure.triedAt = performance.now()
-    opened.write(`\n${resumed(failure.at)}`, (error) => {
-      if (!error) failed = undefined
+    this.#stream = this.#open()
+    this.#stream.write(`\n${this.#resumed(failure.at)}`, (error) => {
+      if (!error) this.#failure = undefined
     })
   }
-  const beginAgainIfGone = (): void => {
-    if (inode === undefined || readInodeSync(log) === inode || !isFolder(logs)) return
-    inode = undefined
-    stream?.end()
-    stream = open()
-  }
 
-  stream = open()
-  return {
-    write: (lines) => {
-      if (!stream && failed) openAgain(failed)
-      beginAgainIfGone()
-      stream?.write(lines)
-    },
-    close: async () => {
-      const last = stream
-      if (last) await new Promise<void>((resolve) => last.end(() => resolve()))
-    },
+  #recreateIfRemoved(): void {
+    const { logs, log } = this.#home
+    if (this.#inode === undefined || readInode(log) === this.#inode || !ensureFolder(logs)) return
+    this.#inode = undefined
+    this.#stream?.end()
+    this.#stream = this.#open()
   }
 }
 
-/** Undefined also for one that may not be looked at just now. */
-const readInodeSync = (path: string): number | undefined => {
+/** Undefined also for a file that cannot be inspected. */
+const readInode = (path: string): number | undefined => {
   try {
     return statSync(path, { throwIfNoEntry: false })?.ino
   } catch {
@@ -90,8 +90,8 @@ const readInodeSync = (path: string): number | undefined => {
   }
 }
 
-/** Makes the folder where it is missing, but no home that was removed. */
-const isFolder = (path: string): boolean => {
+/** Creates a missing folder, but not a home that was removed. */
+const ensureFolder = (path: string): boolean => {
   try {
     if (!statSync(path, { throwIfNoEntry: false })) mkdirSync(path, { mode: 0o700 })
     return true
@@ -100,47 +100,44 @@ const isFolder = (path: string): boolean => {
   }
 }
 
-/** Lines on their way to a stream, written many at a time. */
+/** Collects lines for a stream and writes many at a time. */
 type LineBuffer = {
   readonly write: (line: string) => void
-  /** Hands on what is there now. */
   readonly flush: () => void
 }
 
-/** Where the lines go. */
-type Destination = { readonly write: (lines: string) => void }
-
-const gatherMs = 50
-const mostCharacters = 32 * 1024
+const flushMs = 50
+const maxCharacters = 32 * 1024
 
 /**
- * Hands on a line at once after a quiet moment, and what follows within 50 ms together, or as soon as it is
- * 32 Ki characters: one write for each line is a third of what a delivery costs otherwise.
+ * Writes a line immediately after a pause, and the following ones together every 50 ms or 32 Ki characters:
+ * a write for each line would be a third of the cost of a delivery.
  */
-export const createLineBuffer = (stream: Destination): LineBuffer => {
+export const createLineBuffer = (stream: {
+  readonly write: (lines: string) => void
+}): LineBuffer => {
   let lines = ''
   let timer: NodeJS.Timeout | undefined
-  const handOn = (): void => {
+  const flush = (): void => {
+    if (lines === '') return
     stream.write(lines)
     lines = ''
   }
-  const gather = (): void => {
+  const startTimer = (): void => {
     timer = setTimeout(() => {
       timer = undefined
       if (lines === '') return
-      handOn()
-      gather()
-    }, gatherMs)
+      flush()
+      startTimer()
+    }, flushMs)
   }
   return {
     write: (line) => {
       lines += line
-      if (timer && lines.length < mostCharacters) return
-      handOn()
-      if (!timer) gather()
+      if (timer && lines.length < maxCharacters) return
+      flush()
+      if (!timer) startTimer()
     },
-    flush: () => {
-      if (lines !== '') handOn()
-    },
+    flush,
   }
 }

@@ -2,21 +2,21 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { createLineBuffer, openLogFile } from './log-file.ts'
+import { createLineBuffer, LogFile } from './log-file.ts'
 
 /** The daemon's log: JSON lines, never a secret, payload, prompt or answer. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
 export type OpenLog = {
   readonly log: Log
-  /** Ends once everything is written. */
+  /** Resolves once everything is written. */
   readonly close: () => Promise<void>
 }
 
-/** Opens the log of a home. While its disk takes nothing the daemon goes on without, and says so once. */
+/** Opens the log of a home. If the disk fails, the daemon continues without a log and reports it once. */
 export const openLog = (home: Home, level = 'info'): OpenLog => {
   removePlanted(home.log)
-  const file = openLogFile(
+  const file = new LogFile(
     home,
     (reason) => void process.stderr.write(`doorward: cannot write the log: ${reason}\n`),
     resumed,
@@ -36,8 +36,8 @@ export const openLog = (home: Home, level = 'info'): OpenLog => {
 }
 
 /**
- * A link, a pipe or another user's file under this name is from a time when the home was open to others:
- * it would lead the log elsewhere. The whole folder of logs may be a link.
+ * Removes a link, a pipe or another user's file of this name, planted while the home was open to others: it
+ * would redirect the log. The folder of logs may be a link.
  */
 const removePlanted = (path: string): void => {
   const found = lstatSync(path, { throwIfNoEntry: false })
@@ -47,18 +47,18 @@ const removePlanted = (path: string): void => {
 }
 
 const resumed = (failedAt: Date): string => {
-  const msg = 'the log could not be written: lines are missing'
+  const msg = 'the log could not be written, lines are missing'
   const time = new Date().toISOString()
   return `${JSON.stringify({ level: 40, time, since: failedAt.toISOString(), msg })}\n`
 }
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** The level that `DOORWARD_LOG_LEVEL` names, `info` without it. Throws `config-invalid` for another word. */
+/** The level in `DOORWARD_LOG_LEVEL`, by default `info`. Throws `config-invalid` for an unknown level. */
 export const getLogLevel = (env: NodeJS.ProcessEnv): string => {
   const level = env['DOORWARD_LOG_LEVEL'] || 'info'
   if (logLevels.includes(level)) return level
-  throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is no level of a log', {
+  throw new DoorwardError('config-invalid', 'DOORWARD_LOG_LEVEL is not a log level', {
     hint: `set it to one of ${logLevels.join(', ')}`,
   })
 }

@@ -117,7 +117,7 @@ describe('a daemon whose disk', function () {
         last = id
         return isWritten
       })
-      const wasTold = /"the log could not be written: lines are missing"/.test(
+      const wasTold = /"the log could not be written, lines are missing"/.test(
         await readFile(home.log, 'utf8'),
       )
       assert.equal(wasTold, what === 'is full')

@@ -26,7 +26,7 @@ describe('the configuration of a running daemon', () => {
     `  - { path: ${path}, agent: echo, prompt_template: "${prompt}"${more} }\n`
   const webhooks = (...entries: readonly string[]) => `webhooks:\n${entries.join('')}`
   const isReload = ({ kind, state, detail }: EventRecord) =>
-    kind === 'daemon' && state === 'done' && /was read again/.test(detail ?? '')
+    kind === 'daemon' && state === 'done' && /was reloaded/.test(detail ?? '')
   const reloaded = () => changes.next(isReload)
   const refused = () => changes.next(({ kind, state }) => kind === 'daemon' && state === 'failed')
   const post = (path: string, body = '{}', headers: Record<string, string> = json) =>
@@ -201,7 +201,7 @@ describe('the configuration of a running daemon', () => {
       'server: { body_limit: 2kb, port: 1, public_port: 2, public_url: "https://hooks.example" }\nqueue: { max_bytes: 1kb }\n',
     )
     const { detail } = await reloaded()
-    assert.match(detail ?? '', /server\.public_port is 2 now, which takes effect with a restart/)
+    assert.match(detail ?? '', /server\.public_port is now 2, which takes effect after a restart/)
     assert.equal((await post('/a', JSON.stringify('x'.repeat(1500)))).status, 503)
     const { problems, publicUrl, webhooks: rows } = await status()
     // DOORWARD_PORT says which port it is, whatever the file says.

@@ -44,10 +44,7 @@ describe('a daemon whose configuration cannot be used', () => {
     const home = await temporaryHome()
     const { code, stderr } = await tried(home, { DOORWARD_LOG_LEVEL: 'loud' })
     assert.equal(code, 78)
-    assert.match(
-      stderr,
-      /^doorward: DOORWARD_LOG_LEVEL is no level of a log\nhint: set it to one of/,
-    )
+    assert.match(stderr, /^doorward: DOORWARD_LOG_LEVEL is not a log level\nhint: set it to one of/)
     await isClean(home)
   })
 })

@@ -2,39 +2,39 @@ import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createLiveConfig, readConfig } from '../../../daemon/config/live-config.ts'
+import { LiveConfig, readConfig } from '../../../daemon/config/live-config.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
 import type { Engine } from '../../../daemon/webhook/engine.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
-const whole =
+const complete =
   'webhooks:\n  - path: /s\n    agent: echo\n    prompt_template: x\n    secret_env: S\n'
-const cut = whole.replace(/    secret_env.*\n/, '')
+const truncated = complete.replace(/    secret_env.*\n/, '')
 const silent = () => undefined
 
-describe('a configuration that was broken', () => {
-  it('is not mended by a file that is half written, until that stays so', async () => {
-    const home = await temporaryHome({ webhooks: whole, env: 'S=a-secret-of-the-sender\n' })
-    const taken = new EventEmitter()
-    const live = createLiveConfig(
+describe('an invalid configuration', () => {
+  it('is not fixed by a truncated file until the file stays unchanged', async () => {
+    const home = await temporaryHome({ webhooks: complete, env: 'S=a-secret-of-the-sender\n' })
+    const changes = new EventEmitter()
+    const live = new LiveConfig(
       {
         home,
         processEnv: {},
-        setUp: (config) => ({ config, warnings: [] }) as unknown as Engine,
-        changed: async (config) => void taken.emit('config', config),
+        compile: (config) => ({ config, warnings: [] }) as unknown as Engine,
+        onChange: async (config) => void changes.emit('config', config),
         events: new EventStore(10),
         log: { debug: silent, info: silent, warn: silent, error: silent },
       },
       await readConfig(home, {}),
-      { settle: 500, lookAgain: 10 },
+      { settle: 500, retry: 10 },
     )
-    // Nobody watches the files here: there is no other way than to look again.
+    // Without a watch on the files only the retry reads them.
     const file = join(home.config, 'webhooks.yaml')
     await writeFile(file, 'webhooks: 1\n')
     await assert.rejects(live.reload(), { code: 'config-invalid' })
-    const changed = once(taken, 'config')
-    await writeFile(file, cut)
+    const changed = once(changes, 'config')
+    await writeFile(file, truncated)
     const written = performance.now()
     const [{ webhooks }] = (await changed) as [Config]
     assert.deepEqual(webhooks[0]?.secretNames, [])

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { openLogFile } from '../../../daemon/log/log-file.ts'
+import { LogFile } from '../../../daemon/log/log-file.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 import { untilText } from '../../support/until-text.ts'
 
 const megabyte = 1024 * 1024
 
 describe('the file of the log', () => {
-  it('keeps the four files before it, each of 10 MB, the newest first, and no more', async () => {
+  it('keeps the last four files of 10 MB, the newest first', async () => {
     const home = await temporaryHome()
     await mkdir(home.logs, { recursive: true, mode: 0o700 })
     const complaints: string[] = []
-    const file = openLogFile(
+    const file = new LogFile(
       home,
       (reason) => complaints.push(reason),
       () => '',
@@ -30,18 +30,18 @@ describe('the file of the log', () => {
     assert.deepEqual(complaints, [])
   })
 
-  for (const [how, takeAway] of [
+  for (const [how, remove] of [
     ['was removed', rm],
     ['was moved away', async (log: string) => rename(log, `${log}.old`)],
     ['was removed with its folder', async (log: string) => rm(dirname(log), { recursive: true })],
   ] as const)
-    it(`begins again when it ${how}, and makes no home again`, async () => {
+    it(`is created again when it ${how}, but not in a removed home`, async () => {
       const home = await temporaryHome()
       await mkdir(home.logs, { recursive: true, mode: 0o700 })
-      const file = openLogFile(home, assert.fail, () => '')
+      const file = new LogFile(home, assert.fail, () => '')
       file.write('first\n')
       await untilText(home.logs, 'daemon.log', /first/)
-      await takeAway(home.log)
+      await remove(home.log)
       file.write('second\n')
       await untilText(home.logs, 'daemon.log', /^second\n$/)
       assert.equal((await stat(home.logs)).mode & 0o777, 0o700)
