@@ -5,7 +5,7 @@ import { getUserAgent } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
-import { runInOurPlace } from '../../run-in-our-place.ts'
+import { execChild } from '../../exec-child.ts'
 import { parseProviderName, type TokenOptions } from './token.ts'
 
 /** What stands after `--`: undefined when there is no `--`. */
@@ -41,7 +41,7 @@ export const exec = async (
     { reads: true },
   )
   const added = requested.map(({ provider, variable }) => [variable, tokens.get(provider)] as const)
-  await runInOurPlace(program, args, { ...process.env, ...Object.fromEntries(added) })
+  await execChild(program, args, { ...process.env, ...Object.fromEntries(added) })
 }
 
 const unwrapToken = (

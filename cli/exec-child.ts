@@ -1,17 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { DoorwardError, systemCode } from '../shared/errors.ts'
 import { systemReason } from '../shared/home/home.ts'
 import { toPlainLine } from '../shared/text.ts'
-import { isForeground } from './foreground.ts'
 
 /*
- * Node cannot replace a process by another (execve) before version 23. So the command is a child that
- * has our standard streams, what we are told it is told, and we end the way it ends.
+ * Node cannot replace its own process (execve) before version 23, so the command is a child on our standard
+ * streams: signals are forwarded to it, and we exit as it exits. The package foreground-child does the same,
+ * but passes on a Ctrl-C that the terminal has already sent to both, does not stop with Ctrl-Z, and starts a
+ * second Node as a watchdog.
  */
 
-/** Signals that are sent to us and meant for the command. */
 const forwarded = [
   'SIGINT',
   'SIGQUIT',
@@ -21,26 +21,26 @@ const forwarded = [
   'SIGUSR2',
   'SIGCONT',
 ] as const
-/** Those of them that a terminal's keys send to the command as well. */
+/** A terminal sends these to the whole foreground group. */
 const fromKeys: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT']
 
 /**
- * Runs a command on our own standard streams, and makes its exit code, or the signal that killed it,
- * ours. Throws `command-not-found` or `command-not-runnable` when it cannot be started.
+ * Runs a command on our own standard streams, then exits with its exit code or by the signal that killed
+ * it. Throws `command-not-found` or `command-not-runnable` when it cannot be started.
  */
-export const runInOurPlace = async (
+export const execChild = async (
   program: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<void> => {
   let child: ChildProcess | undefined
-  // Before there is a child: from its first moment on no signal may end us and leave it behind.
+  // Before the child starts: a signal must not end this process alone.
   const stopForwarding = forwardSignals((signal) => void child?.kill(signal))
   try {
     child = start(program, args, env)
-    const [code, signal] = await untilEnd(child, program)
+    const [code, signal] = await waitForExit(child, program)
     stopForwarding()
-    if (signal) dieBy(signal)
+    if (signal) exitWithSignal(signal)
     else process.exitCode = code ?? 1
   } finally {
     stopForwarding()
@@ -51,15 +51,15 @@ const start = (program: string, args: readonly string[], env: NodeJS.ProcessEnv)
   try {
     return spawn(program, args, { env, stdio: 'inherit' })
   } catch (error) {
-    throw startError(program, error)
+    throw toStartError(program, error)
   }
 }
 
-const untilEnd = async (child: ChildProcess, program: string) =>
+const waitForExit = async (child: ChildProcess, program: string) =>
   new Promise<readonly [number | null, NodeJS.Signals | null]>((resolve, reject) => {
     child.on('error', (error) => {
-      // With a pid it runs: then a signal was refused, as by a command of another user (sudo).
-      if (child.pid === undefined) reject(startError(program, error))
+      // With a pid it runs, and only a signal failed, such as to a command of another user (sudo).
+      if (child.pid === undefined) reject(toStartError(program, error))
     })
     child.once('exit', (code, signal) => resolve([code, signal]))
   })
@@ -73,7 +73,7 @@ const forwardSignals = (send: (signal: NodeJS.Signals) => void): (() => void) =>
       process.on(signal, listener)
       listeners.set(signal, listener)
     } catch {
-      // This system does not have it.
+      // This system does not have the signal.
     }
   }
   for (const signal of forwarded)
@@ -81,8 +81,8 @@ const forwardSignals = (send: (signal: NodeJS.Signals) => void): (() => void) =>
       if (!(fromKeys.includes(signal) && isForeground())) send(signal)
     })
 
-  // Ctrl-Z stops the whole group without our help, but `kill -TSTP` reaches us alone. To stop ourselves
-  // is left to the system: it does not where nobody could wake us again.
+  // Ctrl-Z stops the whole group, but `kill -TSTP` reaches only us. We stop by the default action, which
+  // the system ignores for a group that no shell could continue.
   const stop = (): void => {
     if (!isForeground()) send('SIGTSTP')
     process.off('SIGTSTP', stop)
@@ -97,12 +97,25 @@ const forwardSignals = (send: (signal: NodeJS.Signals) => void): (() => void) =>
   }
 }
 
-/** Ends this process by a signal, so that whoever waits for us sees what the command died of. */
-const dieBy = (signal: NodeJS.Signals): void => {
-  // Should it not kill us (Node ignores SIGPIPE), what a shell would end with is left.
+/** True while the terminal sends signals of its keys to our process group, and so to the child too. */
+const isForeground = (): boolean => {
+  try {
+    // proc(5): after the name come state, parent, group, session, terminal, foreground group.
+    const stat = readFileSync('/proc/self/stat', 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields[4] !== '0' && fields[2] === fields[5]
+  } catch {
+    // No /proc here. Output on a terminal is the best sign of it.
+    return process.stdout.isTTY || process.stderr.isTTY
+  }
+}
+
+/** Exits by a signal, so that our parent sees what killed the command. */
+const exitWithSignal = (signal: NodeJS.Signals): void => {
+  // For a signal that does not kill us (Node ignores SIGPIPE): the code that a shell would exit with.
   process.exitCode = 128 + constants.signals[signal]
   try {
-    // A core file of ours would hold the tokens (core(5): which memory it is made of).
+    // A core file of ours would contain the tokens (core(5)).
     writeFileSync('/proc/self/coredump_filter', '0')
   } catch {
     // Linux only.
@@ -110,16 +123,18 @@ const dieBy = (signal: NodeJS.Signals): void => {
   process.kill(process.pid, signal)
 }
 
-const startError = (program: string, error: unknown): DoorwardError => {
+const toStartError = (program: string, error: unknown): DoorwardError => {
   const shown = toPlainLine(program).slice(0, 200)
   const isPath = program.includes('/')
-  // Of a script whose interpreter is missing the kernel says the same.
+  // The kernel reports a missing interpreter of a script the same way.
   if (systemCode(error) === 'ENOENT' || program === '')
     return new DoorwardError(
       'command-not-found',
       `cannot run "${shown}": there is no such command`,
       {
-        hint: isPath ? 'check the path, and the first line of a script' : 'check its name and PATH',
+        hint: isPath
+          ? 'check the path, and the first line of a script'
+          : 'check the name, and PATH',
         cause: error,
       },
     )
