@@ -264,7 +264,7 @@ type AppsParts = {
   readonly memory: Memory
   readonly intake: Pick<Intake, 'budget' | 'queue'>
   readonly live: LiveConfig
-  readonly office: Pick<Leadership, 'oauth' | 'atOnce' | 'access'>
+  readonly office: Pick<Leadership, 'oauth' | 'access'>
   readonly metrics: Metrics
   readonly stream: EventStream
   readonly learners: DeliveryWaiters

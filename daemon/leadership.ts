@@ -18,7 +18,6 @@ export type Leadership = {
   /** Logins and tokens, until the office changes hands the next time. */
   readonly oauth: () => OAuth
   /** The same two of whichever they are by then, for parts that outlive a change. */
-  readonly atOnce: OAuth['atOnce']
   readonly access: OAuth['access']
   /** From now on it is this daemon's; `unsaved` are the tokens that the disk refused. */
   readonly take: (held: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
@@ -48,7 +47,7 @@ export type LeadershipServices = {
 }
 
 /** A refresh on its way when a restart is asked for may take as long as its request may. */
-const restarting = { why: 'the daemon was restarted meanwhile', refreshLimitMs: 31_000 }
+const restarting = { reason: 'the daemon was restarted', refreshLimitMs: 31_000 }
 
 /** Not taken yet. */
 export const createLeadership = ({
@@ -77,7 +76,6 @@ export const createLeadership = ({
 
   return {
     oauth: () => oauth,
-    atOnce: (...asked) => oauth.atOnce(...asked),
     access: async (...asked) => oauth.access(...asked),
     take: async (held, unsaved) => {
       lock = held
@@ -100,7 +98,7 @@ export const createLeadership = ({
       await oauth.start()
     },
     isHeld: async () => (await lock?.isOurs().catch(() => false)) ?? false,
-    takeNoLogins: () => oauth.takeNoLogins(),
+    takeNoLogins: () => oauth.refuseLogins(),
     close: async () => oauth.close(),
     letGo: async () => lock?.release(),
   }

@@ -1,82 +1,79 @@
 import type { Router } from '@koa/router'
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
-import { listProblems, listProviders, listTokens } from './accounts.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
+import { listProblems, listProviders, listTokens } from './accounts.ts'
 import type { OAuthDependencies, Tokens } from './dependencies.ts'
-import { createDiscover } from './providers/discovery.ts'
+import { Logins } from './login/login.ts'
 import { createLogOut } from './logout/logout.ts'
 import { RevocationQueue } from './logout/revocation-queue.ts'
-import { Logins } from './login/login.ts'
-import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
+import { createDiscover } from './providers/discovery.ts'
 import { createRoutes } from './routes.ts'
+import { TokenBroker } from './tokens/token-broker.ts'
 import type { TokenRecord } from './tokens/token-record.ts'
-import { createTokens } from './tokens/token-broker.ts'
 
 export type { Log, OAuthDependencies, OAuthEvent } from './dependencies.ts'
 
-export type OAuth = {
+export type OAuth = Tokens & {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
-  /** A token that is in memory and good, in this turn. */
-  readonly atOnce: Tokens['atOnce']
-  /** A token that works, for a part of the daemon itself. */
-  readonly access: Tokens['access']
   readonly tokens: () => Promise<TokenSummary[]>
   readonly providers: () => Promise<ProviderSummary[]>
-  /** Token files that stop a provider, and revocations that wait. */
+  /** Token files that cannot be used, logins that have ended, and pending revocations. */
   readonly problems: () => Promise<StatusProblem[]>
-  /**
-   * Takes up what a killed daemon left; renews tokens and tries revocations in the background from now
-   * on.
-   */
+  /** Recovers from a crash; refreshes tokens and tries revocations in the background from now on. */
   readonly start: () => Promise<void>
-  /** Refuses new logins with `stopping`; those that wait, and tokens, go on. */
-  readonly takeNoLogins: () => void
-  /** Cancels the logins that wait, closes the callback listener and ends requests to providers. */
-  readonly close: (ending?: Ending) => Promise<void>
-  /** New tokens that the disk refused, and that nobody else has. */
+  /** Refuses new logins with `stopping`; pending logins and tokens continue. */
+  readonly refuseLogins: () => void
+  /** Cancels pending logins, closes the callback listener and ends requests to providers. */
+  readonly close: (options?: CloseOptions) => Promise<void>
+  /** New tokens that the disk refused: no one else has them. */
   readonly unsaved: () => TokenRecord[]
 }
 
-export type Ending = {
-  /** What a login that is cancelled says. */
-  readonly why: string
-  /** How long refreshes on their way are waited for, in milliseconds. */
+export type CloseOptions = {
+  /** The message of a login that is cancelled. */
+  readonly reason: string
+  /** How long running refreshes are waited for, in milliseconds. */
   readonly refreshLimitMs: number
 }
 
-/**
- * Everything that has to do with logins and tokens, ready to be mounted. `left` are the unsaved tokens of
- * the one before.
- */
+/** How long a stop waits for logouts, whose requests it has aborted. */
+const logoutLimitMs = 2000
+
+/** All of logins and tokens. `unsaved` are the unsaved tokens of the previous one. */
 export const createOAuth = (
   dependencies: OAuthDependencies,
-  left: readonly TokenRecord[] = [],
+  unsaved: readonly TokenRecord[] = [],
 ): OAuth => {
   const closing = new AbortController()
   const discover = createDiscover()
   const withLock = createKeyedMutex()
   const logouts = trackPending()
-  const broker = createTokens(dependencies, discover, withLock, left)
+  const broker = new TokenBroker(dependencies, discover, withLock, unsaved)
   const revocations = new RevocationQueue(dependencies, discover, withLock)
   const shared = { dependencies, discover, withLock, tokens: broker, revocations }
   const logins = new Logins(shared)
   const logOut = createLogOut({ ...shared, signal: closing.signal })
   const tokens = () => listTokens(dependencies)
-  /** A token that is good is given out all the time; while another daemon takes over that renews them, wait. */
-  const access: Tokens['access'] = async (...asked) => {
+  /** A valid token is always issued; one that needs a refresh waits while another daemon takes over. */
+  const access: Tokens['access'] = async (provider, request) => {
     try {
-      return await broker.access(...asked)
+      return await broker.access(provider, request)
     } catch (error) {
       if (!(error instanceof DoorwardError) || error.code !== 'stopping') throw error
       const other = await dependencies.elsewhere?.()
       if (!other) throw error
-      return other(...asked)
+      return other(provider, request)
     }
   }
   return {
-    routes: createRoutes(logins, (...request) => logouts.track(logOut(...request)), access, tokens),
-    atOnce: broker.atOnce,
+    routes: createRoutes(
+      logins,
+      (provider, forget) => logouts.track(logOut(provider, forget)),
+      access,
+      tokens,
+    ),
     access,
     tokens,
     providers: () => listProviders(dependencies),
@@ -88,19 +85,16 @@ export const createOAuth = (
       await revocations.start()
       await broker.start()
     },
-    takeNoLogins: () => logins.refuseNew(),
-    close: async (ending) => {
+    refuseLogins: () => logins.refuseNew(),
+    close: async (options) => {
       closing.abort()
       await Promise.all([
-        logins.close(ending?.why ?? 'the daemon stopped'),
-        broker.close(ending?.refreshLimitMs),
+        logins.close(options?.reason ?? 'the daemon stopped'),
+        broker.close(options?.refreshLimitMs),
         logouts.settled(logoutLimitMs),
       ])
       await revocations.close()
     },
-    unsaved: broker.allUnsaved,
+    unsaved: () => broker.allUnsaved(),
   }
 }
-
-/** How long a stop waits for logouts, whose requests it has broken off. */
-const logoutLimitMs = 2000

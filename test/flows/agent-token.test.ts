@@ -56,7 +56,7 @@ describe('an agent with a token in its environment', () => {
     const told = events.filter(({ kind }) => kind === 'oauth')
     assert.deepEqual(
       told.map(({ state, detail }) => [state, detail]),
-      [['done', 'github: token given to agent with-token']],
+      [['done', 'github: token issued to agent with-token']],
     )
     const log = await readFile(daemon.home.log, 'utf8')
     assert.equal(log.includes('gho_canary'), false)

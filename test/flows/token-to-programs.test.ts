@@ -154,7 +154,7 @@ providers:
     ] as const)
       assert.ok(
         told.some((detail) =>
-          detail.startsWith(`${provider}: token given to doorward-cli/${version} (${command})`),
+          detail.startsWith(`${provider}: token issued to doorward-cli/${version} (${command})`),
         ),
         told.join('\n'),
       )

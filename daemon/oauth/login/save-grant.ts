@@ -4,7 +4,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
-import type { OAuthDependencies, Tokens } from '../dependencies.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { RevocationQueue } from '../logout/revocation-queue.ts'
@@ -12,6 +12,7 @@ import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
 import { rememberClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { requestOptions, toText } from '../providers/request.ts'
+import type { TokenBroker } from '../tokens/token-broker.ts'
 import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
 import { readToken, writeToken } from '../tokens/token-store.ts'
 import type { Attempt, Outcome, PendingLogins } from './pending-logins.ts'
@@ -20,7 +21,7 @@ export type SaveServices = {
   readonly dependencies: OAuthDependencies
   readonly withLock: KeyedMutex
   readonly revocations: RevocationQueue
-  readonly tokens: Pick<Tokens, 'changed' | 'unsaved'>
+  readonly tokens: Pick<TokenBroker, 'changed' | 'unsaved'>
 }
 
 /**

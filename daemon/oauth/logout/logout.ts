@@ -1,12 +1,13 @@
 import type { Logout } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
-import type { OAuthDependencies, Tokens } from '../dependencies.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
 import type { Revocation } from '../dialects/dialect.ts'
 import { type Client, findClient, forgetClient } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
 import { notLoggedIn } from '../tokens/refresh.ts'
+import type { TokenBroker } from '../tokens/token-broker.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
 import { readToken, removeToken } from '../tokens/token-store.ts'
 import { getLastDay, type RevocationQueue } from './revocation-queue.ts'
@@ -23,7 +24,7 @@ type LogoutServices = {
   readonly discover: Discover
   readonly revocations: RevocationQueue
   readonly withLock: KeyedMutex
-  readonly tokens: Pick<Tokens, 'changed' | 'unsaved'>
+  readonly tokens: Pick<TokenBroker, 'changed' | 'unsaved'>
   /** Aborts requests to the provider when the daemon stops. */
   readonly signal: AbortSignal
 }

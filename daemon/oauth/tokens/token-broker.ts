@@ -1,80 +1,133 @@
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
+import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
-import { createAccessLog } from './access-log.ts'
-import { createCrashRecovery, takeUpLeftovers } from './crash-recovery.ts'
+import { AccessLog } from './access-log.ts'
+import { CrashRecovery, recoverFiles } from './crash-recovery.ts'
+import { refreshedEvent, RefreshScheduler } from './refresh-scheduler.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
-import { createRefreshScheduler, renewedEvent } from './refresh-scheduler.ts'
-import { createTokenCache } from './token-cache.ts'
-import { tokenProviders } from './token-store.ts'
+import { TokenCache } from './token-cache.ts'
 import type { TokenRecord } from './token-record.ts'
+import { tokenProviders } from './token-store.ts'
 
-/** How long a reader waits for a longer one while the stored token is still good. */
+/** How long a reader waits for a refresh while the stored token is still valid. */
 const patienceMs = 5000
 const closeLimitMs = 10_000
 
-/*
- * One token for one asker: look at the record in memory -> good for long enough? -> else join the renewal
- * that is on its way, or begin one -> note who got it -> hand it out. Renewals ahead of time keep it so
- * that the second step nearly always says yes. A provider that cannot be reached costs nothing while the
- * token is good; only its own word ends a login.
+/**
+ * One token for one asker: look at the record in memory -> valid for long enough? -> otherwise join or start
+ * a refresh -> note who got the token -> issue it. Scheduled refreshes keep the answer to the second step at
+ * yes nearly always. A provider that cannot be reached costs nothing while the token is valid; only the
+ * provider's own word ends a login.
  */
-/** `left` are new tokens that the daemon before could not write to the disk. */
-export const createTokens = (
-  dependencies: OAuthDependencies,
-  discover: Discover,
-  inTurn: KeyedMutex,
-  left: readonly TokenRecord[] = [],
-): Tokens => {
-  const { home, gateway, log, announce, count } = dependencies
-  const cutOff = new AbortController()
-  const cache = createTokenCache(home)
-  const handOuts = createAccessLog(announce)
-  const { refresh, isUnsaved, unsaved, unsavedProviders, forgetUnsaved } = createRefresh(
-    dependencies,
-    discover,
-    inTurn,
-    cutOff.signal,
-    left,
-  )
-  const renewals = createRefreshScheduler(dependencies, refresh)
-  const { takeUp, isRecovering } = createCrashRecovery(dependencies, renewals)
+export class TokenBroker implements Tokens {
+  readonly #dependencies: OAuthDependencies
+  readonly #abort = new AbortController()
+  readonly #cache: TokenCache
+  readonly #accessLog: AccessLog
+  readonly #refresher: ReturnType<typeof createRefresh>
+  readonly #scheduler: RefreshScheduler
+  readonly #recovery: CrashRecovery
 
-  const atOnce = (provider: string, request: TokenRequest): AccessToken | undefined => {
-    if (isRecovering(provider) || isUnsaved(provider)) return undefined
-    const stored = cache.known(provider)
-    if (!stored || !isFreshEnough(stored, request.minValidityMs, Date.now())) return undefined
-    if (renewals.isEndingToken(provider)) return undefined
-    return handOut(stored, provider, request)
+  /** `unsaved` are new tokens that the previous daemon could not write to the disk. */
+  constructor(
+    dependencies: OAuthDependencies,
+    discover: Discover,
+    withLock: KeyedMutex,
+    unsaved: readonly TokenRecord[] = [],
+  ) {
+    const { signal } = this.#abort
+    this.#dependencies = dependencies
+    this.#cache = new TokenCache(dependencies.home)
+    this.#accessLog = new AccessLog(dependencies.announce)
+    this.#refresher = createRefresh(dependencies, discover, withLock, signal, unsaved)
+    this.#scheduler = new RefreshScheduler(dependencies, this.#refresher.refresh)
+    this.#recovery = new CrashRecovery(dependencies, this.#scheduler)
   }
 
-  const handOut = (record: TokenRecord, provider: string, request: TokenRequest): AccessToken => {
-    handOuts.note(provider, request.asker)
-    count?.('token-given', provider)
-    return toAccessToken(record)
-  }
-
-  const access = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
-    // After a crash the stored token may be void: what the first try brings is waited for.
-    if (isRecovering(provider)) await renewals.underWay(provider)?.catch(() => undefined)
-    const stored = isUnsaved(provider) ? undefined : await cache.get(provider)
-    if (!stored && !isUnsaved(provider)) throw unknownOrNotLoggedIn(provider)
-    const record =
-      stored && isFreshEnough(stored, request.minValidityMs, Date.now())
-        ? await lasting(provider, stored)
-        : await renewed(provider, stored)
-    return handOut(record, provider, request)
-  }
-
-  /** A token that is good for as long as asked, or its successor where a running refresh ends it. */
-  const lasting = async (provider: string, stored: TokenRecord): Promise<TokenRecord> => {
-    if (!renewals.isEndingToken(provider)) return stored
+  async access(provider: string, request: TokenRequest): Promise<AccessToken> {
     try {
-      return await renewed(provider, stored)
+      const record = await this.#getRecord(provider, request)
+      return this.#issue(record, provider, request)
+    } catch (error) {
+      if (!(error instanceof DoorwardError && error.code === 'provider-unknown'))
+        this.#dependencies.count?.('token-not-given', provider)
+      throw error
+    }
+  }
+
+  /** The newest tokens of a provider, if they could not be written to the disk. */
+  unsaved(provider: string): TokenRecord | undefined {
+    return this.#refresher.unsaved(provider)
+  }
+
+  allUnsaved(): TokenRecord[] {
+    return this.#refresher.unsavedProviders().flatMap((provider) => this.unsaved(provider) ?? [])
+  }
+
+  /** To be called when a login or logout has changed the file of a provider. */
+  changed(provider: string): void {
+    this.#refresher.forgetUnsaved(provider)
+    this.#scheduler.forget(provider)
+    void this.#recovery.resume(provider)
+  }
+
+  /** Recovers from a crash, and refreshes in the background from now on. */
+  async start(): Promise<void> {
+    const { home, log, announce } = this.#dependencies
+    for (const provider of await recoverFiles(home)) {
+      log.warn({ provider }, 'a daemon was killed while it saved the renewed token: saved now')
+      const detail = 'a renewal was interrupted while it was saved; nothing is lost'
+      announce(refreshedEvent(provider, detail))
+    }
+    for (const provider of await tokenProviders(home)) await this.#recovery.resume(provider)
+    this.#saveUnsaved()
+  }
+
+  /**
+   * Waits for running refreshes, for at most this many milliseconds, and tries again to write what the disk
+   * refused, so that no new token is lost.
+   */
+  async close(limitMs = closeLimitMs): Promise<void> {
+    // A user who has freed space on a full disk may well restart the daemon next.
+    this.#saveUnsaved()
+    const timer = setTimeout(() => this.#abort.abort(), limitMs)
+    await this.#scheduler.close()
+    clearTimeout(timer)
+    this.#abort.abort()
+  }
+
+  #saveUnsaved(): void {
+    for (const provider of this.#refresher.unsavedProviders())
+      this.#scheduler.refreshInBackground(provider)
+  }
+
+  #issue(record: TokenRecord, provider: string, { asker }: TokenRequest): AccessToken {
+    this.#accessLog.add(provider, asker)
+    this.#dependencies.count?.('token-given', provider)
+    const { accessToken, tokenType, expiresAt, scopes } = record
+    return { provider, accessToken, tokenType, expiresAt, scopes }
+  }
+
+  async #getRecord(provider: string, { minValidityMs }: TokenRequest): Promise<TokenRecord> {
+    // After a crash the stored token may be void: wait for the first refresh.
+    if (this.#recovery.isRecovering(provider))
+      await this.#scheduler.running(provider)?.catch(() => undefined)
+    const isUnsaved = this.#refresher.isUnsaved(provider)
+    const stored = isUnsaved ? undefined : await this.#cache.get(provider)
+    if (!stored && !isUnsaved) {
+      // Throws for an unknown name: a typing error needs no login.
+      findProvider(provider, this.#dependencies.gateway)
+      throw notLoggedIn(provider)
+    }
+    if (!stored || !isFreshEnough(stored, minValidityMs, Date.now()))
+      return this.#refreshed(provider, stored)
+    if (!this.#scheduler.isEndingToken(provider)) return stored
+    try {
+      return await this.#refreshed(provider, stored)
     } catch (error) {
       // The rest of a login that has ended is still issued.
       if (error instanceof DoorwardError && error.code === 'needs-login') return stored
@@ -82,84 +135,38 @@ export const createTokens = (
     }
   }
 
-  const countedAccess = async (provider: string, request: TokenRequest): Promise<AccessToken> => {
-    try {
-      return await access(provider, request)
-    } catch (error) {
-      if (!(error instanceof DoorwardError && error.code === 'provider-unknown'))
-        count?.('token-not-given', provider)
-      throw error
-    }
-  }
-
-  const renewed = async (
-    provider: string,
-    stored: TokenRecord | undefined,
-  ): Promise<TokenRecord> => {
+  async #refreshed(provider: string, stored: TokenRecord | undefined): Promise<TokenRecord> {
     const isValid = stored !== undefined && validityMs(stored, Date.now()) > 0
     if (stored && !isRenewable(stored)) throw needsLogin(stored)
-    if (stored && renewals.isJustRenewed(stored)) return stored
+    if (stored && this.#scheduler.isJustRefreshed(stored)) return stored
     try {
-      const started = renewals.renewForReader(provider)
-      return await (stored && isValid ? inTime(started, stored) : started)
+      const refresh = this.#scheduler.refreshForReader(provider)
+      return await (isValid ? withPatience(refresh, stored) : refresh)
     } catch (error) {
       // New tokens that the disk refused have most likely ended the stored one.
-      if (stored && isValid && isTransientError(error) && !isUnsaved(provider)) return stored
+      if (isValid && isTransientError(error) && !this.#refresher.isUnsaved(provider)) return stored
       throw error
     }
-  }
-
-  const unknownOrNotLoggedIn = (provider: string): DoorwardError => {
-    // Throws for a name that is none: who mistypes needs no login.
-    findProvider(provider, gateway)
-    return notLoggedIn(provider)
-  }
-
-  return {
-    atOnce,
-    access: countedAccess,
-    unsaved,
-    allUnsaved: () => unsavedProviders().flatMap((provider) => unsaved(provider) ?? []),
-    changed: (provider) => {
-      forgetUnsaved(provider)
-      renewals.forget(provider)
-      void takeUp(provider)
-    },
-    start: async () => {
-      for (const provider of await takeUpLeftovers(home)) {
-        log.warn({ provider }, 'a daemon was ended while it saved the renewed token: saved now')
-        announce(
-          renewedEvent(provider, 'a renewal was cut off while it was saved; nothing is lost'),
-        )
-      }
-      for (const provider of await tokenProviders(home)) await takeUp(provider)
-      for (const provider of unsavedProviders()) renewals.inBackground(provider)
-    },
-    close: async (limitMs = closeLimitMs) => {
-      // Who has made room on a full disk may well restart the daemon next.
-      for (const provider of unsavedProviders()) renewals.inBackground(provider)
-      const cut = setTimeout(() => cutOff.abort(), limitMs)
-      await renewals.close()
-      clearTimeout(cut)
-      cutOff.abort()
-    },
   }
 }
 
-/** A provider that takes its time keeps nobody from a token that is still good. */
-const inTime = async (started: Promise<TokenRecord>, stored: TokenRecord): Promise<TokenRecord> => {
+/** A slow provider keeps no one from a token that is still valid. */
+const withPatience = async (
+  refresh: Promise<TokenRecord>,
+  stored: TokenRecord,
+): Promise<TokenRecord> => {
   let timer: NodeJS.Timeout | undefined
   const patience = new Promise<TokenRecord>((resolve) => {
     timer = setTimeout(() => resolve(stored), patienceMs)
   })
   try {
-    return await Promise.race([started, patience])
+    return await Promise.race([refresh, patience])
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** Good for as long as asked. */
+/** Valid for as long as the caller wants. */
 const isFreshEnough = (
   record: TokenRecord,
   minValidityMs: number | undefined,
@@ -170,18 +177,6 @@ const isFreshEnough = (
   return left > 0 && left >= wantedMs(record, minValidityMs)
 }
 
-/** What may be better the next time and says nothing of the token that is there. */
+/** An error that may not occur next time, and says nothing about the stored token. */
 const isTransientError = (error: unknown): boolean =>
   error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
-
-const accessTokens = new WeakMap<TokenRecord, AccessToken>()
-
-/** The same one each time, as long as the record lives. */
-const toAccessToken = (record: TokenRecord): AccessToken => {
-  const known = accessTokens.get(record)
-  if (known) return known
-  const { provider, accessToken, tokenType, expiresAt, scopes } = record
-  const made = { provider, accessToken, tokenType, expiresAt, scopes }
-  accessTokens.set(record, made)
-  return made
-}

@@ -1,59 +1,34 @@
 import { type Stats, lstatSync } from 'node:fs'
 import type { Home } from '../../../shared/home/home.ts'
-import { readToken, tokenPath } from './token-store.ts'
 import type { TokenRecord } from './token-record.ts'
+import { readToken, tokenPath } from './token-store.ts'
 
 /**
- * Token records in memory. The file stays the truth: it is looked at, not read, so that one that was
- * changed, removed or opened to others by hand counts at once.
+ * Token records in memory. The file decides: its status is checked each time, so that a file that was
+ * changed, removed or opened to others by hand counts immediately.
  */
-export const createTokenCache = (home: Home) => {
-  type Entry = { readonly path: string; readonly stamp: Stamp; readonly record: TokenRecord }
-  const known = new Map<string, Entry>()
-  /** Those whose files have been looked at in this turn of the loop, which many may ask in. */
-  const seen = new Set<Entry>()
-  const see = (entry: Entry): void => {
-    if (seen.size === 0) setImmediate(() => seen.clear())
-    seen.add(entry)
+export class TokenCache {
+  readonly #home: Home
+  readonly #known = new Map<string, { readonly stamp: Stamp; readonly record: TokenRecord }>()
+
+  constructor(home: Home) {
+    this.#home = home
   }
 
-  const knownWith = (
-    entry: Entry | undefined,
-    stamp: Stamp | undefined,
-  ): TokenRecord | undefined =>
-    entry && stamp && isSame(entry.stamp, stamp) ? entry.record : undefined
-
-  return {
-    /**
-     * The record in memory while the file is what it was when this was asked first in this turn; undefined
-     * says nothing.
-     */
-    known: (provider: string): TokenRecord | undefined => {
-      const entry = known.get(provider)
-      if (!entry) return undefined
-      if (seen.has(entry)) return entry.record
-      const record = knownWith(entry, readStamp(entry.path))
-      if (record) see(entry)
-      return record
-    },
-    /** The record of a provider as `readToken` gives it, with what that throws. */
-    get: async (provider: string): Promise<TokenRecord | undefined> => {
-      const path = tokenPath(home, provider)
-      const before = readStamp(path)
-      const unchanged = knownWith(known.get(provider), before)
-      if (unchanged) return unchanged
-      const record = await readToken(home, provider)
-      known.delete(provider)
-      // A file that was replaced while it was read is read again the next time.
-      if (record && before !== undefined) known.set(provider, { path, stamp: before, record })
-      return record
-    },
+  /** The record of a provider as `readToken` returns it, with what that throws. */
+  async get(provider: string): Promise<TokenRecord | undefined> {
+    const stamp = readStamp(tokenPath(this.#home, provider))
+    const known = this.#known.get(provider)
+    if (known && stamp && isSame(known.stamp, stamp)) return known.record
+    const record = await readToken(this.#home, provider)
+    this.#known.delete(provider)
+    // A file that was replaced while it was read is read again next time.
+    if (record && stamp) this.#known.set(provider, { stamp, record })
+    return record
   }
 }
 
-export type TokenCache = ReturnType<typeof createTokenCache>
-
-/** What changes with a file: every write of ours makes another one of it. */
+/** What changes with a file: every write creates a new one. */
 type Stamp = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs' | 'ctimeMs' | 'mode' | 'uid'>
 
 const isSame = (a: Stamp, b: Stamp): boolean =>
@@ -65,7 +40,7 @@ const isSame = (a: Stamp, b: Stamp): boolean =>
   a.uid === b.uid &&
   a.dev === b.dev
 
-/** Looked at in this turn: the way through the pool of threads costs ten times the look itself. */
+/** Synchronous: the thread pool costs ten times the call itself. */
 const readStamp = (path: string): Stamp | undefined => {
   try {
     return lstatSync(path, { throwIfNoEntry: false })

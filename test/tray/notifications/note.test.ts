@@ -65,7 +65,7 @@ describe('noteOf', () => {
     ['shows nothing of what the filter passed over', { state: 'filtered' }, null, null],
     [
       'shows nothing of a token that was given to a program',
-      { kind: 'oauth', webhook: null, detail: 'google: token given to git' },
+      { kind: 'oauth', webhook: null, detail: 'google: token issued to git' },
       null,
       null,
     ],

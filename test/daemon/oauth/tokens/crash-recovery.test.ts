@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, it } from 'mocha'
-import { takeUpLeftovers } from '../../../../daemon/oauth/tokens/crash-recovery.ts'
+import { recoverFiles } from '../../../../daemon/oauth/tokens/crash-recovery.ts'
 import { noteSent } from '../../../../daemon/oauth/tokens/refresh-journal.ts'
 import { readToken, writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
@@ -44,7 +44,7 @@ describe('a record that a killed daemon left half saved', () => {
       mode: 0o600,
     })
   const accessTokenAfter = async (): Promise<string | undefined> => {
-    await takeUpLeftovers(home)
+    await recoverFiles(home)
     assert.deepEqual(
       (await readdir(home.tokens)).filter((name) => name.endsWith('.tmp')),
       [],

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { once, EventEmitter } from 'node:events'
 import { afterEach, describe, it } from 'mocha'
 import {
-  type Alarms,
-  createAlarms,
-  createRefreshScheduler,
+  RefreshScheduler,
+  WallClockTimers,
 } from '../../../../daemon/oauth/tokens/refresh-scheduler.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
@@ -12,68 +11,68 @@ import { gatewayOf } from '../../../support/oauth-app.ts'
 
 const ignore = (): void => undefined
 
-describe('alarms', () => {
-  const rung = new EventEmitter()
-  let alarms: Alarms
-  // An alarm keeps no process alive, so something else has to.
+describe('timers by the wall clock', () => {
+  const fired = new EventEmitter()
+  let timers: WallClockTimers
+  // These timers keep no process alive, so something else must.
   const keepAlive = setInterval(() => undefined, 1000)
-  afterEach(() => alarms.close())
+  afterEach(() => timers.close())
   after(() => clearInterval(keepAlive))
 
-  it('ring at their time, one per name', async () => {
+  it('fire at their time, one per name', async () => {
     const names: string[] = []
-    alarms = createAlarms((name) => {
+    timers = new WallClockTimers((name) => {
       names.push(name)
-      rung.emit('ring')
+      fired.emit('fire')
     })
-    alarms.set('a', Date.now() + 3_600_000)
-    alarms.set('a', Date.now() + 20)
-    await once(rung, 'ring')
-    alarms.set('b', Date.now() - 1000)
-    await once(rung, 'ring')
+    timers.set('a', Date.now() + 3_600_000)
+    timers.set('a', Date.now() + 20)
+    await once(fired, 'fire')
+    timers.set('b', Date.now() - 1000)
+    await once(fired, 'fire')
     assert.deepEqual(names, ['a', 'b'])
   })
 
-  it('are taken away', async () => {
+  it('can be cleared', async () => {
     const names: string[] = []
-    alarms = createAlarms((name) => {
+    timers = new WallClockTimers((name) => {
       names.push(name)
-      rung.emit('ring')
+      fired.emit('fire')
     })
-    alarms.set('a', Date.now())
-    alarms.set('a', undefined)
-    alarms.set('b', Date.now() + 5)
-    await once(rung, 'ring')
+    timers.set('a', Date.now())
+    timers.clear('a')
+    timers.set('b', Date.now() + 5)
+    await once(fired, 'fire')
     assert.deepEqual(names, ['b'])
   })
 
-  it('ring when the clock was set back meanwhile, and not when it only goes a little wrong', async () => {
+  it('fire when the clock is set back, but not when it is only a little wrong', async () => {
     const names: string[] = []
     let offsetMs = 0
-    alarms = createAlarms(
+    timers = new WallClockTimers(
       (name) => {
         names.push(name)
-        rung.emit('ring')
+        fired.emit('fire')
       },
       () => Date.now() + offsetMs,
     )
     const end = Date.now() + 20
-    alarms.set('a', end)
+    timers.set('a', end)
     offsetMs = -24 * 3_600_000
-    await once(rung, 'ring')
-    const rangEarly = Date.now() + offsetMs < end
+    await once(fired, 'fire')
+    const firedEarly = Date.now() + offsetMs < end
     const later = Date.now() + offsetMs + 20
-    alarms.set('b', later)
+    timers.set('b', later)
     offsetMs -= 50
-    await once(rung, 'ring')
+    await once(fired, 'fire')
     assert.deepEqual(names, ['a', 'b'])
-    assert.ok(rangEarly)
+    assert.ok(firedEarly)
     assert.ok(Date.now() + offsetMs >= later)
   })
 
-  it('renew a token ahead of its end, but not where a refresh ends the old one', async () => {
+  it('refresh a token ahead of its end, but not where a refresh ends the old one', async () => {
     const asked: string[] = []
-    const scheduler = createRefreshScheduler(
+    const scheduler = new RefreshScheduler(
       {
         gateway: gatewayOf({}),
         home: resolveHome('/nowhere'),
@@ -83,13 +82,13 @@ describe('alarms', () => {
       },
       (provider) => {
         asked.push(provider)
-        rung.emit('ring')
+        fired.emit('fire')
         return Promise.resolve({ ...dueRecord(provider), expiresAt: null })
       },
     )
     scheduler.schedule('github', dueRecord('github'))
     scheduler.schedule('google', dueRecord('google'))
-    await once(rung, 'ring')
+    await once(fired, 'fire')
     await scheduler.close()
     assert.deepEqual(asked, ['google'])
   })

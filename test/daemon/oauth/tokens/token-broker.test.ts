@@ -151,7 +151,7 @@ describe('a token that is asked for', () => {
       await ask()
       const told = app.events.filter(({ what }) => what === 'token')
       assert.equal(told.length, 1)
-      assert.match(told[0]?.detail ?? '', /^token given to node/)
+      assert.match(told[0]?.detail ?? '', /^token issued to node/)
       assert.equal(JSON.stringify(app.events).includes(body.accessToken), false)
     })
 

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, describe, it } from 'mocha'
-import { type TokenCache, createTokenCache } from '../../../../daemon/oauth/tokens/token-cache.ts'
+import { TokenCache } from '../../../../daemon/oauth/tokens/token-cache.ts'
 import { removeToken, writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
@@ -30,7 +28,7 @@ describe('a token record in memory', () => {
     home = await temporaryHome()
     await prepareHome(home)
     await writeToken(home, record)
-    cache = createTokenCache(home)
+    cache = new TokenCache(home)
     assert.deepEqual(await cache.get('mine'), record)
   })
 
@@ -44,32 +42,13 @@ describe('a token record in memory', () => {
     return undefined
   })
 
-  it('gives way to a file of the same length', async () => {
+  it('is replaced by that of a file of the same length', async () => {
     await writeToken(home, { ...record, accessToken: 'access-2' })
     assert.equal((await cache.get('mine'))?.accessToken, 'access-2')
   })
 
-  it('goes with its file', async () => {
+  it('is removed with its file', async () => {
     await removeToken(home, 'mine')
     assert.equal(await cache.get('mine'), undefined)
-  })
-
-  it('is given without a second look in the same turn, and looked at again in the next', async () => {
-    await nextTurn()
-    assert.deepEqual(cache.known('mine'), record)
-    rmSync(join(home.tokens, 'mine.json'))
-    assert.deepEqual(cache.known('mine'), record)
-    await nextTurn()
-    assert.equal(cache.known('mine'), undefined)
-  })
-
-  it('is not given in the same turn once it was read anew', async () => {
-    await nextTurn()
-    assert.deepEqual(cache.known('mine'), record)
-    await writeToken(home, { ...record, accessToken: 'access-2' })
-    await cache.get('mine')
-    assert.equal(cache.known('mine')?.accessToken, 'access-2')
-    await removeToken(home, 'mine')
-    assert.equal(cache.known('mine'), undefined)
   })
 })
