@@ -191,7 +191,10 @@ providers:
     const login = start(['oauth', 'login', 'mine', '--no-browser'], { home: daemon.home })
     const ended = resultOf(login)
     const said = await untilSaid(login, 'stderr', /waiting for you/)
-    assert.match(said, /^the login to mine as ada@example\.com is over; this one takes its place$/m)
+    assert.match(
+      said,
+      /^the login to mine as ada@example\.com has expired; this login replaces it$/m,
+    )
     await browse(/^ {2}(http:\S+)$/m.exec(said)?.[1] ?? '')
     assert.equal((await ended).stdout, 'logged in to mine as ada@example.com\n')
   })

@@ -8,13 +8,13 @@ import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { execChild } from '../../exec-child.ts'
 import { parseProviderName, type TokenOptions } from './token.ts'
 
-/** What stands after `--`: undefined when there is no `--`. */
+/** Words after `--`; undefined without `--`. */
 export type ExecOptions = TokenOptions & { readonly command: readonly string[] | undefined }
 
 /**
- * Runs a command with fresh tokens in its environment, and ends as it ends. All tokens are there before
- * it starts: throws what the daemon refuses the first of them with, `usage`, `command-not-found` or
- * `command-not-runnable`, and then nothing was started.
+ * Runs a command with fresh tokens in its environment and exits as it does. All tokens are fetched before
+ * it starts; on any error nothing is started. Throws the daemon's error, `usage`, `command-not-found` or
+ * `command-not-runnable`.
  */
 export const exec = async (
   context: Context,
@@ -26,13 +26,13 @@ export const exec = async (
   if (program === undefined) throw missing('the command is missing after --')
   if (words.length === 0) throw missing('a provider is missing before --')
   const requested = requestedTokens(words)
-  // Of the command its name alone: arguments may be anything.
+  // Only the command's name: its arguments may be secret.
   const asker = { ...context, userAgent: getUserAgent('cli', `oauth exec ${basename(program)}`) }
   const tokens = await withNextDaemon(
     asker,
     async (client) => {
       const names = [...new Set(requested.map(({ provider }) => provider))]
-      // Each its own way to an end: a request of one that failed must not outlive the others.
+      // allSettled: no request may still run after another one failed.
       const results = await Promise.allSettled(
         names.map(async (name) => fetchAccessToken(client, name, minValidity)),
       )
@@ -51,7 +51,7 @@ const unwrapToken = (
   throw result?.reason
 }
 
-/** What is wrong with a call without `--`. */
+/** The error for a call without `--`. */
 export const missingDashes = (): DoorwardError =>
   missing('-- is missing between the providers and the command')
 
@@ -60,12 +60,12 @@ const missing = (what: string): DoorwardError =>
     hint: 'for example: doorward oauth exec github -- gh api user',
   })
 
-/** A token that a program wants, and the environment variable that it looks in. */
+/** A provider and the environment variable for its token. */
 type RequestedToken = { readonly provider: string; readonly variable: string }
 
 /**
- * Reads `github`, for `GITHUB_TOKEN`, and `github=GH_TOKEN`. Throws `usage` for what no shell could
- * name a variable and for two tokens in one, `provider-unknown` for what can be no provider.
+ * Parses `github` (for `GITHUB_TOKEN`) and `github=GH_TOKEN`. Throws `usage` for an invalid variable name
+ * and for two tokens in one variable, `provider-unknown` for an invalid provider name.
  */
 export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
   const requested = words.map(requestedToken)

@@ -7,14 +7,13 @@ import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 
-/** git's own lines are short, but for what a server sent it (`wwwauth[]`). */
+/** git's own lines are short, except what a server sent (`wwwauth[]`). */
 const maxInputBytes = 1024 * 1024
 
 /**
- * One call by git (gitcredentials(7)): `get` prints name and password for the hosts of github, and
- * nothing for any other, so that git asks its next helper. The tokens are kept by the daemon, so
- * `store`, `erase` and what later versions of git may call have nothing to do. Throws what the daemon
- * refuses a token with: git shows the message, goes on, and asks the person.
+ * One call by git (gitcredentials(7)): `get` prints name and password for GitHub's hosts and nothing for
+ * others, so that git asks its next helper. The daemon keeps the tokens, so `store`, `erase` and any
+ * later operation do nothing. Throws the daemon's error: git shows the message and asks the user.
  */
 export const gitCredential = async (
   context: Context,
@@ -22,7 +21,7 @@ export const gitCredential = async (
 ): Promise<void> => {
   if (process.stdin.isTTY)
     context.terminal.say(
-      'reading what git would ask: protocol=https, host=github.com, an empty line',
+      'reading a credential request: protocol=https, host=github.com, an empty line',
     )
   const input = await readInput()
   if (operation !== 'get') return
@@ -39,7 +38,7 @@ export const gitCredential = async (
   process.stdout.write(toAnswer(question, token))
 }
 
-/** Any name will do with a token (https://docs.github.com/en/get-started/git-basics); git's own stays. */
+/** GitHub accepts any user name with a token (https://docs.github.com/en/get-started/git-basics); keep git's. */
 const toAnswer = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessToken): string =>
   [
     `username=${username ?? 'x-access-token'}`,
@@ -48,7 +47,7 @@ const toAnswer = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessT
     '',
   ].join('\n')
 
-/** Standard input up to an empty line or its end: git keeps it open until we have answered. */
+/** Reads standard input up to an empty line or its end: git keeps it open until it has the answer. */
 const readInput = async (): Promise<string> => {
   let text = ''
   process.stdin.setEncoding('utf8')
@@ -56,33 +55,37 @@ const readInput = async (): Promise<string> => {
     text += chunk
     if (text.startsWith('\n') || text.includes('\n\n')) break
     if (text.length > maxInputBytes)
-      throw new DoorwardError('usage', 'standard input is too long for a question of git')
+      throw new DoorwardError('usage', 'standard input is too long for a credential request')
   }
   return text
 }
 
-/** What gateway.yaml says, unchecked; undefined where it says nothing of hosts. */
+/** The content of gateway.yaml, unvalidated; undefined where it names no hosts. */
 const gatewayValue = async (home: Home): Promise<unknown> => {
   const path = join(home.config, 'gateway.yaml')
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return ''
     throw new DoorwardError('home-unusable', `cannot read ${path}: ${systemReason(error)}`)
   })
-  // git calls twice for each push: the reader of YAML is loaded for a file that needs it only. A line that
-  // begins with # names no host; elsewhere a # may be part of a value, and a backslash of a name.
+  // git calls twice per push, so the YAML parser is loaded only for a file that may name a host. Comment
+  // lines name none; elsewhere a # may be part of a value, and a backslash part of a name.
   if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|\\)/m.test(text)) return undefined
   const { readYaml } = await import('../../../shared/config/yaml.ts')
   const { value, problems } = readYaml(path, text)
   if (problems.length === 0) return value
-  throw new DoorwardError('config-invalid', `${path} cannot be read, so no host is known`, {
-    hint: 'doorward config check',
-  })
+  throw new DoorwardError(
+    'config-invalid',
+    `${path} cannot be read, so its git hosts are unknown`,
+    {
+      hint: 'doorward config check',
+    },
+  )
 }
 
-/** A place that git may send a provider's token to: exactly this protocol, host and port. */
+/** An origin that may get a provider's token: exactly this protocol, host and port. */
 type GitHost = { readonly provider: string; readonly origin: string }
 
-/** What git wants a password for, as it writes it (git-credential(1), "input/output format"). */
+/** A credential request of git (git-credential(1), "input/output format"). */
 type GitQuestion = {
   readonly protocol: string
   readonly host: string
@@ -91,13 +94,13 @@ type GitQuestion = {
 
 const builtIn = 'https://github.com/login/oauth/authorize'
 
-/** Gists are repositories of the same account at a host of their own. */
+/** Gists are repositories of the same account on their own host. */
 const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
 
 /**
- * Where the tokens of github, and of other providers that speak its dialect, belong: the host that a
- * login goes to, by the value of gateway.yaml. Plain http counts on loopback alone; where github itself
- * logs in there (a proxy of the owner's, a test), its tokens are still those of github.com.
+ * The origins that get the tokens of github and of other providers with its dialect: the host of the
+ * authorization endpoint in gateway.yaml. Plain http only on loopback; where github itself logs in on
+ * loopback (a proxy, a test), its tokens are still for github.com.
  */
 export const gitHosts = (gateway: unknown): GitHost[] => {
   const providers = getValue(gateway, 'providers')
@@ -115,7 +118,7 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
     if (!URL.canParse(address)) return []
     const { origin, protocol, hostname } = new URL(address)
     if (!(protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))) return []
-    // What logs in on this very machine stands in for github.com.
+    // A login on loopback stands for github.com.
     const isStandIn = provider === 'github' && isLoopback(hostname)
     const isGitHub = isStandIn || origin === gitHubOrigins[0]
     const origins = new Set([origin, ...(isGitHub ? gitHubOrigins : [])])
@@ -123,12 +126,12 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
   })
 }
 
-/** The provider whose token belongs to what git asks for, if any does. */
+/** The provider whose token belongs to this request, or undefined. */
 export const providerAt = (
   { protocol, host }: GitQuestion,
   hosts: readonly GitHost[],
 ): string | undefined => {
-  // Only a plain host: a URL would also take the name and path that it may be given as.
+  // A plain host only: a URL could carry a user name or a path.
   if (!/^(https?)$/.test(protocol) || !/^([\w.-]+|\[[\da-f:]+\])(:\d{1,5})?$/i.test(host))
     return undefined
   const address = `${protocol}://${host}`
@@ -138,8 +141,8 @@ export const providerAt = (
 }
 
 /**
- * Reads what git writes: `key=value` lines up to an empty one; the last of a key counts. Throws `usage`
- * for a line that is none, or for a control character in what counts here.
+ * Parses git's `key=value` lines up to an empty one; the last value of a key counts. Throws `usage` for
+ * any other line, and for a control character in a value that is used.
  */
 export const readQuestion = (text: string): GitQuestion => {
   const values = new Map<string, string>()
@@ -148,7 +151,7 @@ export const readQuestion = (text: string): GitQuestion => {
     const at = line.indexOf('=')
     const isOurs = /^(protocol|host|username)=/.test(line)
     if (at < 1 || (isOurs && /[\u0000-\u001f\u007f]/.test(line)))
-      throw new DoorwardError('usage', 'standard input is not what git asks a credential helper', {
+      throw new DoorwardError('usage', 'standard input is not a git credential request', {
         hint: 'lines such as protocol=https and host=github.com, then an empty one',
       })
     values.set(line.slice(0, at), line.slice(at + 1))

@@ -7,16 +7,16 @@ import { fromNow, shellWord } from '../../terminal/format.ts'
 import { type Cell, cut, narrowed, tableLines } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-/** On a terminal; a longer name would leave no room for the rest. */
+/** The longest account name shown on a terminal. */
 const nameColumns = 32
 
-/** Prints the authorized providers, and what keeps each from all that was asked for; never a token. */
+/** Prints the authorized providers and what is wrong with each; never a token. */
 export const listTokens = async (context: Context): Promise<void> => {
   const { terminal } = context
   const { tokens, problems } = await withDaemon(context, async (client) => {
     const answer = await client.get<{ tokens: TokenSummary[] }>('/oauth/tokens')
     const isOver = answer.tokens.some(({ status }) => status === 'needs-login')
-    // Why a login is over stands there; the list is of use without it.
+    // The status says why a login has ended; the list is useful without it.
     const status =
       isOver && !terminal.json
         ? await client.get<Status>('/status').catch(() => undefined)
@@ -34,7 +34,7 @@ export const listTokens = async (context: Context): Promise<void> => {
   const now = new Date()
   const header = ['PROVIDER', 'ACCOUNT', 'STATUS', 'EXPIRES', 'SCOPES']
   const rows = tokens.map((token) => toRow(token, now, terminal))
-  // The account makes room for the scopes, and then the time.
+  // Columns to shorten when space is short: account, then time.
   const shown = narrowed([header, ...rows], terminal.columns, [1, 3], 8)
   for (const line of tableLines(shown.rows, terminal.columns)) terminal.print(line)
   for (const token of tokens) {
@@ -56,7 +56,7 @@ const toRow = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
   ]
 }
 
-/** What a person can mend about one login, each with its command. */
+/** What the user can fix about one login, each with its command. */
 const whatIsWrong = (
   { provider, status, scopes, missingScopes = [] }: TokenSummary,
   problems: Status['problems'],
@@ -78,8 +78,8 @@ const whatIsWrong = (
 type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'loginExpiresAt'>
 
 /**
- * How long a login is good for, in words: `token good for 41 min; login lasts until 12 Dec`. The token is
- * what programs get now, the login what renews it.
+ * How long a login is valid, in words: `token good for 41 min; login lasts until 12 Dec`. Programs get the
+ * token; the login renews it.
  */
 export const expiryWords = (token: Expiring, now: Date): string => {
   const { status, expiresAt, refreshable, loginExpiresAt } = token
@@ -104,7 +104,7 @@ export const roughly = (ms: number): string => {
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** `14:05` on the same day, `12 Dec`, and with the year where that is another. */
+/** `14:05` today, `12 Dec` this year, else with the year. */
 const day = (iso: string, now: Date): string => {
   const date = new Date(iso)
   if (date.toDateString() === now.toDateString())
@@ -116,7 +116,7 @@ const day = (iso: string, now: Date): string => {
 // https://developers.google.com/identity/protocols/oauth2/scopes
 const googlePrefix = 'https://www.googleapis.com/auth/'
 
-/** Scopes for people: without the part that is the same in nearly all of Google's. */
+/** Scopes without the prefix that nearly all of Google's share. */
 export const shortScopes = (scopes: readonly string[]): string[] =>
   scopes.map((scope) =>
     scope.startsWith(googlePrefix) && scope !== googlePrefix
@@ -124,6 +124,6 @@ export const shortScopes = (scopes: readonly string[]): string[] =>
       : scope,
   )
 
-/** The command that asks for these scopes, in full and each once. */
+/** The command that requests these scopes. */
 export const loginCommand = (provider: string, scopes: readonly string[]): string =>
   `doorward oauth login ${shellWord(provider)} --scopes ${shellWord([...new Set(scopes)].join(','))}`

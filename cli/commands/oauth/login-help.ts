@@ -10,10 +10,9 @@ import { showWaiting, type Waiting } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /**
- * Tells the person which page to open and which code to enter there, opens the page where there is a
- * browser, unless not wanted, and shows that it waits until that is stopped. The code goes to
- * the terminal only: what a browser is started with can be read by other users of this machine, and so
- * the page that has the code in it is never opened.
+ * Prints the page to open and the code to enter, opens the page where there is a browser and that is
+ * wanted, and shows a spinner until it is stopped. The code goes to the terminal only: other users can
+ * read a browser's arguments, so the page with the code in its URL is never opened.
  */
 export const helpToEnterCode = async (
   started: StartedDeviceLogin,
@@ -32,7 +31,7 @@ export const helpToEnterCode = async (
       terminal.say(`the page with the code filled in: ${toPlainLine(verificationUrlComplete)}\n`)
   }
   const isHere = hasBrowser(process.platform, process.env) && !isRemoteShell(process.env)
-  // Another browser does as well, so that nothing is said when none opens.
+  // Any other browser works too, so a failure to open one is not reported.
   if (browser && isHere && isSafeToOpen(verificationUrl))
     await openBrowser(verificationUrl, () => undefined)
   return showWaiting(`waiting for you at ${toPlainLine(provider)}`, terminal, {
@@ -46,13 +45,13 @@ export const hasBrowser = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): b
   platform !== 'linux' ||
   ['DISPLAY', 'WAYLAND_DISPLAY', 'BROWSER', 'WSL_DISTRO_NAME'].some((name) => env[name])
 
-/** Opens the browser and does not wait for it; `onFailed` is called when that does not work. */
+/** Opens the browser without waiting for it; calls `onFailed` when that fails. */
 export const openBrowser = async (address: string, onFailed: () => void): Promise<void> => {
   try {
     const { default: open } = await import('open')
     const child: ChildProcess = await open(address)
     child.once('error', onFailed)
-    // The program that opens browsers tells only by its exit code that it found none.
+    // xdg-open reports only by its exit code that it found no browser.
     child.once('exit', (code) => {
       if (code) onFailed()
     })
@@ -62,16 +61,16 @@ export const openBrowser = async (address: string, onFailed: () => void): Promis
   }
 }
 
-/** Who runs this command where, as far as it takes to come here from another machine. */
+/** The user and host of this shell, as another machine reaches it over ssh. */
 type Place = { readonly user: string; readonly hostname: string }
 
-/** True in a shell that came over ssh, by the variables that sshd(8) sets. */
+/** True in a shell over ssh, by the variables that sshd(8) sets. */
 export const isRemoteShell = (env: NodeJS.ProcessEnv): boolean =>
   Boolean(env['SSH_CONNECTION'] || env['SSH_TTY'])
 
 /**
- * The command that lets a browser on the other machine reach a port of this one: run there, it carries
- * the port over ssh, to the address that this shell's own connection came to.
+ * The ssh command that forwards a port of this machine to the one with the browser, by the address of
+ * this shell's own connection.
  */
 export const tunnelCommand = (
   port: string,
@@ -84,14 +83,14 @@ export const tunnelCommand = (
   return `ssh -N -L ${port}:127.0.0.1:${port} ${otherPort}${shellWord(`${user}@${host}`)}`
 }
 
-/** Whether a person can be asked on this terminal while the login waits. */
+/** True when this terminal can prompt while the login waits. */
 export const canAsk = (terminal: Terminal): boolean => terminal.isInteractive && process.stdin.isTTY
 
 /**
- * For a browser on another machine: takes each line of standard input for the address that it was sent
- * to, while the callback waits as well. A wrong one is reported and the login goes on; how a right one
- * ends, the login itself tells. When the input ends, which is no terminal, nobody can paste any more: the
- * login is cancelled then, where `isOnlyWay`. What it returns stops reading.
+ * For a browser on another machine: reads redirect URLs from standard input, a line each, while the
+ * callback listener waits too. A wrong URL is reported and the login stays pending; the outcome of a right
+ * one is reported by the login. When the input ends and `isOnlyWay`, the login is cancelled. Returns a
+ * function that stops reading.
  */
 export const takePastedUrls = (
   client: Client,
@@ -111,12 +110,12 @@ export const takePastedUrls = (
       await client.post(`${path}/redirect`, { url })
       isOver = true
     } catch (error) {
-      // The browser may have won meanwhile, or this address has ended the login: both are told elsewhere.
+      // The browser may have been faster, or this URL finished the login: both are reported elsewhere.
       const now = isOver ? undefined : await stateOf()
       if (now?.status === 'pending' && !isOver) redraw(() => reportError(error, terminal.json))
     }
   }
-  // One after the other, so that what is said of each comes in their order.
+  // One after another, so that their reports come in order.
   let sending = Promise.resolve()
   lines.on('line', (line) => {
     const url = line.trim()
@@ -125,7 +124,7 @@ export const takePastedUrls = (
   const cancel = async (): Promise<void> => {
     const now = isOver ? undefined : await stateOf()
     if (now?.status !== 'pending') return
-    terminal.warn('standard input has ended: no address can be pasted any more')
+    terminal.warn('standard input ended: no address can be pasted any more')
     await client.delete(path).catch(() => undefined)
   }
   if (isOnlyWay && !canAsk(terminal))
@@ -140,7 +139,7 @@ export const takePastedUrls = (
 
 type Asking = {
   readonly lines: Interface
-  /** Takes what is shown away while something else is written. */
+  /** Clears the prompt while something else is printed. */
   readonly redraw: (write: () => void) => void
   readonly close: () => void
 }
@@ -151,8 +150,8 @@ const readPlainly = (): Asking => {
 }
 
 /**
- * A prompt that shows how long it has waited. The terminal is read by key, not by line: its own line
- * editor cuts off what is longer than 4096 characters (1024 on macOS), and some addresses are.
+ * A prompt with a clock. The terminal is read by key, not by line: its line editor cuts lines at 4096
+ * characters (1024 on macOS), and some URLs are longer.
  */
 const askOnTerminal = (provider: string): Asking => {
   const lines = createInterface({
@@ -166,7 +165,7 @@ const askOnTerminal = (provider: string): Asking => {
     lines.setPrompt(`waiting for you at ${provider} (${clock(Date.now() - startedAt)}), or paste> `)
     lines.prompt(true)
   }
-  // Not over something typed: the line may have grown to several rows, which would be left standing.
+  // Not while something is typed: the line may take several rows, which would not be erased.
   const timer = setInterval(() => {
     if (lines.line === '') show()
   }, 1000)
@@ -174,7 +173,7 @@ const askOnTerminal = (provider: string): Asking => {
   const clear = (): void => void process.stderr.write('\r\u001b[J')
   lines.on('line', show)
   lines.once('close', stop)
-  // Read by key, Ctrl-C is a key; what cancels a login is the signal.
+  // When reading by key, Ctrl-C is a key: turn it into the signal that cancels the login.
   lines.on('SIGINT', () => {
     lines.close()
     process.kill(process.pid, 'SIGINT')

@@ -29,9 +29,9 @@ import {
 import { parseProviderName } from './token.ts'
 
 /*
- * A login, as this side sees it: start -> say whose place it takes -> show the URL, and open the browser
- * or take what is pasted -> wait -> say who is logged in, and what was not granted. The daemon does the
- * rest. Ctrl-C cancels it there, so that no half login is left.
+ * A login in the command line: start -> name the login it replaces -> show the URL and open the browser,
+ * or read the pasted URL -> wait -> report who is logged in and what was not granted. The daemon does the
+ * rest. Ctrl-C cancels the login in the daemon.
  */
 
 export type LoginOptions = {
@@ -45,7 +45,7 @@ export type LoginOptions = {
 }
 
 /**
- * Logs in to a provider. With `--json` two lines: the started login with its URL, and the outcome.
+ * Logs in to a provider. `--json` prints two lines: the started login with its URL, and the outcome.
  * Throws the code of the failed login, or `interrupted`.
  */
 export const login = async (
@@ -58,7 +58,7 @@ export const login = async (
   const request = await buildRequest(provider, options, terminal)
   await withNextDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
-    // Given back at the end: a daemon that refuses it is waited for, and Ctrl-C ends that wait.
+    // Released at the end, so that Ctrl-C also stops waiting for the cancelled login.
     const { signal, letGo } = holdInterrupt()
     try {
       const started = await startLogin(client, request, signal, terminal)
@@ -109,7 +109,7 @@ const buildRequest = async (
     )
   if (options.clientId === '')
     throw new DoorwardError('usage', '--client-id is empty', {
-      hint: 'is the variable set that it is taken from?',
+      hint: 'is its shell variable set?',
     })
   const clientSecret = options.clientSecretStdin ? await readSecret() : options.clientSecret
   const scopes = options.scopes?.split(/[\s,]+/).filter((scope) => scope !== '')
@@ -123,7 +123,7 @@ const buildRequest = async (
   }
 }
 
-/** What to say of a login that this one takes the place of; the start itself tells what is wrong. */
+/** Names the login that this one replaces; errors are reported by the start itself. */
 const loginBefore = async (client: Client, provider: string): Promise<string | undefined> => {
   const { tokens } = await client
     .get<{ tokens: TokenSummary[] }>('/oauth/tokens')
@@ -132,11 +132,11 @@ const loginBefore = async (client: Client, provider: string): Promise<string | u
   if (!token) return undefined
   const whose = token.account ? ` as ${toPlainLine(token.account.name)}` : ''
   return token.status === 'needs-login'
-    ? `the login to ${provider}${whose} is over; this one takes its place`
-    : `you are logged in to ${provider}${whose}; this login takes its place`
+    ? `the login to ${provider}${whose} has expired; this login replaces it`
+    : `you are logged in to ${provider}${whose}; this login replaces it`
 }
 
-/** Brings the person to the provider's page, and the answer back, and shows that it waits for that. */
+/** Opens the provider's page, reads a pasted URL where needed, and shows that the login is pending. */
 const helpToBrowser = async (
   client: Client,
   started: StartedLogin,
@@ -164,7 +164,7 @@ const helpToBrowser = async (
   const stopPasting = pastes
     ? takePastedUrls(client, started, terminal, !(opens && hasOne))
     : undefined
-  // A prompt shows by itself how long it has waited.
+  // The paste prompt has a clock of its own.
   const asks = pastes && canAsk(terminal)
   const label = `waiting for you at ${toPlainLine(started.provider)}`
   const waiting = asks
@@ -183,25 +183,25 @@ const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Termina
   }
   const provider = toPlainLine(started.provider)
   const what = opensBrowser
-    ? `your browser opens to log in to ${provider}; if it does not, open this page:`
+    ? `opening your browser to log in to ${provider}; if that fails, open this page:`
     : `open this page to log in to ${provider}:`
   terminal.warn(`${what}\n\n  ${toPlainLine(started.authorizationUrl)}\n`)
 }
 
-/** Nothing answers there on another machine: the page does not load, but its address is all it takes. */
+/** On another machine the redirect page does not load, but its URL is all that is needed. */
 const howToPaste = (redirectUri: string, isRemote: boolean): string => {
   const first = `${isRemote ? 'or ' : ''}log in, then paste the address that the browser ends at`
   return `${first}, and press Enter;\nthe page need not load: ${toPlainLine(redirectUri)}?...`
 }
 
-/** Over ssh the browser is on the other machine, where nothing listens at the redirect URI. */
+/** Over ssh the browser runs on the other machine, where nothing listens at the redirect URI. */
 const wayBack = (redirectUri: string): string => {
   const { port } = new URL(redirectUri)
   const place = { user: userName(), hostname: hostname() }
-  return `your browser is on another machine; run this there first, for its way back:\n\n  ${tunnelCommand(port, process.env, place)}\n`
+  return `your browser is on another machine; first run this there, so that the redirect reaches this one:\n\n  ${tunnelCommand(port, process.env, place)}\n`
 }
 
-/** As the system knows this user; where it does not, as sshd(8) does. */
+/** The user name, from the system or else from sshd(8). */
 const userName = (): string => {
   try {
     return userInfo().username
@@ -219,7 +219,7 @@ const toFailure = ({ provider, status, error }: Login): DoorwardError => {
       { hint },
     )
   return status === 'expired'
-    ? new DoorwardError('login-expired', `nobody finished the login to ${provider} in time`, {
+    ? new DoorwardError('login-expired', `the login to ${provider} was not finished in time`, {
         hint,
       })
     : new DoorwardError('login-cancelled', `the login to ${provider} was cancelled`, { hint })
@@ -240,8 +240,8 @@ const showSuccess = (
 }
 
 /**
- * Starts a login. Ctrl-C meanwhile ends the command when the daemon has told what there is to cancel; a
- * second one does at once. Throws as the daemon does, and `interrupted`.
+ * Starts a login. Ctrl-C during the start cancels it as soon as the daemon has answered; a second Ctrl-C
+ * exits immediately. Throws the daemon's error, and `interrupted`.
  */
 const startLogin = async (
   client: Client,
@@ -249,7 +249,7 @@ const startLogin = async (
   signal: AbortSignal,
   terminal: Terminal,
 ): Promise<StartedLogin | StartedDeviceLogin> => {
-  const tell = () => terminal.say('cancelling; Ctrl-C again ends at once')
+  const tell = () => terminal.say('cancelling; press Ctrl-C again to exit immediately')
   signal.addEventListener('abort', tell)
   try {
     return await client.post<StartedLogin | StartedDeviceLogin>('/oauth/start', request)
@@ -261,8 +261,8 @@ const startLogin = async (
 }
 
 /**
- * Holds a request open until the login has an outcome; nothing is polled. Once the signal is aborted it is
- * cancelled at the daemon. Throws `daemon-unreachable` or `login-not-found` when the daemon has lost it.
+ * Waits for the outcome of a login by a long request. When the signal is aborted, it cancels the login in
+ * the daemon. Throws `daemon-unreachable`, or `login-not-found` when the daemon no longer knows it.
  */
 const untilSettled = async (
   client: Client,
@@ -281,7 +281,7 @@ const untilSettled = async (
   }
 }
 
-/** Too late is too late: a login whose tokens are being written is done, and said to be. */
+/** A login whose tokens are being written can no longer be cancelled: it is reported as done. */
 const cancel = async (client: Client, path: string): Promise<Login | 'cancelled'> => {
   try {
     await client.delete(path, { timeoutMs: 3000 })

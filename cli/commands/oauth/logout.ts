@@ -8,7 +8,7 @@ import { withDaemon } from '../../daemon-client/ensure.ts'
 import { reportError } from '../../errors.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-/** Revokes and removes the tokens of a provider, and says whether the provider confirmed it. */
+/** Revokes and removes the tokens of a provider, and reports whether the provider confirmed it. */
 export const logout = async (
   context: Context,
   [typed = '']: string[],
@@ -21,13 +21,13 @@ export const logout = async (
     const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
     if (terminal.json) terminal.printJson(answer)
     else printOutcome(answer, terminal)
-    if (forget) terminal.say(`the OAuth client of ${provider} is forgotten`)
+    if (forget) terminal.say(`the OAuth client of ${provider} was removed`)
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
     const known = await knownProviders(context)
     if (forget && known.includes(provider)) printForgotten(provider, error.message, terminal)
     else {
-      // Code 4 means "log in first"; nobody who logs out wants to.
+      // Exit code 4 means "log in first", which makes no sense after a logout.
       const { code, message, hint = whereElse(provider, known) } = error
       reportError(new DoorwardError(code, message, { hint }), terminal.json)
       process.exitCode = exitFailed
@@ -42,20 +42,20 @@ const knownProviders = async (context: Context): Promise<string[]> => {
   return status?.providers.map(({ provider }) => provider) ?? []
 }
 
-/** The provider that was meant, when there is none of this name. */
+/** The nearest provider name, for a hint. */
 const whereElse = (provider: string, known: readonly string[]): string => {
   const meant = known.includes(provider) ? undefined : didYouMean(provider, known)
   return meant ?? 'doorward oauth list'
 }
 
-/** Whoever wants nothing left of a login has that, also where it had ended before. The daemon says if there was a client. */
+/** `--forget` succeeds without a login too. The daemon reports whether there was a client. */
 const printForgotten = (provider: string, detail: string, terminal: Terminal): void => {
   if (terminal.json)
     terminal.printJson({ provider, removed: false, revokedAtProvider: false, detail })
   else terminal.print(toPlainLine(detail))
 }
 
-/** The daemon says what became of each token, and of the rest, in parts with a semicolon between. */
+/** The daemon reports each token and the rest in parts separated by semicolons. */
 const printOutcome = (answer: Logout, terminal: Terminal): void => {
   const provider = toPlainLine(answer.provider)
   const parts = toPlainLine(answer.detail ?? '')

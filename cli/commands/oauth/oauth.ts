@@ -15,18 +15,18 @@ export const addOauthCommands = (
     .addOption(
       new Option(
         '--client-secret <secret>',
-        'OAuth client secret; other users can see it, prefer --client-secret-stdin',
+        'OAuth client secret; other users can see it: prefer --client-secret-stdin',
       ).conflicts('clientSecretStdin'),
     )
     .addOption(
       new Option(
         '--client-secret-stdin',
-        'read the client secret from standard input; a terminal is asked for it',
+        'read the client secret from standard input; prompts on a terminal',
       ).conflicts('paste'),
     )
-    .option('--scopes <a,b>', "what to ask for (default: the provider's)")
-    .option('--no-browser', 'print the URL, open no browser')
-    .option('--paste', 'take the redirected URL from standard input (no browser on this machine)')
+    .option('--scopes <a,b>', "scopes to request (default: the provider's)")
+    .option('--no-browser', 'print the URL and open no browser')
+    .option('--paste', 'read the redirected URL from standard input (no browser on this machine)')
     .addOption(
       new Option(
         '--device',
@@ -44,13 +44,13 @@ export const addOauthCommands = (
     .command('logout')
     .description('revoke and remove the tokens of a provider')
     .argument('<provider>', 'a provider of oauth list')
-    .option('--forget', 'forget the OAuth client too: id and secret')
+    .option('--forget', 'also remove the OAuth client: id and secret')
     .addHelpText('after', logoutHelp)
     .action(run(async () => (await import('./logout.ts')).logout))
 
   oauth
     .command('token')
-    .description('print a fresh access token, and nothing else')
+    .description('print a fresh access token and nothing else')
     .argument('<provider>', 'a provider of oauth list')
     .addOption(minValidity())
     .addHelpText('after', tokenHelp)
@@ -58,7 +58,7 @@ export const addOauthCommands = (
   oauth
     .command('exec')
     .description('run a command with fresh access tokens in its environment')
-    .argument('<provider...>', 'github for GITHUB_TOKEN, or github=NAME; several are fine')
+    .argument('<provider...>', 'github for GITHUB_TOKEN, or github=NAME; repeatable')
     .addOption(minValidity())
     .usage('[options] <provider>[=NAME]... -- command [args...]')
     .addHelpText(
@@ -81,8 +81,8 @@ It ends as the command ends; with 127 when there is no such command, and with
     )
   oauth
     .command('git-credential')
-    .description('be a credential helper of git for the hosts of github')
-    .argument('<operation>', 'get, store or erase: git adds it')
+    .description('git credential helper for GitHub')
+    .argument('<operation>', 'get, store or erase; git adds it')
     .addHelpText('after', gitCredentialHelp)
     .action(run(async () => (await import('./git-credential.ts')).gitCredential))
 }
@@ -90,7 +90,7 @@ It ends as the command ends; with 127 when there is no such command, and with
 const minValidity = () =>
   new Option(
     '--min-validity <duration>',
-    "for how long the token must still be valid (default: 60s, the daemon's)",
+    'how long the token must still be valid (default: 60s)',
   ).argParser(seconds)
 
 const loginHelp = `

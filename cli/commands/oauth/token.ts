@@ -11,8 +11,8 @@ export type TokenOptions = {
 }
 
 /**
- * Prints the fresh access token alone, or with `--json` the daemon's whole answer. Throws
- * `not-logged-in` or `needs-login`, which end with 4, or `provider-unavailable`.
+ * Prints a fresh access token alone, or with `--json` the daemon's whole answer. Throws `not-logged-in` or
+ * `needs-login` (exit code 4), or `provider-unavailable`.
  */
 export const printToken = async (
   context: Context,
@@ -27,15 +27,15 @@ export const printToken = async (
     { reads: true },
   )
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
-  // The daemon gives what the provider gives: some have no token that lives so long.
+  // Some providers issue no token that is valid for so long.
   if (minValidity !== undefined && left < minValidity * 1000)
     terminal.say(`warning: this token of ${provider} is valid for ${formatDuration(left)} only`)
   showToken(terminal, answer)
 }
 
 /**
- * Checks what was typed as the name of a provider before it becomes a part of a path or of a variable's
- * name. Throws `provider-unknown`.
+ * Validates a provider name before it becomes part of a path or a variable name. Throws
+ * `provider-unknown`.
  */
 export const parseProviderName = (typed: string): string => {
   if (providerNameForm.test(typed)) return typed

@@ -40,9 +40,12 @@ describe('cli: oauth login', () => {
 
   it('says whose login it takes the place of, before the page is opened', async () => {
     const cases = [
-      [{ status: 'ok', account: ada }, /^you are logged in to github as ada; this login takes/],
-      [{ status: 'expired', account: null }, /^you are logged in to github; this login takes/],
-      [{ status: 'needs-login', account: ada }, /^the login to github as ada is over; this one/],
+      [{ status: 'ok', account: ada }, /^you are logged in to github as ada; this login replaces/],
+      [{ status: 'expired', account: null }, /^you are logged in to github; this login replaces/],
+      [
+        { status: 'needs-login', account: ada },
+        /^the login to github as ada has expired; this login/,
+      ],
     ] as const
     for (const [token, expected] of cases) {
       const tokens = [
@@ -173,7 +176,7 @@ describe('cli: oauth login', () => {
     const child = start(['oauth', 'login', 'github', '--no-browser'], { home: server.home })
     const ended = resultOf(child)
     await server.called(({ path }) => path === '/oauth/start')
-    const told = untilSaid(child, 'stderr', /^cancelling; Ctrl-C again ends at once$/m)
+    const told = untilSaid(child, 'stderr', /^cancelling; press Ctrl-C again to exit immediately$/m)
     child.kill('SIGINT')
     await told
     answer()
@@ -350,7 +353,7 @@ describe('cli: oauth login', () => {
     await server.close()
     assert.equal(code, 1)
     assert.match(stderr, /the state is not of this login/)
-    assert.match(stderr, /standard input has ended: no address can be pasted any more\n/)
+    assert.match(stderr, /standard input ended: no address can be pasted any more\n/)
     assert.match(stderr, /doorward: the login to github was cancelled\n/)
   })
 

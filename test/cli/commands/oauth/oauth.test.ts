@@ -113,7 +113,7 @@ describe('cli: oauth', () => {
       'login-denied',
       /login to github failed: access_denied/,
     ],
-    [{ ...pending, status: 'expired' }, 'login-expired', /nobody finished/],
+    [{ ...pending, status: 'expired' }, 'login-expired', /was not finished in time/],
     [{ ...pending, status: 'cancelled' }, 'login-cancelled', /was cancelled/],
   ]
   for (const [outcome, expected, message] of failures)
