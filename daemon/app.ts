@@ -8,6 +8,7 @@ import { serveHealth } from './http/health.ts'
 import { problemMediaType, toProblem } from './http/problem.ts'
 import { logInternal } from './http/respond.ts'
 import type { Log } from './log/log.ts'
+import type { Succession } from './restart/old-process.ts'
 import type { ServeWebhook } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
@@ -20,8 +21,7 @@ export type AppParts = {
   readonly serveWebhook: ServeWebhook
   /** Answers browsers that open a link to an event. */
   readonly eventPage: Middleware
-  /** Passes requests on to the daemon that has taken over, if there is one. */
-  readonly passOn: Middleware
+  readonly succession: Pick<Succession, 'successor' | 'awaitSuccessor'>
   readonly routers: readonly Router[]
 }
 
@@ -35,7 +35,7 @@ export const createApp = ({
   log,
   serveWebhook,
   eventPage,
-  passOn,
+  succession,
   routers,
 }: AppParts): RequestListener => {
   const app = createKoa(log)
@@ -44,7 +44,7 @@ export const createApp = ({
   app.use(eventPage)
   app.use(guarded(guard))
   app.use(neverStored)
-  app.use(passOn)
+  app.use(onlyWhileServing(succession))
   for (const router of routers) app.use(router.routes())
   app.use(refuse(routers))
   return afterWebhooks(serveWebhook, app)
@@ -125,6 +125,28 @@ const neverStored: Middleware = async (ctx, next) => {
   ctx.set('X-Content-Type-Options', 'nosniff')
   await next()
 }
+
+/**
+ * Closes connections from before a restart: the other process has the data. Tokens are still returned, as
+ * a program may have one request only; `Leadership` gets them from the other process.
+ */
+const onlyWhileServing =
+  ({ successor, awaitSuccessor }: AppParts['succession']): Middleware =>
+  async (ctx, next) => {
+    // While it is being decided, only requests that change nothing are answered.
+    const isReplaced = (ctx.method === 'GET' ? successor() : await awaitSuccessor()) !== undefined
+    if (!isReplaced || tokenPath.test(ctx.path)) return next()
+    if (ctx.method !== 'GET') {
+      ctx.set('Connection', 'close')
+      throw new DoorwardError('stopping', 'the daemon was restarted: send the request again')
+    }
+    // Clients send it again on a new connection (RFC 9110 section 9.2.2).
+    ctx.respond = false
+    ctx.req.destroy()
+    return undefined
+  }
+
+const tokenPath = /^\/oauth\/tokens\/[^/]+\/access$/
 
 /** Answers what no route handled: 405 for another method of a known path, else 404. */
 const refuse =

@@ -1,5 +1,6 @@
 import { access, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Gateway } from '../shared/config/schema.ts'
 import { errorName, systemCode } from '../shared/errors.ts'
 import { writeFileAtomic } from '../shared/home/files.ts'
 import type { Home } from '../shared/home/home.ts'
@@ -7,141 +8,123 @@ import { version } from '../shared/version.ts'
 import type { Listeners } from './http/server.ts'
 import type { Leadership } from './leadership.ts'
 import type { Log } from './log/log.ts'
-import type { Engine } from './webhook/engine.ts'
 
-/** Where a daemon is found, and what tells clients of it. */
-export type DaemonFileWriter = {
-  readonly url: () => string
-  /** Where senders reach the webhooks, when that is not `url`. */
-  readonly publicUrl: () => string | undefined
-  /** Tells where that is now. Throws what the disk refuses. */
-  readonly tell: () => Promise<void>
-  /** The same, of a daemon that serves whether that can be told or not. */
-  readonly tellIfPossible: () => Promise<void>
-  /** The same, after another daemon may have told of itself. */
-  readonly tellAgain: () => Promise<void>
-  /** The same, where somebody else has removed what was told. */
-  readonly tellIfGone: () => Promise<void>
-  readonly remove: () => Promise<void>
-}
-
-type WhereaboutsParts = {
+type DaemonFileParts = {
   readonly home: Home
   readonly startedAt: Date
   readonly listeners: Pick<Listeners, 'url' | 'publicUrl'>
-  /** A tunnel's address is as configured by then. */
-  readonly current: () => Pick<Engine, 'config'>
+  readonly server: Gateway['server']
   readonly log: Log
 }
 
-export const createDaemonFileWriter = ({
-  home,
-  startedAt,
-  listeners,
-  current,
-  log,
-}: WhereaboutsParts): DaemonFileWriter => {
-  const { url } = listeners
-  const publicUrl = () => current().config.gateway.server.public_url ?? listeners.publicUrl()
-  let file = createDaemonJson(home, startedAt)
-  let isTold = true
-  const tell = async () => file.write(url(), publicUrl())
-  return {
-    url,
-    publicUrl,
-    tell,
-    tellIfPossible: async () =>
-      tell().catch((error: unknown) =>
-        log.error({ error: errorName(error) }, 'cannot write daemon.json'),
-      ),
-    tellAgain: async () => {
-      file = createDaemonJson(home, startedAt)
-      await tell()
-    },
-    tellIfGone: async () => {
-      try {
-        if (await file.writeAgain()) log.warn('daemon.json was gone: written again')
-        isTold = true
-      } catch (error) {
-        // It is tried again for as long as it takes.
-        if (isTold) log.error({ error: errorName(error) }, 'cannot write daemon.json')
-        isTold = false
+/** `run/daemon.json`, by which clients find the running daemon. */
+export class DaemonFile {
+  readonly #parts: DaemonFileParts
+  #server: Gateway['server']
+  #written: string | undefined
+  #hasFailed = false
+
+  constructor(parts: DaemonFileParts) {
+    this.#parts = parts
+    this.#server = parts.server
+  }
+
+  readonly url = (): string => this.#parts.listeners.url()
+
+  /** The address for senders of webhooks, when it is not `url`. */
+  readonly publicUrl = (): string | undefined =>
+    this.#server.public_url ?? this.#parts.listeners.publicUrl()
+
+  /** Uses another `public_url` from now on. */
+  configure(server: Gateway['server']): void {
+    this.#server = server
+  }
+
+  /** Writes the file if its content has changed. Throws what the file system refuses. */
+  async write(): Promise<void> {
+    const publicUrl = this.publicUrl()
+    const file = {
+      pid: process.pid,
+      url: this.url(),
+      ...(publicUrl === undefined ? {} : { publicUrl }),
+      version,
+      startedAt: this.#parts.startedAt.toISOString(),
+    }
+    const text = `${JSON.stringify(file)}\n`
+    if (text !== this.#written) await writeFileAtomic(this.#parts.home.daemonJson, text)
+    this.#written = text
+  }
+
+  /** As `write`, for a daemon that serves whether that works or not. */
+  async tryWrite(): Promise<void> {
+    await this.write().catch((error: unknown) => this.#logFailure(error))
+  }
+
+  /** Writes it even if this process wrote the same before: another one may have changed it. */
+  async recreate(): Promise<void> {
+    this.#written = undefined
+    await this.write()
+  }
+
+  /** Writes it again if somebody has deleted it. */
+  async ensureExists(): Promise<void> {
+    const { home, log } = this.#parts
+    try {
+      const isDeleted = await isMissing(home.daemonJson)
+      // Checked last, as `remove` may just have run.
+      if (isDeleted && this.#written !== undefined) {
+        await writeFileAtomic(home.daemonJson, this.#written)
+        log.warn('daemon.json was deleted: written again')
       }
-    },
-    remove: async () => file.remove(),
+      this.#hasFailed = false
+    } catch (error) {
+      // Tried every five seconds, so logged once.
+      if (!this.#hasFailed) this.#logFailure(error)
+      this.#hasFailed = true
+    }
+  }
+
+  async remove(): Promise<void> {
+    this.#written = undefined
+    await unlink(this.#parts.home.daemonJson).catch(() => undefined)
+  }
+
+  #logFailure(error: unknown): void {
+    this.#parts.log.error({ error: errorName(error) }, 'cannot write daemon.json')
   }
 }
 
-/** `run/daemon.json`: where clients find the daemon while it runs. */
-type DaemonJson = {
-  /** Writes it whole, if it would say something else than before. */
-  readonly write: (url: string, publicUrl: string | undefined) => Promise<void>
-  /** Writes it again where somebody else has removed it; true then. Throws what the disk refuses. */
-  readonly writeAgain: () => Promise<boolean>
-  readonly remove: () => Promise<void>
-}
-
-const createDaemonJson = ({ daemonJson: path }: Home, startedAt: Date): DaemonJson => {
-  let written: string | undefined
-  return {
-    write: async (url, publicUrl) => {
-      const file = {
-        pid: process.pid,
-        url,
-        ...(publicUrl === undefined ? {} : { publicUrl }),
-        version,
-        startedAt: startedAt.toISOString(),
-      }
-      const text = `${JSON.stringify(file)}\n`
-      if (text !== written) await writeFileAtomic(path, text)
-      written = text
-    },
-    writeAgain: async () => {
-      const isMissing = await isGone(path)
-      // Looked at last: it may just have been removed here.
-      if (!isMissing || written === undefined) return false
-      await writeFileAtomic(path, written)
-      return true
-    },
-    remove: async () => {
-      written = undefined
-      await unlink(path).catch(() => undefined)
-    },
-  }
-}
-
-const isGone = async (path: string): Promise<boolean> =>
+const isMissing = async (path: string): Promise<boolean> =>
   access(path).then(
     () => false,
     (error: unknown) => systemCode(error) === 'ENOENT',
   )
 
-const lookMs = 5000
+const fileCheckMs = 5000
 
 /**
- * Looks every five seconds whether `run/daemon.json` is there, and writes it again while this daemon is in
- * office: without it no command finds a daemon that keeps all others from starting. Keeps no process alive.
+ * Writes `run/daemon.json` again if it was deleted while this daemon leads: without it no command finds
+ * the daemon, whose lock keeps every other from starting. Keeps no process alive.
  */
 export const watchDaemonFile = (
-  whereabouts: Pick<DaemonFileWriter, 'tellIfGone'>,
-  office: Pick<Leadership, 'isHeld'>,
+  daemonFile: Pick<DaemonFile, 'ensureExists'>,
+  leadership: Pick<Leadership, 'isLeader'>,
 ): void => {
-  const look = async (): Promise<void> => {
-    if (await office.isHeld()) await whereabouts.tellIfGone()
+  const check = async (): Promise<void> => {
+    if (await leadership.isLeader()) await daemonFile.ensureExists()
   }
-  setInterval(() => void look(), lookMs).unref()
+  setInterval(() => void check(), fileCheckMs).unref()
 }
 
 const homeCheckMs = 30_000
 
 /**
- * Looks every half minute whether the home still has our lock, and calls `gone` when it has not twice in a
- * row: somebody has removed the home. A daemon without one can keep nothing, holds the port of the one to
- * come, and no command finds it any more. Keeps no process alive.
+ * Calls back when the home has had no lock twice in a row: it was deleted. A daemon without a home cannot
+ * save anything, keeps the port of the next one, and is found by no command. Keeps no process alive.
  */
-export const watchHomeRemoved = ({ run }: Home, gone: () => void): void => {
+export const watchHomeRemoved = ({ run }: Home, onRemoved: () => void): void => {
   let wasMissing = false
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const isMissing = await stat(join(run, 'daemon.lock')).then(
       () => false,
       // A disk that does not answer is another matter.
@@ -149,9 +132,9 @@ export const watchHomeRemoved = ({ run }: Home, gone: () => void): void => {
     )
     if (isMissing && wasMissing) {
       clearInterval(timer)
-      gone()
+      onRemoved()
     }
     wasMissing = isMissing
   }
-  const timer = setInterval(() => void look(), homeCheckMs).unref()
+  const timer = setInterval(() => void check(), homeCheckMs).unref()
 }

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import type { Config } from '../shared/config/load.ts'
 import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
@@ -7,55 +6,70 @@ import { packageFolder, version } from '../shared/version.ts'
 import { endLeftovers, noteAndRun, noteRuns } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
-import {
-  createDaemonFileWriter,
-  watchDaemonFile,
-  watchHomeRemoved,
-  type DaemonFileWriter,
-} from './daemon-file.ts'
-import { createCommentMarks, createLoopGuard, type LoopGuard } from './delivery/loop-guard.ts'
+import { DaemonFile, watchDaemonFile, watchHomeRemoved } from './daemon-file.ts'
+import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes, serveEventPage } from './event-page/routes.ts'
-import type { EventStore } from './events/event-store.ts'
-import { passOn } from './handover/pass-on.ts'
-import { prove } from './handover/prove.ts'
 import { createGuard } from './http/guard.ts'
-import { type Apps, createListeners, type Listeners, type Place } from './http/server.ts'
-import { createEventStream, type EventStream } from './http/sse.ts'
+import { type Apps, createListeners, type Place } from './http/server.ts'
+import { createEventStream } from './http/sse.ts'
 import { collectWhenIdle } from './idle-gc.ts'
-import { createIntake, type Intake } from './intake.ts'
-import { createLeadership, type Leadership } from './leadership.ts'
-import { type Log, getLogLevel, openLog } from './log/log.ts'
+import { createIntake } from './intake.ts'
+import { Leadership } from './leadership.ts'
+import { getLogLevel, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
-import { createHandOver, type HandOver } from './restart/old-process.ts'
+import { Restarter, Succession } from './restart/old-process.ts'
 import { apiRoutes } from './routes.ts'
-import { createShutdownController } from './shutdown.ts'
-import { createMemory, type Memory } from './state.ts'
+import { Shutdown } from './shutdown.ts'
+import { createMemory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
-import { createDeliveryWaiters, type DeliveryWaiters } from './webhook/payload-shape.ts'
-import { createRejectionLog, type RejectionLog } from './webhook/rejection-log.ts'
+import { createDeliveryWaiters } from './webhook/payload-shape.ts'
+import { createRejectionLog } from './webhook/rejection-log.ts'
 import { retryEvent } from './webhook/retry-event.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
 
 /*
- * The story of a daemon's life, once its home is there (`start` brings it here):
+ * The composition root: here all parts of a daemon are created and connected.
  *
- *   parts -> office (lock, tokens) -> sockets -> serve: what answers (`apps`), and where it is found
- *   (`whereabouts`)
+ *   services -> leadership (lock, tokens) -> sockets -> serve: request handlers, run/daemon.json
  *
- * ... until somebody ends it (`ending`): drain, close, remove what it left in run/ (`shut-down`). Or a
- * restart (`handover/hand-over`): another one takes over, and this one finishes what it has accepted
- * (`handover/retire`); should the other one fail, this one serves again.
+ * `start.ts` calls these steps, `shutdown.ts` is the end. A restart (`restart/old-process.ts`) lets another
+ * process replace this one; if that fails, this one serves again.
  */
+
+/** What is there before any service: a home, and what was read from it. */
+export type StartupInput = {
+  readonly home: Home
+  readonly processEnv: NodeJS.ProcessEnv
+  readonly started: ReadConfig
+  readonly apiToken: string
+  /** The daemon that this one replaces. */
+  readonly predecessor?: Predecessor
+  /** What started this process watches it. */
+  readonly isForeground?: boolean
+}
+
+/** A daemon whose services exist: it listens nowhere yet, and refreshes no token. */
+export type Daemon = {
+  readonly places: readonly Place[]
+  /** Listens at these places, by default at all. Throws `port-in-use`, `config-invalid`. */
+  readonly bind: (places?: readonly Place[]) => Promise<void>
+  /** Refreshes tokens from now on; `unsaved` are those that could not be written to the disk. */
+  readonly lead: (lock: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
+  /** Answers requests, and writes where it is reached. */
+  readonly serve: () => Promise<RunningDaemon>
+  /** After a failed start: closes everything but the lock. */
+  readonly giveUp: () => Promise<void>
+}
 
 export type RunningDaemon = {
   readonly url: string
-  /** Finishes what was accepted, then ends everything so that the process can end by itself. */
+  /** Finishes what was accepted, then closes everything, so that the process exits. */
   readonly stop: () => Promise<void>
   /** How many accepted events a stop would wait for. */
   readonly unfinished: () => number
@@ -63,235 +77,164 @@ export type RunningDaemon = {
   readonly abort: () => void
 }
 
-/** What a daemon begins with. */
-export type DaemonInput = StartupInput & {
-  /** The daemon that hands over to this one. */
-  readonly predecessor?: Predecessor
-  /** Whoever started this process watches it. */
-  readonly isForeground?: boolean
-}
-
-/** A daemon that is made and not in service: it listens nowhere, and renews no token. */
-export type Daemon = {
-  readonly places: readonly Place[]
-  /** Listens at these places, or wherever it does not yet. Throws `port-in-use`, `config-invalid`. */
-  readonly bind: (places?: readonly Place[]) => Promise<void>
-  /** Throws `internal` when it does not answer as it should. */
-  readonly prove: () => Promise<void>
-  /** From now on it is the only one that renews tokens; `unsaved` are those the disk refused. */
-  readonly takeOffice: (lock: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
-  /** Answers, and says where it is found. */
-  readonly serve: () => Promise<RunningDaemon>
-  /** Takes back what it did so far, but for the lock. */
-  readonly giveUp: () => Promise<void>
-}
-
-export const createDaemon = ({
-  home,
-  processEnv,
-  started,
-  apiToken,
-  predecessor,
-  isForeground = false,
-}: DaemonInput): Daemon => {
-  const parts = createServices({ home, processEnv, started, apiToken }, () => handOver)
-  const { log, listeners, whereabouts, memory, intake, live, office } = parts
-
-  const handOver = createHandOver({
-    ...parts,
-    // What another version takes only that one knows: it says itself what is wrong.
+export const createDaemon = (input: StartupInput): Daemon => {
+  const { home, processEnv, started, apiToken, predecessor, isForeground = false } = input
+  const services = createServices(input)
+  const { log, listeners, daemonFile, memory, intake, live, leadership } = services
+  const shutdown = new Shutdown({ ...services, processEnv, isForeground, predecessor })
+  const restarter = new Restarter({
+    ...services,
+    shutdown,
+    // Another version may accept another configuration, and checks it itself.
     check: async () => (await isReplaced()) || readConfig(home, processEnv),
     serveAgain: async () => {
-      listeners.answer(apps())
-      await whereabouts.tellAgain()
+      answer()
+      await daemonFile.recreate()
     },
-    retire: (heir) => ending.retire(heir),
-    end: (atOnce) => ending.endWithHeir(atOnce),
-    isStopping: () => ending.isStopping(),
   })
-  const ending = createShutdownController({
-    ...parts,
-    processEnv,
-    isForeground,
-    predecessor,
-    handOver,
-  })
-  const { stop, abort, homeGone, isStopping } = ending
-  const apps = createRequestHandlers({ ...parts, apiToken, handOver, stop, isStopping })
+  const createHandlers = createRequestHandlers(services, { apiToken, restarter, shutdown })
+  const answer = (): void => listeners.answer(createHandlers())
 
-  predecessor?.follow({ ...parts, killed: () => void endLeftovers(home, log) })
+  predecessor?.follow({
+    ...services,
+    requeue: ({ id, onlyDelivers }) => {
+      const event = memory.kept.get(id)
+      const result = onlyDelivers ? memory.events.get(id)?.result : undefined
+      if (event) live.current().runEvent.requeue(id, event, result)
+    },
+    onKilled: () => void endLeftovers(home, log),
+  })
 
   return {
     places: listeners.places,
     bind: async (places = listeners.places) => listeners.bind(places, apiToken, log),
-    prove: async () => prove(apps().app, apiToken),
-    takeOffice: office.take,
+    lead: async (lock, unsaved) => leadership.acquire(lock, unsaved),
     serve: async () => {
-      // Last of all that can fail: what it accepts before that, nobody would know of afterwards.
-      await whereabouts.tell()
-      listeners.answer(apps())
+      // The last step that can fail: nothing may be accepted by a daemon that does not stay.
+      await daemonFile.write()
+      answer()
       live.watch()
-      watchHomeRemoved(home, homeGone)
-      watchDaemonFile(whereabouts, office)
-      const url = whereabouts.url()
-      noteStart({ log, events: memory.events }, started, url, predecessor ? 'restarted' : 'started')
-      const publicUrl = whereabouts.publicUrl()
-      await predecessor?.serving({ url, publicUrl, startedAt: parts.startedAt.toISOString() })
-      return { url, stop, unfinished: intake.unfinished, abort }
+      watchHomeRemoved(home, () => shutdown.homeRemoved())
+      watchDaemonFile(daemonFile, leadership)
+      const [url, publicUrl] = [daemonFile.url(), daemonFile.publicUrl()]
+      noteStart(services, started, predecessor ? 'restarted' : 'started')
+      await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
+      intake.queue.resume()
+      return {
+        url,
+        stop: async () => shutdown.stop(),
+        unfinished: intake.unfinished,
+        abort: () => shutdown.abort(),
+      }
     },
     giveUp: async () => {
-      // First, as senders who wait here would wait for a refresh on its way too.
+      // First, as clients that wait here would wait for a refresh too.
       await listeners.close()
-      await office.close()
+      await leadership.close()
       await live.close()
-      parts.refusals.close()
-      await parts.closeLog()
+      services.refusals.close()
+      await services.closeLog()
     },
   }
 }
 
-/** What a daemon is made of, whichever way it starts and ends. */
-type Parts = {
-  readonly home: Home
-  readonly startedAt: Date
-  readonly log: Log
-  readonly closeLog: () => Promise<void>
-  readonly listeners: Listeners
-  readonly whereabouts: DaemonFileWriter
-  readonly memory: Memory
-  readonly stream: EventStream
-  readonly intake: Intake
-  readonly loopGuard: LoopGuard
-  readonly live: LiveConfig
-  readonly office: Leadership
-  readonly metrics: Metrics
-  readonly learners: DeliveryWaiters
-  readonly refusals: RejectionLog
-}
+type Services = ReturnType<typeof createServices>
 
-/** What there is before any part: a home, and what was read from it. */
-type StartupInput = {
-  readonly home: Home
-  readonly processEnv: NodeJS.ProcessEnv
-  readonly started: ReadConfig
-  readonly apiToken: string
-}
-
-/** Nothing listens, renews or watches yet. `handOver` is not asked for before all of them are there. */
-const createServices = (
-  { home, processEnv, started, apiToken }: StartupInput,
-  handOver: () => Pick<HandOver, 'heir' | 'decided'>,
-): Parts => {
+/** Nothing listens, refreshes or watches yet. */
+const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
   const { gateway } = started.config
-  const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
   const startedAt = new Date()
-  const current = () => live.current()
-
-  const listeners = createListeners(gateway.server)
-  const whereabouts = createDaemonFileWriter({ home, startedAt, listeners, current, log })
-
+  const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
   const memory = createMemory(gateway.events.keep)
-  const { events, messages } = memory
+  const { events } = memory
   const stream = createEventStream(events)
-  const intake = createIntake(gateway.queue, current)
+  const intake = createIntake(gateway.queue)
+  const listeners = createListeners(gateway.server)
+  const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
+  const succession = new Succession()
+  const metrics = new Metrics(events)
+  const leadership = new Leadership({
+    home,
+    settings: { gateway, env: started.env },
+    events,
+    log,
+    count: metrics.countToken,
+    succession,
+  })
   const marks = createCommentMarks(apiToken)
-
-  const access: Leadership['access'] = async (...asked) => office.access(...asked)
-  const lasting = {
+  const engineServices = {
     ...memory,
     home,
     queue: intake.queue,
-    access,
+    access: leadership.access,
     run: noteAndRun(noteRuns(home)),
     marks,
     log,
-    // After a restart those who follow are with the other daemon.
-    isFollowed: () => stream.followers() > 0 || handOver().heir() !== undefined,
+    // After a restart the tray follows the other daemon.
+    isFollowed: () => stream.followers() > 0 || succession.successor() !== undefined,
   }
   const live = new LiveConfig(
     {
       home,
       processEnv,
-      compile: (config, env) => createEngine(config, env, lasting),
+      compile: (config, env) => createEngine(config, env, engineServices),
       onChange: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
-        if (!handOver().heir()) await whereabouts.tellIfPossible()
+        leadership.configure({ gateway, env: live.current().env })
+        daemonFile.configure(gateway.server)
+        if (!succession.successor()) await daemonFile.tryWrite()
       },
       events,
       log,
     },
     started,
   )
-
-  const metrics = new Metrics(events)
-  const office = createLeadership({
-    home,
-    current,
-    events,
-    log,
-    count: metrics.countToken,
-    elsewhere: async () => (await handOver().decided())?.access,
-  })
-  const learners = createDeliveryWaiters()
-  const refusals = createRejectionLog(log)
-
   return {
     home,
     startedAt,
     log,
     closeLog,
-    listeners,
-    whereabouts,
     memory,
     stream,
     intake,
-    loopGuard: createLoopGuard(marks, messages),
-    live,
-    office,
+    listeners,
+    daemonFile,
+    succession,
     metrics,
-    learners,
-    refusals,
+    leadership,
+    live,
+    loopGuard: createLoopGuard(marks, memory.messages),
+    learners: createDeliveryWaiters(),
+    refusals: createRejectionLog(log),
   }
 }
 
-type AppsParts = {
-  readonly home: Home
+type Control = {
   readonly apiToken: string
-  readonly startedAt: Date
-  readonly listeners: Pick<Listeners, 'port'>
-  readonly whereabouts: Pick<DaemonFileWriter, 'url' | 'publicUrl'>
-  readonly memory: Memory
-  readonly intake: Pick<Intake, 'budget' | 'queue'>
-  readonly live: LiveConfig
-  readonly office: Pick<Leadership, 'oauth' | 'access'>
-  readonly metrics: Metrics
-  readonly stream: EventStream
-  readonly learners: DeliveryWaiters
-  readonly refusals: RejectionLog
-  readonly loopGuard: LoopGuard
-  readonly handOver: Pick<HandOver, 'restart' | 'heir' | 'decided'>
-  readonly stop: () => Promise<void>
-  readonly isStopping: () => boolean
-  readonly log: Log
+  readonly restarter: Pick<Restarter, 'restart'>
+  readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
 }
 
 /**
- * What answers at the listeners of a daemon: each call makes it anew, around the logins of the office as
- * it is then. Links to pages of events end with what was made before.
+ * What answers at the listeners. Each call makes new handlers, for the logins that `Leadership` has then;
+ * links to event pages that were made before are no longer valid.
  */
-const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
-  const { apiToken, startedAt, listeners, intake, live, office, handOver, log } = parts
-  const { home, metrics, stream, learners, refusals, loopGuard, stop, isStopping } = parts
+const createRequestHandlers = (
+  services: Services,
+  { apiToken, restarter, shutdown }: Control,
+): (() => Apps) => {
+  const { home, startedAt, memory, intake, live, leadership, succession, log } = services
+  const { listeners, stream, metrics, learners, refusals, loopGuard } = services
   const { port } = listeners
-  const { url, publicUrl } = parts.whereabouts
-  const { events, counts, kept, deliveries, rateLimits } = parts.memory
+  const { url, publicUrl } = services.daemonFile
+  const { events, counts, kept, deliveries, rateLimits } = memory
   const { budget, queue } = intake
-  const activity = collectWhenIdle()
+  const noteActivity = collectWhenIdle()
 
   const answered = (ms: number): void => {
     metrics.answered(ms)
-    activity()
+    noteActivity()
   }
   const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
   const webhooks = () => {
@@ -306,7 +249,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard, refusals },
       { log, answered },
     )
-    const oauth = office.oauth()
+    const oauth = leadership.oauth()
     const guard = createGuard(apiToken, port)
     const links = createEventLinks()
     const status = {
@@ -314,7 +257,7 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       startedAt,
       url,
       publicUrl,
-      isStopping,
+      isStopping: () => shutdown.signal.aborted,
       queue,
       budget,
       events,
@@ -322,17 +265,23 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
       webhooks,
       metrics,
     }
-    const { restart } = handOver
-    const shutdown = () => void stop()
+    const { restart } = restarter
     const app = createApp({
       apiToken,
       guard,
       log,
       serveWebhook,
       eventPage: serveEventPage({ port, events, links, retry, log }),
-      passOn: passOn(handOver),
+      succession,
       routers: [
-        apiRoutes({ status, events, stream, retry, restart, shutdown }),
+        apiRoutes({
+          status,
+          events,
+          stream,
+          retry,
+          restart,
+          shutdown: () => void shutdown.stop(),
+        }),
         linkRoutes(events, links, url),
         tryOutRoutes({ current: live.current, learners, loopGuard, homeFolder: home.root }),
         oauth.routes,
@@ -342,26 +291,30 @@ const createRequestHandlers = (parts: AppsParts): (() => Apps) => {
   }
 }
 
-/** Says in log and events that a daemon serves, and what a person should know of its configuration. */
+/** Notes in the log and the events that a daemon serves, and what is wrong with its configuration. */
 const noteStart = (
-  { log, events }: { readonly log: Log; readonly events: EventStore },
-  { config, env }: { readonly config: Config; readonly env: NodeJS.ProcessEnv },
-  url: string,
+  { log, memory, daemonFile }: Pick<Services, 'log' | 'memory' | 'daemonFile'>,
+  { config, env }: ReadConfig,
   how: 'started' | 'restarted',
 ): void => {
+  const url = daemonFile.url()
   log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
   for (const { code, detail, hint } of collectWarnings(config, env))
     log.warn({ code, hint }, detail)
-  events.add(new Date(), { kind: 'daemon', state: 'done', detail: `daemon ${version} ${how}` })
+  memory.events.add(new Date(), {
+    kind: 'daemon',
+    state: 'done',
+    detail: `daemon ${version} ${how}`,
+  })
 }
 
-/** True once another version was put in the place of the one that runs, as by an upgrade. */
+/** True when another version was installed over the one that runs. */
 const isReplaced = async (): Promise<boolean> => {
   try {
     const text = await readFile(new URL('package.json', packageFolder), 'utf8')
     return (JSON.parse(text) as { readonly version?: unknown } | null)?.version !== version
   } catch {
-    // Gone, or just being written.
+    // Missing, or being written.
     return false
   }
 }

@@ -5,9 +5,9 @@ import { parseArgs } from 'node:util'
 import { resolveHome } from '../shared/home/home.ts'
 
 /*
- * The daemon as launchd starts it. launchd starts a job again for ever, every ten seconds; so it is here
- * that a daemon which cannot be kept running is given up: the person is told, and an exit code of 0
- * makes launchd leave it alone until the next login or `doorward daemon start`.
+ * The daemon as launchd starts it. launchd restarts a job every ten seconds, without end. After six starts
+ * in five minutes this program notifies the person and exits with 0, at which launchd leaves the job alone
+ * until the next login or `doorward daemon start`.
  */
 
 const burst = 6
@@ -15,7 +15,7 @@ const withinMs = 300_000
 const unusable = 78
 
 const { values } = parseArgs({ options: { home: { type: 'string' } }, strict: true })
-/** When it was started, one time per line; a daemon that ends well removes it. */
+/** The times of its starts, one per line; a daemon that exits with 0 removes it. */
 const path = join(resolveHome(values.home).run, 'launchd-starts')
 
 const startsBefore = (now: number): number[] => {
@@ -27,15 +27,15 @@ const startsBefore = (now: number): number[] => {
   }
 }
 
-const note = (times: readonly number[]): void => {
+const noteStarts = (times: readonly number[]): void => {
   try {
     writeFileSync(path, times.map((time) => `${time}\n`).join(''), { mode: 0o600 })
   } catch {
-    // A home that cannot be written to: the daemon itself says so.
+    // The daemon itself reports a home that it cannot write to.
   }
 }
 
-const tellPerson = (): void => {
+const notifyPerson = (): void => {
   const text = 'It could not be kept running. To see why: doorward daemon start'
   const script = `display notification "${text}" with title "Doorward has stopped"`
   spawnSync('osascript', ['-e', script], { stdio: 'ignore', timeout: 5000 })
@@ -43,11 +43,11 @@ const tellPerson = (): void => {
 
 const giveUp = (): void => {
   rmSync(path, { force: true })
-  tellPerson()
+  notifyPerson()
 }
 
 try {
-  // launchd only ever appends; what a start says is for that start.
+  // launchd appends; keep the output of this start only.
   ftruncateSync(2)
 } catch {
   // A terminal or a pipe.
@@ -57,7 +57,7 @@ const now = Date.now()
 const before = startsBefore(now)
 if (before.length >= burst) giveUp()
 else {
-  note([...before, now])
+  noteStarts([...before, now])
   process.on('exit', (code) => {
     if (code === 0) rmSync(path, { force: true })
     if (code !== unusable) return

@@ -1,3 +1,5 @@
+import { connect } from '../shared/client/client.ts'
+import type { Gateway } from '../shared/config/schema.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { type HomeLock, acquireLock } from '../shared/home/lock.ts'
@@ -7,116 +9,145 @@ import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
-import type { Engine } from './webhook/engine.ts'
-import { viewOf } from './view-of.ts'
+import type { Succession } from './restart/old-process.ts'
 
-/**
- * What only one daemon of a home does: it holds the lock, and renews tokens. A daemon that is not in
- * office yet, or no more, gives out no token of its own.
- */
-export type Leadership = {
-  /** Logins and tokens, until the office changes hands the next time. */
-  readonly oauth: () => OAuth
-  /** The same two of whichever they are by then, for parts that outlive a change. */
-  readonly access: OAuth['access']
-  /** From now on it is this daemon's; `unsaved` are the tokens that the disk refused. */
-  readonly take: (held: HomeLock, unsaved: readonly TokenRecord[]) => Promise<void>
-  /** Renews nothing from now on, for a successor; returns what the disk refused. */
-  readonly putDown: () => Promise<readonly TokenRecord[]>
-  /** Names the next one who holds it. Throws what the disk refuses. */
-  readonly passTo: (holding: string) => Promise<void>
-  /** After a successor that failed: goes on with what was put down. */
-  readonly takeBack: (unsaved: readonly TokenRecord[]) => Promise<void>
-  /** Whether it is this daemon's now; false also while the disk does not tell. */
-  readonly isHeld: () => Promise<boolean>
-  /** Refuses new logins, for a stop that waits for agents first. */
-  readonly takeNoLogins: () => void
-  /** Ends logins and refreshes; the lock is still held. */
-  readonly close: () => Promise<void>
-  readonly letGo: () => Promise<void>
-}
+/** What logins and tokens read from the configuration. */
+type Settings = { readonly gateway: Gateway; readonly env: NodeJS.ProcessEnv }
 
-export type LeadershipServices = {
+type LeadershipParts = {
   readonly home: Home
-  readonly current: () => Pick<Engine, 'config' | 'env'>
+  readonly settings: Settings
   readonly events: EventStore
   readonly log: Log
   readonly count: NonNullable<OAuthDependencies['count']>
-  /** Who gives out tokens while this daemon does not. */
-  readonly elsewhere: NonNullable<OAuthDependencies['elsewhere']>
+  readonly succession: Pick<Succession, 'awaitSuccessor'>
 }
 
-/** A refresh on its way when a restart is asked for may take as long as its request may. */
+/** A restart waits for a refresh for as long as its request may take. */
 const restarting = { reason: 'the daemon was restarted', refreshLimitMs: 31_000 }
 
-/** Not taken yet. */
-export const createLeadership = ({
-  home,
-  current,
-  events,
-  log,
-  count,
-  elsewhere,
-}: LeadershipServices): Leadership => {
-  const makeOAuth = (unsaved: readonly TokenRecord[]) =>
-    createOAuth(
-      {
-        home,
-        gateway: viewOf(() => current().config.gateway),
-        env: viewOf(() => current().env),
-        log,
-        announce: announceTo(events),
-        count,
-        elsewhere,
-      },
-      unsaved,
-    )
-  let oauth = makeOAuth([])
-  let lock: HomeLock | undefined
+/**
+ * What only one daemon of a home does: it has the lock, and refreshes tokens. While this daemon does not
+ * lead, it asks the one that does for tokens.
+ */
+export class Leadership {
+  readonly #parts: LeadershipParts
+  readonly #settings: Settings
+  #oauth: OAuth
+  #lock: HomeLock | undefined
 
-  return {
-    oauth: () => oauth,
-    access: async (...asked) => oauth.access(...asked),
-    take: async (held, unsaved) => {
-      lock = held
-      await endLeftovers(home, log)
-      if (unsaved.length > 0) oauth = makeOAuth(unsaved)
-      // Before anybody can ask: a token that a killed daemon may have used up is not handed out unseen.
-      await oauth.start()
-    },
-    putDown: async () => {
-      await oauth.close(restarting)
-      return oauth.unsaved()
-    },
-    passTo: async (holding) => {
-      if (!lock) throw new Error('the home is not locked')
-      await lock.transferTo(holding)
-    },
-    takeBack: async (unsaved) => {
-      if (!(await lock?.isOurs())) lock = await holdAgain(home, log)
-      oauth = makeOAuth(unsaved)
-      await oauth.start()
-    },
-    isHeld: async () => (await lock?.isOurs().catch(() => false)) ?? false,
-    takeNoLogins: () => oauth.refuseLogins(),
-    close: async () => oauth.close(),
-    letGo: async () => lock?.release(),
+  constructor(parts: LeadershipParts) {
+    this.#parts = parts
+    this.#settings = { gateway: { ...parts.settings.gateway }, env: { ...parts.settings.env } }
+    this.#oauth = this.#createOAuth([])
+  }
+
+  /** Logins and tokens, until `resume` makes new ones. */
+  oauth(): OAuth {
+    return this.#oauth
+  }
+
+  /** As `OAuth.access`, of the current `oauth`. */
+  readonly access: OAuth['access'] = async (...request) => this.#oauth.access(...request)
+
+  /** Logins and tokens use other settings from now on. */
+  configure({ gateway, env }: Settings): void {
+    replaceContent(this.#settings.gateway, gateway)
+    replaceContent(this.#settings.env, env)
+  }
+
+  /** Leads from now on; `unsaved` are tokens that the daemon before could not write to the disk. */
+  async acquire(lock: HomeLock, unsaved: readonly TokenRecord[]): Promise<void> {
+    this.#lock = lock
+    await endLeftovers(this.#parts.home, this.#parts.log)
+    if (unsaved.length > 0) this.#oauth = this.#createOAuth(unsaved)
+    // Before the first request: a killed daemon may have used up the stored tokens.
+    await this.#oauth.start()
+  }
+
+  /** Refreshes nothing from now on; returns the tokens that could not be written to the disk. */
+  async suspend(): Promise<readonly TokenRecord[]> {
+    await this.#oauth.close(restarting)
+    return this.#oauth.unsaved()
+  }
+
+  /** Passes the lock to another process. Throws what the file system refuses. */
+  async transferTo(lockToken: string): Promise<void> {
+    if (!this.#lock) throw new Error('the home is not locked')
+    await this.#lock.transferTo(lockToken)
+  }
+
+  /** Leads again, after a new process that failed. */
+  async resume(unsaved: readonly TokenRecord[]): Promise<void> {
+    if (!(await this.#lock?.isOurs())) this.#lock = await this.#acquireAgain()
+    this.#oauth = this.#createOAuth(unsaved)
+    await this.#oauth.start()
+  }
+
+  /** False also while the lock cannot be read. */
+  async isLeader(): Promise<boolean> {
+    return (await this.#lock?.isOurs().catch(() => false)) ?? false
+  }
+
+  /** Refuses new logins, for a stop that waits for agents first. */
+  refuseLogins(): void {
+    this.#oauth.refuseLogins()
+  }
+
+  /** Ends logins and refreshes, and keeps the lock. */
+  async close(): Promise<void> {
+    await this.#oauth.close()
+  }
+
+  async release(): Promise<void> {
+    await this.#lock?.release()
+  }
+
+  #createOAuth(unsaved: readonly TokenRecord[]): OAuth {
+    const { home, events, log, count, succession } = this.#parts
+    const { gateway, env } = this.#settings
+    const announce = announceTo(events)
+    const elsewhere = async () =>
+      (await succession.awaitSuccessor()) ? askDaemonForToken(home) : undefined
+    return createOAuth({ home, gateway, env, log, announce, count, elsewhere }, unsaved)
+  }
+
+  /** Another start may have the lock for a moment: it finds our port in use, and releases it. */
+  async #acquireAgain(): Promise<HomeLock | undefined> {
+    const { home, log } = this.#parts
+    for (let tries = 0; tries < 50; tries += 1) {
+      try {
+        return await acquireLock(home)
+      } catch (error) {
+        if (!(error instanceof DoorwardError) || error.code !== 'already-running') throw error
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+    log.error('another daemon has the lock of this home: this one goes on without it')
+    return undefined
   }
 }
 
-/** Of a successor that failed. Another start may just be trying too: it finds our port taken. */
-const holdAgain = async (home: Home, log: Log): Promise<HomeLock | undefined> => {
-  for (let tries = 0; tries < 50; tries += 1) {
+/** Changes an object that others have a reference to. */
+const replaceContent = <Value extends object>(target: Value, source: Value): void => {
+  for (const key of Object.keys(target)) Reflect.deleteProperty(target, key)
+  Object.assign(target, source)
+}
+
+/** Asks the daemon of a home for a token over its local API: after a restart only that one refreshes any. */
+const askDaemonForToken =
+  (home: Home): OAuth['access'] =>
+  async (provider, { minValidityMs, asker }) => {
+    // A header may have no other characters.
+    const client = await connect(home, { userAgent: asker.replaceAll(/[^\x20-\x7e]/g, '?') })
+    const query =
+      minValidityMs === undefined ? '' : `?min_validity=${Math.ceil(minValidityMs / 1000)}`
     try {
-      return await acquireLock(home)
-    } catch (error) {
-      if (!(error instanceof DoorwardError) || error.code !== 'already-running') throw error
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      return await client.get(`/oauth/tokens/${provider}/access${query}`)
+    } finally {
+      client.close()
     }
   }
-  log.error('another daemon has locked this home: this one goes on without')
-  return undefined
-}
 
 const announceTo =
   (events: EventStore) =>

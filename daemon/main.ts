@@ -13,13 +13,12 @@ import { channelToOld } from './restart/protocol.ts'
 import { type RunningDaemon, startDaemon, takeOver } from './start.ts'
 
 /*
- * The daemon as a process: arguments in, signals in, exit code out. `78` (EX_CONFIG of sysexits.h)
- * tells a service manager that starting again is of no use until a person has mended something.
+ * The daemon as a process: arguments in, signals in, exit code out. `78` (EX_CONFIG of sysexits.h) tells a
+ * service manager that another start is useless until a person has fixed something.
  */
 
-const unusable = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
+const needsPerson = new Set(['config-invalid', 'home-insecure', 'home-unusable'])
 
-/** The channel of one that is to take over is for that alone. */
 const isSuccessor = (): boolean => process.argv.includes('--take-over')
 
 const wantsJson = (): boolean => process.argv.includes('--json')
@@ -34,65 +33,66 @@ const run = async (): Promise<void> => {
     },
     strict: true,
   })
-  // Who read our output may go (a closed pipe or terminal): that must not end the daemon.
+  // A closed pipe or terminal must not stop the daemon.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', () => undefined)
     setNonBlocking(output)
   }
   const home = resolveHome(values.home)
-  // The daemon that this one is to take over from has opened a channel for that.
   const channel = values['take-over'] ? channelToOld() : undefined
   const starting = channel
     ? takeOver(home, process.env, channel)
     : startDaemon(home, process.env, { isForeground: values.foreground ?? false })
-  endOnSignals(starting)
+  stopOnSignals(starting)
   const daemon = await starting
   if (channel) return
-  if (process.send) tellParent({ url: daemon.url })
+  if (process.send) reportToParent({ url: daemon.url })
   else if (values.foreground && wantsJson())
     writeJson(process.stdout, { running: true, ...(await readDaemonFile(home)) })
-  // Somebody sits before it, or reads what a service manager keeps.
+  // For the person at the terminal, or the log of a service manager.
   else if (values.foreground)
     process.stderr.write(`doorward ${version} at ${daemon.url}, log in ${home.log}\n`)
 }
 
-/** A parent with a channel is told; it need not poll. It may have gone. */
-const tellParent = (message: StartMessage): void => {
+/** A parent with a channel need not poll. It may have exited. */
+const reportToParent = (message: StartMessage): void => {
   process.send?.(message, () => undefined)
 }
 
-/** Who sends a signal to a whole group and to one who passes it on sends it once: within this time it is one. */
+/**
+ * A signal to a whole process group arrives twice where a parent passes it on too: within this time it
+ * counts once.
+ */
 const sameSignalMs = 500
 
-/** From the first moment: a start that is interrupted goes on to its end and leaves nothing. */
-const endOnSignals = (starting: Promise<RunningDaemon>): void => {
+/** From the first moment: a start that is interrupted runs to its end, then stops and leaves nothing. */
+const stopOnSignals = (starting: Promise<RunningDaemon>): void => {
   let first: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
-  const end = (signal: NodeJS.Signals) => {
-    const again = first
+  const stop = (signal: NodeJS.Signals) => {
+    const earlier = first
     first ??= { signal, at: performance.now() }
-    if (again?.signal === signal && performance.now() - again.at < sameSignalMs) return
-    void endStarted(starting, signal, again !== undefined)
+    if (earlier?.signal === signal && performance.now() - earlier.at < sameSignalMs) return
+    void stopStarted(starting, signal, earlier !== undefined)
   }
-  process.on('SIGTERM', end)
-  process.on('SIGINT', end)
-  process.on('SIGHUP', end)
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  process.on('SIGHUP', stop)
 }
 
-/** A start that fails says so itself. */
-const endStarted = async (
+const stopStarted = async (
   starting: Promise<RunningDaemon>,
   signal: NodeJS.Signals,
-  atOnce: boolean,
+  now: boolean,
 ): Promise<void> => {
+  // A start that fails reports that itself.
   const daemon = await starting.catch(() => undefined)
   if (!daemon) return
-  if (atOnce) return daemon.abort()
+  if (now) return daemon.abort()
   const unfinished = daemon.unfinished()
-  // Someone sits at the keyboard and sees nothing happen.
+  // The person at the keyboard would see nothing happen; a terminal has just shown ^C.
   if (signal === 'SIGINT' && unfinished > 0)
     process.stderr.write(
-      // A terminal has just shown ^C.
-      `${process.stderr.isTTY ? '\n' : ''}stopping ${describeUnfinished(unfinished)}; Ctrl-C again stops at once\n`,
+      `${process.stderr.isTTY ? '\n' : ''}stopping ${describeUnfinished(unfinished)}; Ctrl-C again stops immediately\n`,
     )
   await daemon.stop().catch(report)
 }
@@ -102,7 +102,7 @@ const writeJson = (output: NodeJS.WritableStream, value: unknown): void =>
 
 const report = (error: unknown): void => {
   const known = error instanceof DoorwardError ? error : undefined
-  process.exitCode = known && unusable.has(known.code) ? 78 : 1
+  process.exitCode = known && needsPerson.has(known.code) ? 78 : 1
   if (wantsJson()) {
     writeJson(process.stderr, errorDocument(error))
     return
@@ -113,9 +113,8 @@ const report = (error: unknown): void => {
 }
 
 /**
- * Node waits for a terminal with everything until that has taken what is written, and one that is not
- * read (Ctrl-S, a connection that stalls) takes nothing: no request would be answered meanwhile. There is
- * no other way to say so than this handle (nodejs.org/api/process.html, "A note on process I/O").
+ * Node writes to a terminal synchronously: one that is not read (Ctrl-S, a stalled connection) would block
+ * every request. Only this handle can change that (nodejs.org/api/process.html, "A note on process I/O").
  */
 const setNonBlocking = (output: WriteStream): void => {
   const { _handle: handle } = output as unknown as {
@@ -127,5 +126,5 @@ const setNonBlocking = (output: WriteStream): void => {
 ignoreSigusr1()
 void run().catch((error: unknown) => {
   report(error)
-  if (error instanceof DoorwardError && !isSuccessor()) tellParent({ code: error.code })
+  if (error instanceof DoorwardError && !isSuccessor()) reportToParent({ code: error.code })
 })

@@ -1,285 +1,343 @@
 import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
-import type { ByteBudget } from './util/byte-budget.ts'
 import { deferToTickEnd } from './http/turn-batching.ts'
 import { longTimeout } from './util/abort.ts'
+import type { ByteBudget } from './util/byte-budget.ts'
 
-/** The reason of the signal of a job whose program is not given the usual time to end by itself. */
+/** The abort reason for a job whose program gets no time to exit on its own. */
 export const atOnce = 'at-once'
 
 /** One accepted event on its way to its agent. */
 export type Job = {
+  /** The event's id. */
+  readonly id: string
   readonly agentName: string
   /** How many jobs of this agent may run at once. */
   readonly agentConcurrency: number
-  /** What it holds in memory while it waits. */
+  /** The memory that it takes while it waits. */
   readonly bytes: number
+  /** A retry that only delivers the answer of an earlier run. */
+  readonly onlyDelivers: boolean
   /**
-   * Never rejects. The signal says that the daemon cannot wait any longer; `agentIsDone`, called once at most,
-   * that what is left needs no agent, so that the next job may have it.
+   * Never rejects. The signal says that the daemon cannot wait any longer. `agentIsDone`, called at most
+   * once, says that the rest needs no agent, so that the next job may have it.
    */
   readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
   /**
-   * Called instead of `run` when the daemon stops before the turn comes; and after it, when a job that
-   * was told to stop does not end and the daemon goes without it.
+   * Called instead of `run` when the daemon stops before the job starts; and after `run` when a job
+   * does not end although it was aborted, and the daemon exits without it.
    */
   readonly drop: () => void
 }
 
 export type QueueLimits = {
+  /** How many events may wait. */
   readonly maxEvents: number
+  /** How many agents may run at once. */
   readonly concurrency: number
+}
+
+type QueueOptions = QueueLimits & {
   readonly budget: ByteBudget
-  /** How long jobs that were told to stop are waited for, in milliseconds. Default 10 s. */
+  /** How long aborted jobs are waited for, in milliseconds. */
   readonly lastWaitMs?: number
   /** How long a job whose agent is done may keep others from theirs, in milliseconds. */
   readonly withoutAgentMs?: number
-  /** What another process still does for the same agents. */
-  readonly elsewhere?: Elsewhere
+  readonly remote?: RemoteLoad
 }
 
-/** Jobs of another process: the limits are meant for both together. */
-export type Elsewhere = {
-  /** How many of this agent are not through it yet. */
+/** What another process still runs for the same agents: the limits apply to both together. */
+export type RemoteLoad = {
+  /** How many runs of this agent. */
   readonly of: (agentName: string) => number
-  /** How many agents they keep busy at once, at most. */
+  /** How many agents, over all names. */
   readonly agents: () => number
-  readonly counts: () => { readonly waiting: number; readonly running: number }
+  /** How many events, those included whose agent is done. */
+  readonly events: () => number
 }
 
-const nothing: Elsewhere = {
-  of: () => 0,
-  agents: () => 0,
-  counts: () => ({ waiting: 0, running: 0 }),
+const noRemoteLoad: RemoteLoad = { of: () => 0, agents: () => 0, events: () => 0 }
+
+/** A job that runs. */
+type Run = {
+  readonly job: Job
+  hasAgent: boolean
+  /** It is one of the `maxWithoutAgent`. */
+  isWithoutAgent: boolean
+  timer?: NodeJS.Timeout
 }
 
-export type Queue = {
-  /**
-   * Throws `queue-full` (count or bytes), `body-too-large` where there could never be room for it, or
-   * `stopping`; otherwise the job runs or is dropped.
-   */
-  readonly add: (job: Job) => void
-  /** With what another process does. */
-  readonly counts: () => { readonly waiting: number; readonly running: number }
-  /** Something has ended elsewhere. */
-  readonly look: () => void
-  /** Other limits from now on. What waits or runs already stays. */
-  readonly resize: (limits: Pick<QueueLimits, 'maxEvents' | 'concurrency'>) => void
-  /**
-   * Takes no more, waits for what there is, and after the time drops and stops the rest; always ends.
-   * Without a time it is not cut short; a second call can still do that.
-   */
-  readonly drain: (timeoutMs?: number) => Promise<void>
-  /** Stops what runs without giving it much time; for a second signal. */
-  readonly abort: () => void
-}
-
-/** Jobs that go on without their agent, at most; more keep it, so that no flood of answers piles up. */
+/** At most so many jobs deliver without their agent; more keep it, so that answers cannot pile up. */
 const maxWithoutAgent = 16
-/**
- * So long a target is tried again, and what takes longer is a mail server that may take ten minutes: it holds
- * up no agent for more than this.
- */
+/** The time in which a target is tried again. A mail server that takes longer blocks no agent for more. */
 const usualWithoutAgentMs = 210_000
 
-/** How long jobs may follow each other before the next request is looked at, in milliseconds. */
+/** How long jobs may start one after another before requests are served again, in milliseconds. */
 const longestTurnMs = 5
 
-/** First in, first out per agent; agents share the global limit in the order their jobs came. */
-export const createQueue = ({
-  budget,
-  lastWaitMs = 10_000,
-  withoutAgentMs = usualWithoutAgentMs,
-  elsewhere = nothing,
-  ...initialLimits
-}: QueueLimits): Queue => {
-  let { maxEvents, concurrency } = initialLimits
-  const waitingOf = new Map<string, Job[]>()
-  const runningOf = new Map<string, number>()
-  const runningJobs: Job[] = []
-  const stop = new AbortController()
-  // All that runs listens to it.
-  setMaxListeners(0, stop.signal)
-  let waiting = 0
-  let running = 0
-  let withoutAgent = 0
-  /** Jobs that need their agent no more and keep it until there is a place without one, the oldest first. */
-  const keepingAgent: (() => void)[] = []
-  let draining = false
-  let pumpScheduled = false
-  let isStarting = false
-  let turnEndsAt = 0
-  let whenIdle: (() => void) | undefined
-  let idle: Promise<void> | undefined
-  let lastWait: NodeJS.Timeout | undefined
-  /** It was over, and what runs is not waited for any more. */
-  let isGivenUp = false
+/** First in, first out per agent; agents take turns under the global limit. */
+export class EventQueue {
+  #maxEvents: number
+  #concurrency: number
+  readonly #budget: ByteBudget
+  readonly #lastWaitMs: number
+  readonly #withoutAgentMs: number
+  readonly #remote: RemoteLoad
+  readonly #waitingOf = new Map<string, Job[]>()
+  readonly #agentsBusy = new Map<string, number>()
+  readonly #runs: Run[] = []
+  readonly #stop = new AbortController()
+  #waiting = 0
+  #busy = 0
+  #withoutAgent = 0
+  /** Runs that need no agent and keep it until one of the `maxWithoutAgent` ends, the oldest first. */
+  readonly #keepingAgent: Run[] = []
+  #isDraining = false
+  #isPaused = false
+  #passOn: ((job: Job) => void) | undefined
+  #pumpScheduled = false
+  #isStarting = false
+  #turnEndsAt = 0
+  #idle: Promise<void> | undefined
+  #whenIdle: (() => void) | undefined
+  #lastWait: NodeJS.Timeout | undefined
+  /** The last wait is over: what still runs is not waited for. */
+  #hasGivenUp = false
 
-  const pump = () => {
-    pumpScheduled = false
-    turnEndsAt = performance.now() + longestTurnMs
-    startJobs()
+  constructor(options: QueueOptions) {
+    this.#maxEvents = options.maxEvents
+    this.#concurrency = options.concurrency
+    this.#budget = options.budget
+    this.#lastWaitMs = options.lastWaitMs ?? 10_000
+    this.#withoutAgentMs = options.withoutAgentMs ?? usualWithoutAgentMs
+    this.#remote = options.remote ?? noRemoteLoad
+    // Every run listens to it.
+    setMaxListeners(0, this.#stop.signal)
   }
-  const startJobs = () => {
-    isStarting = true
-    for (let job = nextJob(); job; job = nextJob()) {
-      start(job)
-      if (performance.now() < turnEndsAt) continue
-      // The start of a program takes milliseconds: what senders wait for comes in between.
-      schedulePump()
+
+  /**
+   * Takes a job, which then runs or is dropped. Throws `queue-full` (count or bytes), `body-too-large`
+   * where it could never fit, or `stopping`.
+   */
+  add(job: Job): void {
+    if (this.#isDraining)
+      throw new DoorwardError('stopping', 'the daemon is stopping', {
+        localDetail: 'the daemon was stopping',
+      })
+    if (this.#waiting >= this.#maxEvents)
+      throw queueFull(`queue.max_events (${this.#maxEvents}) events were waiting`)
+    if (!this.#budget.couldTake(job.bytes))
+      throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
+        localDetail: `the prompt has ${job.bytes} bytes, and queue.max_bytes is less`,
+      })
+    if (!this.#budget.take(job.bytes))
+      throw queueFull('queue.max_bytes is used up by bodies being read and events waiting')
+    this.#append(job)
+  }
+
+  /** Takes a job that another process has accepted, whatever the limits are here. */
+  addAccepted(job: Job): void {
+    this.#append(this.#budget.take(job.bytes) ? job : { ...job, bytes: 0 })
+  }
+
+  /** With the jobs of another process. */
+  counts(): { readonly waiting: number; readonly running: number } {
+    return { waiting: this.#waiting, running: this.#runs.length + this.#remote.events() }
+  }
+
+  /** Starts what may start now: a job of another process has ended. */
+  trigger(): void {
+    this.#schedulePump()
+  }
+
+  /** Sets other limits; jobs that wait or run stay. */
+  resize({ maxEvents, concurrency }: QueueLimits): void {
+    this.#maxEvents = maxEvents
+    this.#concurrency = concurrency
+    this.#schedulePump()
+  }
+
+  /** Starts nothing until `resume`; returns what waits. */
+  pause(): readonly Job[] {
+    this.#isPaused = true
+    return [...this.#waitingOf.values()].flat()
+  }
+
+  /** Starts jobs here again. */
+  resume(): void {
+    this.#isPaused = false
+    this.#passOn = undefined
+    this.#schedulePump()
+  }
+
+  /** From now on jobs that wait, or are added, go to another process instead of being started. */
+  passOn(send: (job: Job) => void): void {
+    this.#isPaused = false
+    this.#passOn = send
+    this.#pump()
+  }
+
+  /**
+   * Takes no more and waits for what there is; after `timeoutMs` drops what waits and aborts what runs.
+   * Without a time it waits for as long as the jobs take; a second call can still set one.
+   */
+  async drain(timeoutMs?: number): Promise<void> {
+    this.#isDraining = true
+    this.#idle ??= new Promise<void>((resolve) => {
+      this.#whenIdle = resolve
+      if (this.#hasGivenUp) resolve()
+    })
+    this.#schedulePump()
+    const timer =
+      timeoutMs === undefined ? undefined : longTimeout(() => this.#abortRuns(), timeoutMs)
+    await this.#idle
+    timer?.clear()
+    clearTimeout(this.#lastWait)
+  }
+
+  /** Aborts what runs without giving it much time; for a second signal. */
+  abort(): void {
+    this.#isDraining = true
+    this.#abortRuns(atOnce)
+  }
+
+  #append(job: Job): void {
+    const jobs = this.#waitingOf.get(job.agentName)
+    if (jobs) jobs.push(job)
+    else {
+      // The row of an agent that is alone is kept when it is empty: it is used for each of its jobs.
+      for (const [name, row] of this.#waitingOf) if (row.length === 0) this.#waitingOf.delete(name)
+      this.#waitingOf.set(job.agentName, [job])
+    }
+    this.#waiting += 1
+    this.#schedulePump()
+  }
+
+  #schedulePump(): void {
+    if (this.#pumpScheduled) return
+    this.#pumpScheduled = true
+    deferToTickEnd(this.#pump)
+  }
+
+  readonly #pump = (): void => {
+    this.#pumpScheduled = false
+    this.#turnEndsAt = performance.now() + longestTurnMs
+    if (this.#passOn) this.#removeWaiting(this.#passOn)
+    this.#startJobs()
+  }
+
+  #startJobs(): void {
+    this.#isStarting = true
+    for (let job = this.#nextJob(); job; job = this.#nextJob()) {
+      this.#start(job)
+      if (performance.now() < this.#turnEndsAt) continue
+      // Starting a program takes milliseconds: serve requests in between.
+      this.#schedulePump()
       break
     }
-    isStarting = false
-    if (waiting === 0 && runningJobs.length === 0) whenIdle?.()
+    this.#isStarting = false
+    if (this.#waiting === 0 && this.#runs.length === 0) this.#whenIdle?.()
   }
-  /** After a job: in the same turn while it is short, so that quick agents keep up with a flood. */
-  const goOn = () => {
-    if (isStarting) return
-    if (performance.now() < turnEndsAt) startJobs()
-    else schedulePump()
+
+  /** After a job: starts the next in the same turn while that is short, so that quick agents keep up. */
+  #startNext(): void {
+    if (this.#isStarting) return
+    if (performance.now() < this.#turnEndsAt) this.#startJobs()
+    else this.#schedulePump()
   }
-  const schedulePump = () => {
-    if (pumpScheduled) return
-    pumpScheduled = true
-    deferToTickEnd(pump)
-  }
-  /** The first waiting job that may start now, looking at agents in turn. */
-  const nextJob = (): Job | undefined => {
-    if (running + elsewhere.agents() >= concurrency) return undefined
-    for (const [agentName, jobs] of waitingOf) {
+
+  /** The first waiting job that may start now, agents in turn. */
+  #nextJob(): Job | undefined {
+    if (this.#isPaused || this.#busy + this.#remote.agents() >= this.#concurrency) return undefined
+    for (const [agentName, jobs] of this.#waitingOf) {
       const [job] = jobs
-      const busy = (runningOf.get(agentName) ?? 0) + elsewhere.of(agentName)
+      const busy = (this.#agentsBusy.get(agentName) ?? 0) + this.#remote.of(agentName)
       if (job && busy < job.agentConcurrency) return job
     }
     return undefined
   }
-  const start = (job: Job) => {
-    const jobs = waitingOf.get(job.agentName) ?? []
+
+  #start(job: Job): void {
+    const { agentName } = job
+    const jobs = this.#waitingOf.get(agentName) ?? []
     jobs.shift()
-    if (waitingOf.size > 1) {
-      // Back to the end of the row of agents, so that a busy one cannot starve the others.
-      waitingOf.delete(job.agentName)
-      if (jobs.length > 0) waitingOf.set(job.agentName, jobs)
+    if (this.#waitingOf.size > 1) {
+      // To the end of the row of agents, so that a busy one cannot starve the others.
+      this.#waitingOf.delete(agentName)
+      if (jobs.length > 0) this.#waitingOf.set(agentName, jobs)
     }
-    waiting -= 1
-    running += 1
-    runningJobs.push(job)
-    runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 0) + 1)
-    budget.giveBack(job.bytes)
-    let hasAgent = true
-    const freeAgent = () => {
-      if (!hasAgent) return
-      hasAgent = false
-      running -= 1
-      runningOf.set(job.agentName, (runningOf.get(job.agentName) ?? 1) - 1)
-      goOn()
-    }
-    let isCounted = false
-    let timer: NodeJS.Timeout | undefined
-    const goOnWithoutAgent = () => {
-      withoutAgent += 1
-      isCounted = true
-      freeAgent()
-    }
-    const countNoMore = () => {
-      const place = keepingAgent.indexOf(goOnWithoutAgent)
-      if (place >= 0) keepingAgent.splice(place, 1)
-      if (isCounted) {
-        isCounted = false
-        withoutAgent -= 1
-        keepingAgent.shift()?.()
-      }
-      freeAgent()
-    }
-    const agentIsDone = () => {
-      timer = setTimeout(countNoMore, withoutAgentMs)
-      if (withoutAgent < maxWithoutAgent) goOnWithoutAgent()
-      else keepingAgent.push(goOnWithoutAgent)
-    }
-    const ended = () => {
-      if (timer) clearTimeout(timer)
-      countNoMore()
-      runningJobs.splice(runningJobs.indexOf(job), 1)
-      goOn()
-    }
-    void job.run(stop.signal, agentIsDone).then(ended)
-  }
-  /** Whatever a job hangs on, a stop ends: after the last wait it goes on without it. */
-  const stopRunning = (reason?: string) => {
-    dropWaiting()
-    stop.abort(reason)
-    schedulePump()
-    lastWait ??= setTimeout(() => {
-      isGivenUp = true
-      for (const job of runningJobs) job.drop()
-      whenIdle?.()
-    }, lastWaitMs)
-  }
-  /** An agent that is alone keeps its row, which is costly to make anew for each job. */
-  const forgetEmptyRows = () => {
-    for (const [agentName, jobs] of waitingOf) if (jobs.length === 0) waitingOf.delete(agentName)
-  }
-  const dropWaiting = () => {
-    for (const job of [...waitingOf.values()].flat()) {
-      budget.giveBack(job.bytes)
-      job.drop()
-    }
-    waitingOf.clear()
-    waiting = 0
+    this.#waiting -= 1
+    this.#budget.giveBack(job.bytes)
+    this.#busy += 1
+    this.#agentsBusy.set(agentName, (this.#agentsBusy.get(agentName) ?? 0) + 1)
+    const run: Run = { job, hasAgent: true, isWithoutAgent: false }
+    this.#runs.push(run)
+    void job.run(this.#stop.signal, () => this.#agentIsDone(run)).then(() => this.#ended(run))
   }
 
-  return {
-    add: (job) => {
-      if (draining)
-        throw new DoorwardError('stopping', 'the daemon is stopping', {
-          localDetail: 'the daemon was stopping',
-        })
-      if (waiting >= maxEvents)
-        throw new DoorwardError('queue-full', 'no room for this delivery now', {
-          localDetail: `queue.max_events (${maxEvents}) events were waiting`,
-        })
-      if (!budget.couldTake(job.bytes))
-        throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
-          localDetail: `the prompt has ${job.bytes} bytes, and queue.max_bytes is less`,
-        })
-      if (!budget.take(job.bytes))
-        throw new DoorwardError('queue-full', 'no room for this delivery now', {
-          localDetail: 'queue.max_bytes is used up by bodies being read and events waiting',
-        })
-      const jobs = waitingOf.get(job.agentName)
-      if (jobs) jobs.push(job)
-      else {
-        forgetEmptyRows()
-        waitingOf.set(job.agentName, [job])
-      }
-      waiting += 1
-      schedulePump()
-    },
-    counts: () => {
-      const other = elsewhere.counts()
-      return { waiting: waiting + other.waiting, running: runningJobs.length + other.running }
-    },
-    look: schedulePump,
-    resize: (limits) => {
-      ;({ maxEvents, concurrency } = limits)
-      schedulePump()
-    },
-    drain: async (timeoutMs) => {
-      draining = true
-      idle ??= new Promise<void>((resolve) => {
-        whenIdle = resolve
-        if (isGivenUp) resolve()
-      })
-      schedulePump()
-      const timer =
-        timeoutMs === undefined ? undefined : longTimeout(() => stopRunning(), timeoutMs)
-      await idle
-      timer?.clear()
-      clearTimeout(lastWait)
-    },
-    abort: () => {
-      draining = true
-      stopRunning(atOnce)
-    },
+  #agentIsDone(run: Run): void {
+    run.timer = setTimeout(() => this.#stopCounting(run), this.#withoutAgentMs)
+    if (this.#withoutAgent < maxWithoutAgent) this.#goOnWithoutAgent(run)
+    else this.#keepingAgent.push(run)
+  }
+
+  #goOnWithoutAgent(run: Run): void {
+    this.#withoutAgent += 1
+    run.isWithoutAgent = true
+    this.#freeAgent(run)
+  }
+
+  /** The run takes neither an agent nor a place without one any more. */
+  #stopCounting(run: Run): void {
+    const place = this.#keepingAgent.indexOf(run)
+    if (place >= 0) this.#keepingAgent.splice(place, 1)
+    if (run.isWithoutAgent) {
+      run.isWithoutAgent = false
+      this.#withoutAgent -= 1
+      const next = this.#keepingAgent.shift()
+      if (next) this.#goOnWithoutAgent(next)
+    }
+    this.#freeAgent(run)
+  }
+
+  #freeAgent(run: Run): void {
+    if (!run.hasAgent) return
+    run.hasAgent = false
+    const { agentName } = run.job
+    this.#busy -= 1
+    this.#agentsBusy.set(agentName, (this.#agentsBusy.get(agentName) ?? 1) - 1)
+    this.#startNext()
+  }
+
+  #ended(run: Run): void {
+    clearTimeout(run.timer)
+    this.#stopCounting(run)
+    this.#runs.splice(this.#runs.indexOf(run), 1)
+    this.#startNext()
+  }
+
+  /** After the last wait the daemon exits without the jobs that hang. */
+  #abortRuns(reason?: string): void {
+    this.#removeWaiting((job) => job.drop())
+    this.#stop.abort(reason)
+    this.#schedulePump()
+    this.#lastWait ??= setTimeout(() => {
+      this.#hasGivenUp = true
+      for (const { job } of this.#runs) job.drop()
+      this.#whenIdle?.()
+    }, this.#lastWaitMs)
+  }
+
+  #removeWaiting(remove: (job: Job) => void): void {
+    const jobs = [...this.#waitingOf.values()].flat()
+    this.#waitingOf.clear()
+    this.#waiting = 0
+    for (const job of jobs) {
+      this.#budget.giveBack(job.bytes)
+      remove(job)
+    }
   }
 }
+
+const queueFull = (localDetail: string): DoorwardError =>
+  new DoorwardError('queue-full', 'the queue is full', { localDetail })

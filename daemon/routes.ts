@@ -16,7 +16,7 @@ export type RouteParts = {
   readonly shutdown: () => void
 }
 
-/** The local API but for logins and tokens, which have routes of their own. */
+/** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
   const { status, events, stream, retry, restart, shutdown } = parts
   const router = exactRouter()
@@ -66,12 +66,12 @@ export const apiRoutes = (parts: RouteParts): Router => {
     const problems = status.live.problems()
     ctx.body = { status: 'reloaded', webhooks: webhooks.length, agents: agents.size, problems }
   })
-  // Windows cannot share a socket between processes the way this needs it: clients stop and start there.
+  // Windows cannot pass a listening socket to another process: there clients stop and start the daemon.
   if (process.platform !== 'win32')
     router.post('/daemon/restart', async (ctx) => {
       ctx.body = await restart()
       ctx.status = 202
-      // The connection is one to a daemon that is about to end.
+      // This process is about to exit.
       ctx.set('Connection', 'close')
     })
   router.post('/daemon/shutdown', (ctx) => {
@@ -99,7 +99,7 @@ const parseLimit = (value: Query): number => {
 const parseState = (state: string | undefined): { readonly state?: string } => {
   if (state === undefined) return {}
   if ((eventStates as readonly string[]).includes(state)) return { state }
-  throw invalid(`state is none of ${eventStates.join(', ')}`)
+  throw invalid(`state is not one of ${eventStates.join(', ')}`)
 }
 
 const invalid = (message: string) => new DoorwardError('request-invalid', message)

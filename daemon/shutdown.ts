@@ -1,156 +1,179 @@
 import type { LiveConfig } from './config/live-config.ts'
-import type { DaemonFileWriter } from './daemon-file.ts'
+import type { DaemonFile } from './daemon-file.ts'
 import { isFinal } from './events/event-record.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Listeners } from './http/server.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Intake } from './intake.ts'
 import type { Leadership } from './leadership.ts'
-import type { Log, OpenLog } from './log/log.ts'
+import type { Log } from './log/log.ts'
+import type { Home } from '../shared/home/home.ts'
 import type { Predecessor } from './restart/new-process.ts'
-import { type HandOver, type Heir, retire, type RetireParts } from './restart/old-process.ts'
-import type { StandIn } from './restart/supervisor.ts'
+import type { Succession, Successor } from './restart/old-process.ts'
+import { nameMainProcess, type StandIn, standIn } from './restart/supervisor.ts'
 import type { DeliveryWaiters } from './webhook/payload-shape.ts'
 import type { RejectionLog } from './webhook/rejection-log.ts'
 
-/*
- * How a daemon's life ends. In service it shuts down; after a restart it retires, whoever is in service by
- * then. Somebody who ends the daemon means the one in service: where that is another by now, it is told.
- */
-
-type ShutdownController = {
-  /** Finishes what was accepted, then ends everything so that the process can end by itself. */
-  readonly stop: () => Promise<void>
-  /** For a second signal: does not wait for agents. */
-  readonly abort: () => void
-  /** The home was removed, so nobody can stop this daemon any more. */
-  readonly homeGone: () => void
-  /** Another daemon has taken over. */
-  readonly retire: (heir: Heir) => void
-  /** That other one is stopped, as `stop` or as `abort` does: ends what is left here. */
-  readonly endWithHeir: (atOnce: boolean) => void
-  readonly isStopping: () => boolean
-}
-
-type EndingParts = ShutDownParts &
-  RetireParts & {
-    readonly listeners: Pick<Listeners, 'cut'>
-    readonly handOver: Pick<HandOver, 'cancel' | 'heir'>
-  }
-
-const exitDelayMs = 1000
-
-export const createShutdownController = (parts: EndingParts): ShutdownController => {
-  const { home, intake, predecessor, listeners, handOver, log } = parts
-  let isStopping = false
-  let stopping: Promise<void> | undefined
-  let retiring: Promise<void> | undefined
-  /** What stays of this process for whoever watches it. */
-  let remaining: StandIn | undefined
-
-  /** Ends what this process does, whoever is in service. */
-  const endHere = async (): Promise<void> => {
-    isStopping = true
-    const wasInService = !retiring
-    await handOver.cancel()
-    // It was too late for that: who stops the daemon means the one in service.
-    if (wasInService && retiring) handOver.heir()?.stop()
-    stopping ??= retiring ? hurry(retiring) : end()
-    return stopping
-  }
-  const abortHere = (): void => {
-    void predecessor?.end(true)
-    intake.queue.abort()
-  }
-  const end = async (): Promise<void> => {
-    await shutDown(parts)
-    exitSoon()
-  }
-  const leave = async (heir: Heir): Promise<void> => {
-    await retire(parts, heir, (standIn) => (remaining = standIn))
-    exitSoon()
-  }
-  const hurry = async (retiring: Promise<void>): Promise<void> => {
-    void predecessor?.end(false)
-    listeners.cut()
-    await intake.drain()
-    await retiring
-  }
-
-  return {
-    stop: async () => (remaining ? remaining.stop() : endHere()),
-    abort: () => {
-      if (remaining) void remaining.stop()
-      else abortHere()
-    },
-    homeGone: () => {
-      if (stopping || retiring) return
-      log.error('the home is gone: stopping')
-      process.stderr.write(`doorward: the home ${home.root} is gone, so the daemon ends\n`)
-      void endHere()
-    },
-    retire: (heir) => {
-      retiring = leave(heir)
-    },
-    endWithHeir: (atOnce) => {
-      if (atOnce) abortHere()
-      else void endHere()
-    },
-    isStopping: () => isStopping,
-  }
-}
-
-/** Output that nobody reads must not keep the process. */
-const exitSoon = () => void setTimeout(() => process.exit(), exitDelayMs).unref()
-
-type ShutDownParts = {
-  readonly intake: Pick<Intake, 'drain'>
-  readonly predecessor?: Pick<Predecessor, 'end'> | undefined
+type ShutdownParts = {
+  readonly home: Home
+  readonly processEnv: NodeJS.ProcessEnv
+  /** What started this process watches it. */
+  readonly isForeground: boolean
+  readonly predecessor: Pick<Predecessor, 'ended' | 'stop'> | undefined
+  readonly succession: Pick<Succession, 'successor' | 'settled'>
+  readonly intake: Pick<Intake, 'queue' | 'unfinished' | 'drain'>
   readonly live: Pick<LiveConfig, 'close'>
-  readonly office: Pick<Leadership, 'takeNoLogins' | 'close' | 'letGo'>
-  readonly listeners: Pick<Listeners, 'close'>
-  readonly whereabouts: Pick<DaemonFileWriter, 'remove'>
+  readonly leadership: Pick<Leadership, 'refuseLogins' | 'close' | 'release'>
+  readonly listeners: Pick<Listeners, 'leave' | 'cut' | 'close'>
+  readonly daemonFile: Pick<DaemonFile, 'remove'>
   readonly stream: Pick<EventStream, 'hint' | 'close'>
   readonly learners: Pick<DeliveryWaiters, 'close'>
   readonly refusals: Pick<RejectionLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
-  readonly isForeground: boolean
   readonly log: Log
-  readonly closeLog: OpenLog['close']
+  readonly closeLog: () => Promise<void>
 }
+
+/** How long connections from before a restart are served: longer than a request may take. */
+const leaveLimitMs = 35_000
+
+/** Output that is not read must not keep the process alive. */
+const exitDelayMs = 1000
 
 /**
- * The end of the daemon that is in service: it finishes what was accepted, closes all, and removes what it
- * left in `run/`. It answers until agents have ended, as they may ask it for tokens.
+ * How a daemon exits. The one that serves drains, closes everything and removes its files in `run/`. One
+ * that a restart has replaced retires: it finishes what it had accepted, and leaves those files alone. A
+ * stop always means the daemon that serves: where that is another process, the stop is passed on.
  */
-const shutDown = async (parts: ShutDownParts): Promise<void> => {
-  const { intake, predecessor, live, office, listeners, whereabouts, log } = parts
-  log.info('stopping')
-  const { events } = parts.memory
-  const open = events.list({ limit: Infinity }).filter(({ state }) => !isFinal(state))
-  const drained = Promise.all([intake.drain(), predecessor?.end(false)])
-  parts.learners.close()
-  office.takeNoLogins()
-  parts.stream.hint()
-  await live.close()
-  await drained
-  const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
-  if (parts.isForeground) sayLost(open.filter(({ id }) => isLost(id)).length)
-  await office.close()
-  parts.stream.close()
-  await listeners.close()
-  await whereabouts.remove()
-  await office.letGo()
-  parts.refusals.close()
-  log.info('stopped')
-  await parts.closeLog()
+export class Shutdown {
+  readonly #parts: ShutdownParts
+  readonly #stopping = new AbortController()
+  #stopped: Promise<void> | undefined
+  #retired: Promise<void> | undefined
+  /** What remains of this process for what watches it. */
+  #standIn: StandIn | undefined
+
+  constructor(parts: ShutdownParts) {
+    this.#parts = parts
+  }
+
+  /** Aborted once the daemon stops. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  /** Finishes what was accepted, then closes everything, so that the process exits. */
+  async stop(): Promise<void> {
+    return this.#standIn ? this.#standIn.stop() : this.#stopHere()
+  }
+
+  /** For a second signal: does not wait for agents. */
+  abort(): void {
+    if (this.#standIn) void this.#standIn.stop()
+    else this.#abortHere()
+  }
+
+  /** Stops as the home was deleted: no command could stop this daemon any more. */
+  homeRemoved(): void {
+    if (this.#stopped || this.#retired) return
+    const { home, log } = this.#parts
+    log.error('the home was deleted: stopping')
+    process.stderr.write(`doorward: the home ${home.root} was deleted, so the daemon exits\n`)
+    void this.#stopHere()
+  }
+
+  /** Another daemon has replaced this one. */
+  retire(successor: Successor): void {
+    this.#retired = this.#retire(successor).then(exitSoon)
+  }
+
+  /** The daemon that has replaced this one is being stopped. */
+  stopWithSuccessor(now: boolean): void {
+    if (now) this.#abortHere()
+    else void this.#stopHere()
+  }
+
+  async #stopHere(): Promise<void> {
+    const { succession } = this.#parts
+    this.#stopping.abort()
+    const wasServing = !this.#retired
+    await succession.settled()
+    // A restart was too far to be cancelled.
+    if (wasServing && this.#retired) succession.successor()?.stop()
+    this.#stopped ??= this.#retired
+      ? this.#hurry(this.#retired)
+      : this.#closeEverything().then(exitSoon)
+    return this.#stopped
+  }
+
+  #abortHere(): void {
+    void this.#parts.predecessor?.stop(true)
+    this.#parts.intake.queue.abort()
+  }
+
+  /** Retires within `queue.drain_timeout`. */
+  async #hurry(retired: Promise<void>): Promise<void> {
+    const { predecessor, listeners, intake } = this.#parts
+    void predecessor?.stop(false)
+    listeners.cut()
+    await intake.drain()
+    await retired
+  }
+
+  async #retire(successor: Successor): Promise<void> {
+    const { home, processEnv, isForeground, predecessor, intake, log } = this.#parts
+    // First: from here on every new connection goes to the other process.
+    const left = this.#parts.listeners.leave(leaveLimitMs)
+    this.#parts.learners.close()
+    this.#parts.stream.close()
+    const isWatched = isForeground || !(await nameMainProcess(successor.pid, processEnv))
+    if (isWatched) this.#standIn = standIn(home)
+    log.info(
+      { unfinished: intake.unfinished() },
+      'another process serves, finishing what runs here',
+    )
+    await this.#parts.live.close()
+    await left
+    await Promise.all([intake.queue.drain(), predecessor?.ended])
+    this.#parts.refusals.close()
+    log.info('finished')
+    await this.#parts.closeLog()
+    await successor.finish()
+    if (this.#standIn) process.exitCode = (await this.#standIn.ended) ? 0 : 1
+  }
+
+  /** It answers until agents have ended, as they may ask it for tokens. */
+  async #closeEverything(): Promise<void> {
+    const { intake, predecessor, leadership, log } = this.#parts
+    const { events } = this.#parts.memory
+    log.info('stopping')
+    const open = events.list({ limit: Infinity }).filter(({ state }) => !isFinal(state))
+    const drained = Promise.all([intake.drain(), predecessor?.stop(false)])
+    this.#parts.learners.close()
+    leadership.refuseLogins()
+    this.#parts.stream.hint()
+    await this.#parts.live.close()
+    await drained
+    const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
+    if (this.#parts.isForeground) printLost(open.filter(({ id }) => isLost(id)).length)
+    await leadership.close()
+    this.#parts.stream.close()
+    await this.#parts.listeners.close()
+    await this.#parts.daemonFile.remove()
+    await leadership.release()
+    this.#parts.refusals.close()
+    log.info('stopped')
+    await this.#parts.closeLog()
+  }
 }
 
-/** With its memory goes what could be run again; who sits before it does not see the log. */
-const sayLost = (count: number): void => {
+const exitSoon = () => void setTimeout(() => process.exit(), exitDelayMs).unref()
+
+/** The person at the terminal does not see the log, and with the memory goes what could be retried. */
+const printLost = (count: number): void => {
   if (count === 0) return
-  const [what, them] = count === 1 ? ['event', 'it'] : ['events', 'them']
+  const [events, them] = count === 1 ? ['event', 'it'] : ['events', 'them']
   process.stderr.write(
-    `doorward: ${count} accepted ${what} failed or got no turn before the end; the log names ${them}: deliver ${them} again from the sender\n`,
+    `doorward: ${count} accepted ${events} failed or did not run before the stop; the log names ${them}: deliver ${them} again from the sender\n`,
   )
 }

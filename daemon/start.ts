@@ -8,22 +8,22 @@ import { version } from '../shared/version.ts'
 import { readConfig } from './config/live-config.ts'
 import { removeStaleFiles } from './config/stale-files.ts'
 import { createDaemon, type RunningDaemon } from './daemon.ts'
-import { meetPredecessor, type Predecessor } from './restart/new-process.ts'
+import { Predecessor } from './restart/new-process.ts'
 import type { Channel, FromNew, FromOld } from './restart/protocol.ts'
 
 /*
- * The two ways in which a daemon's life begins: home -> lock -> configuration -> parts -> listen; or, for
- * a restart, beside a daemon that runs, which passes on lock, memory and sockets once all else is there.
+ * The two ways in which a daemon starts. Cold: home -> lock -> configuration -> services -> listen. After a
+ * restart: beside the running daemon, which passes on lock, memory and sockets when all else is ready.
  */
 
 export type { RunningDaemon } from './daemon.ts'
 
 type StartOptions = {
-  /** Whoever started us watches this very process. */
+  /** What started this process watches it. */
   readonly isForeground?: boolean
 }
 
-/** Starts everything. Throws what keeps it from starting, and then leaves nothing running. */
+/** Starts a daemon. Throws what prevents that, and then leaves nothing running. */
 export const startDaemon = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv,
@@ -32,15 +32,15 @@ export const startDaemon = async (
   await prepareHome(home)
   const lock = await acquireLock(home)
   try {
-    // Of a daemon that was killed: its process number and port may be another's by now.
+    // Stale after a crash: the pid and the port may have been reused.
     await unlink(home.daemonJson).catch(() => undefined)
     await removeStaleFiles(home)
     await initHome(home)
     const started = await readConfig(home, processEnv)
-    const apiToken = await readOrMakeApiToken(home)
+    const apiToken = await readOrCreateApiToken(home)
     const daemon = createDaemon({ home, processEnv, started, apiToken, isForeground })
     try {
-      await daemon.takeOffice(lock, [])
+      await daemon.lead(lock, [])
       await daemon.bind()
       return await daemon.serve()
     } catch (error) {
@@ -54,24 +54,24 @@ export const startDaemon = async (
 }
 
 /**
- * Takes over from the daemon that has started this one for that. Throws what keeps it from doing so; the
- * old one goes on then. Should that be killed in the middle, this one starts as any other.
+ * Replaces the daemon that started this process for that. Throws what prevents it; the old one goes on
+ * then. If the old one is killed before the end, this one starts like any other.
  */
 export const takeOver = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv,
   channel: Channel<FromNew, FromOld>,
 ): Promise<RunningDaemon> => {
-  const predecessor = await meetPredecessor(channel)
+  const predecessor = await Predecessor.meet(channel)
   try {
-    return await begin(home, processEnv, predecessor)
+    return await replace(home, processEnv, predecessor)
   } catch (error) {
     await predecessor.failed(error)
     throw error
   }
 }
 
-const begin = async (
+const replace = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv,
   predecessor: Predecessor,
@@ -79,19 +79,18 @@ const begin = async (
   await prepareHome(home)
   await initHome(home)
   const started = await readConfig(home, processEnv)
-  const apiToken = await readOrMakeApiToken(home)
+  const apiToken = await readOrCreateApiToken(home)
   const daemon = createDaemon({ home, processEnv, started, apiToken, predecessor })
   let lock: HomeLock | undefined
   try {
     const places = daemon.places.filter((place) => predecessor.places.includes(place))
     await daemon.bind(daemon.places.filter((place) => !places.includes(place)))
-    await daemon.prove()
-    const holding = newLockToken()
-    const unsaved = await predecessor.office({ version, holding, places })
-    lock = await acquireLock(home, 'daemon', holding)
-    await daemon.takeOffice(lock, unsaved ?? [])
-    if (unsaved) await predecessor.sockets()
-    // Those that were not passed, as there is nobody any more who could.
+    const lockToken = newLockToken()
+    const unsaved = await predecessor.awaitLeadership({ version, lockToken, places })
+    lock = await acquireLock(home, 'daemon', lockToken)
+    await daemon.lead(lock, unsaved ?? [])
+    if (unsaved) await predecessor.awaitSockets()
+    // Sockets that were not passed, as the old process was killed.
     await daemon.bind()
     return await daemon.serve()
   } catch (error) {
@@ -102,10 +101,10 @@ const begin = async (
 }
 
 /**
- * The bearer token of local clients, made at the first start. Throws `home-insecure` when others can
- * read it.
+ * The bearer token of local clients, created at the first start. Throws `home-insecure` when other users
+ * can read it.
  */
-const readOrMakeApiToken = async (home: Home): Promise<string> => {
+const readOrCreateApiToken = async (home: Home): Promise<string> => {
   const known = (await readSecretFile(home.apiToken))?.trim()
   if (known !== undefined && /^[\x21-\x7e]{32,}$/.test(known)) return known
   const token = randomBytes(32).toString('base64url')

@@ -7,16 +7,16 @@ import { knownError } from './util/assets.ts'
 import type { LiveConfig } from './config/live-config.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
-import type { Queue } from './queue.ts'
+import type { EventQueue } from './queue.ts'
 
 export type StatusParts = {
   readonly live: LiveConfig
   readonly startedAt: Date
   readonly url: () => string
-  /** Where senders reach the webhooks, when that is not `url`. */
+  /** The address for senders of webhooks, when it is not `url`. */
   readonly publicUrl: () => string | undefined
   readonly isStopping: () => boolean
-  readonly queue: Queue
+  readonly queue: EventQueue
   readonly budget: ByteBudget
   readonly events: EventStore
   readonly oauth: OAuth
@@ -24,11 +24,11 @@ export type StatusParts = {
   readonly metrics: Metrics
 }
 
-/** All that the tray and `doorward status` show. */
+/** Everything that the tray and `doorward status` show. */
 export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const { live, queue, events, oauth } = parts
   const { config, env, warnings } = live.current()
-  // A folder of tokens that cannot be read is one more problem, and no reason to hide the others.
+  // An unreadable folder of tokens is one problem more, and must not hide the others.
   const [tokens, providers, tokenProblems, missing] = await Promise.all([
     oauth.tokens().catch(() => []),
     oauth.providers().catch(() => []),

@@ -36,7 +36,6 @@ const maxWaitMs = 2000
 export class OwnMessages {
   readonly #names = new Set<string>()
   readonly #pending = new Set<Promise<unknown>>()
-  readonly #listeners = new Set<(name: string) => void>()
   readonly #waitMs: number
 
   constructor(waitMs = maxWaitMs) {
@@ -57,7 +56,7 @@ export class OwnMessages {
   /** Takes the response of chat.postMessage. */
   remember(response: unknown): void {
     const name = toMessageName(textAt(response, 'channel'), textAt(response, 'ts'))
-    if (name !== undefined) this.put(name)
+    if (name !== undefined) this.#put(name)
   }
 
   /** True for an event of Slack about one of our messages. */
@@ -85,20 +84,13 @@ export class OwnMessages {
   }
 
   restore(names: readonly string[]): void {
-    for (const name of names) this.put(name)
+    for (const name of names) this.#put(name)
   }
 
-  put(name: string): void {
+  #put(name: string): void {
     this.#names.add(name)
     const [oldest] = this.#names
     if (this.#names.size > maxMessages && oldest !== undefined) this.#names.delete(oldest)
-    for (const listener of this.#listeners) listener(name)
-  }
-
-  /** Calls back for each new message, until the returned function is called. */
-  follow(listener: (name: string) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
   }
 }
 

@@ -81,10 +81,6 @@ export type Progress = {
   readonly forget: (reply: AgentReply, target: string) => void
   readonly snapshot: () => readonly (readonly [key: string, sent: PartsSent])[]
   readonly restore: (entries: readonly (readonly [key: string, sent: PartsSent])[]) => void
-  /** Sets an entry of another daemon; undefined forgets it. */
-  readonly put: (key: string, sent: PartsSent | undefined) => void
-  /** Calls back at each change from now on, until the returned function is called. */
-  readonly follow: (listener: (key: string, sent: PartsSent | undefined) => void) => () => void
 }
 
 const maxEntries = 1000
@@ -93,7 +89,6 @@ const nothingSent: PartsSent = { parts: 0, mayHaveArrived: false }
 /** Keyed by a hash of the reply: another reply to the same event starts at its first part. */
 export const createProgress = (): Progress => {
   const entries = new Map<string, PartsSent>()
-  const listeners = new Set<Parameters<Progress['follow']>[0]>()
   const toKey = ({ eventId, text }: AgentReply, target: string): string =>
     createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
   const put = (key: string, sent: PartsSent | undefined): void => {
@@ -101,7 +96,6 @@ export const createProgress = (): Progress => {
     if (sent && (sent.parts > 0 || sent.mayHaveArrived)) entries.set(key, sent)
     const [oldest] = entries.keys()
     if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest)
-    for (const listener of listeners) listener(key, sent)
   }
 
   return {
@@ -111,11 +105,6 @@ export const createProgress = (): Progress => {
     snapshot: () => [...entries],
     restore: (copied) => {
       for (const [key, sent] of copied) put(key, sent)
-    },
-    put,
-    follow: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
     },
   }
 }

@@ -1,347 +1,311 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Server } from 'node:net'
 import type { Restarted } from '../../shared/api.ts'
 import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import { DoorwardError, errorName, systemCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
-import type { LiveConfig } from '../config/live-config.ts'
-import { createAskedTokens } from '../handover/asked-tokens.ts'
 import type { Listeners, Place } from '../http/server.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { Intake } from '../intake.ts'
 import type { Leadership } from '../leadership.ts'
-import type { Log, OpenLog } from '../log/log.ts'
-import type { Tokens } from '../oauth/dependencies.ts'
+import type { Log } from '../log/log.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
+import type { Shutdown } from '../shutdown.ts'
 import type { Memory } from '../state.ts'
-import type { DeliveryWaiters } from '../webhook/payload-shape.ts'
-import type { RejectionLog } from '../webhook/rejection-log.ts'
-import type { Predecessor } from './new-process.ts'
-import { channelToNew, type Found, type FromNew, type FromOld, protocol } from './protocol.ts'
-import { shareMemory } from './snapshot.ts'
-import { nameMainProcess, type StandIn, standIn } from './supervisor.ts'
+import { type Address, Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
+import { copyEvent, copyLateEvent, takeSnapshot } from './snapshot.ts'
 
 /*
- * The story of a restart, as the daemon tells it that runs:
+ * A restart, in the process that runs:
  *
- *   read the configuration -> start the successor -> it is ready -> tell it all that is in memory, and
- *   from then on each change -> renew no more tokens -> pass the lock -> it is in office -> pass the
- *   sockets -> it serves -> let go, finish what was accepted, end
+ *   read the configuration -> start the new process -> it is ready -> refresh no more tokens -> pass the
+ *   lock -> it leads -> start no more jobs, send a snapshot and the listening sockets -> it serves ->
+ *   close the sockets, finish what runs, exit
  *
- * Until it serves, the sockets are open here too, so nobody is refused; whatever goes wrong before that
- * ends the successor, and this daemon goes on as if nothing had happened.
+ * Until the new process serves, the sockets are open here too, so no connection is refused. A failure
+ * before that kills the new process, and this one goes on. Afterwards this one sends each change of the
+ * events that it still runs, and each event that it accepts on a connection from before.
  */
 
-export type HandOver = {
-  /** Throws `config-invalid`, `restart-failed`; and then this daemon goes on. */
-  readonly restart: () => Promise<Restarted>
-  /** Who has taken over; waits while that is being decided. Undefined while this daemon is in service. */
-  readonly decided: () => Promise<Heir | undefined>
-  /** The same without waiting. */
-  readonly heir: () => Heir | undefined
-  /** Ends a successor that is only just starting: the daemon is to stop. */
-  readonly cancel: () => Promise<void>
-}
-
-/** The daemon that has taken over. */
-export type Heir = Found & {
+/** The daemon that has replaced this one. */
+export type Successor = Address & {
   readonly pid: number
-  readonly access: Tokens['access']
+  readonly version: string
   readonly stop: () => void
-  /** Tells it that all has ended here, and lets go of it. */
-  readonly finished: () => Promise<void>
+  readonly finish: () => Promise<void>
 }
 
-type HandOverParts = {
+/** Whether another daemon has replaced this one. */
+export class Succession {
+  #successor: Successor | undefined
+  #decision: Promise<Successor | undefined> | undefined
+  #restart: Promise<Restarted> | undefined
+
+  /** Undefined while this daemon serves. */
+  readonly successor = (): Successor | undefined => this.#successor
+
+  /** The same; waits while it is being decided. */
+  readonly awaitSuccessor = async (): Promise<Successor | undefined> =>
+    this.#successor ?? this.#decision
+
+  /** Resolves when no restart goes on. */
+  async settled(): Promise<void> {
+    await this.#restart?.catch(() => undefined)
+  }
+
+  /** One restart at a time; throws what it throws. */
+  async track(run: () => Promise<Restarted>): Promise<Restarted> {
+    this.#restart ??= run().finally(() => (this.#restart = undefined))
+    return this.#restart
+  }
+
+  /** Waits for the outcome of switching to a new process; throws what it throws. */
+  async decide(switching: Promise<Successor>): Promise<Successor> {
+    this.#decision = switching.catch(() => undefined)
+    try {
+      this.#successor = await switching
+      return this.#successor
+    } finally {
+      this.#decision = undefined
+    }
+  }
+}
+
+type RestarterParts = {
   readonly home: Home
-  readonly listeners: Listeners
+  readonly listeners: Pick<Listeners, 'places' | 'sockets'>
   readonly memory: Memory
   readonly stream: Pick<EventStream, 'silence' | 'close'>
-  readonly intake: Pick<Intake, 'unfinished'>
-  readonly office: Pick<Leadership, 'putDown' | 'passTo' | 'takeBack'>
+  readonly intake: Pick<Intake, 'queue' | 'unfinished'>
+  readonly leadership: Pick<Leadership, 'suspend' | 'transferTo' | 'resume'>
+  readonly succession: Succession
   readonly log: Log
   /** Throws what is wrong with the configuration. */
   readonly check: () => Promise<unknown>
-  /** Answers as the only daemon again, and says so. */
+  /** Serves again after a new process that failed. */
   readonly serveAgain: () => Promise<void>
-  /** The successor serves: let go of the sockets, and finish. */
-  readonly retire: (heir: Heir) => void
-  /** Somebody stops the daemon, by stopping the successor. */
-  readonly end: (atOnce: boolean) => void
-  readonly isStopping: () => boolean
+  readonly shutdown: Pick<Shutdown, 'signal' | 'retire' | 'stopWithSuccessor'>
 }
 
 const readyLimitMs = 15_000
-const officeLimitMs = 10_000
+const stepLimitMs = 10_000
 
-export const createHandOver = (parts: HandOverParts): HandOver => {
-  const { home, listeners, memory, stream, office, log } = parts
-  let going: Promise<Restarted> | undefined
-  let deciding: Promise<Heir | undefined> | undefined
-  let heir: Heir | undefined
-  let starting: Successor | undefined
+export class Restarter {
+  readonly #parts: RestarterParts
 
-  const refuseWhenStopping = (): void => {
-    if (parts.isStopping()) throw new DoorwardError('stopping', 'the daemon is stopping')
+  constructor(parts: RestarterParts) {
+    this.#parts = parts
   }
-  const run = async (): Promise<Restarted> => {
-    refuseWhenStopping()
-    await parts.check()
-    const successor = await startSuccessor(home, listeners.places)
-    log.info({ successor: successor.pid }, 'restarting')
-    starting = successor
+
+  /** Throws `config-invalid` or `restart-failed`; this daemon goes on then. */
+  readonly restart = async (): Promise<Restarted> => {
+    const { succession } = this.#parts
+    if (succession.successor())
+      throw new DoorwardError('stopping', 'the daemon was restarted just now')
+    return succession.track(async () => this.#run())
+  }
+
+  async #run(): Promise<Restarted> {
+    const { home, listeners, intake, succession, shutdown, log } = this.#parts
+    this.#refuseWhenStopping()
+    await this.#parts.check()
+    const child = await NewProcess.start(home, listeners.places)
+    log.info({ successor: child.pid }, 'restarting')
+    const kill = () => void child.kill()
+    shutdown.signal.addEventListener('abort', kill)
     try {
-      const ready = await successor.until('ready', readyLimitMs)
-      starting = undefined
-      refuseWhenStopping()
+      const ready = await child.next('ready', readyLimitMs)
+      // Too late to cancel from here on: what happens next is decided soon.
+      shutdown.signal.removeEventListener('abort', kill)
+      this.#refuseWhenStopping()
       if (ready.protocol !== protocol)
-        throw failed('it is of a version that this one cannot hand over to', stopAndStart)
-      const switched = switchTo(successor, ready)
-      deciding = switched.catch(() => undefined)
-      heir = await switched
-      deciding = undefined
-      parts.retire(heir)
-      const previous = { pid: process.pid, unfinished: parts.intake.unfinished() }
-      const { pid, url, publicUrl, startedAt } = heir
-      const { version } = ready
-      const found = { pid, url, ...(publicUrl !== undefined && { publicUrl }), version, startedAt }
-      return { status: 'restarted', ...found, previous }
+        throw failed('this daemon cannot hand over to its version', stopAndStart)
+      const successor = await succession.decide(this.#switchTo(child, ready))
+      shutdown.retire(successor)
+      const { pid, url, publicUrl, version, startedAt } = successor
+      return {
+        status: 'restarted',
+        pid,
+        url,
+        ...(publicUrl !== undefined && { publicUrl }),
+        version,
+        startedAt,
+        previous: { pid: process.pid, unfinished: intake.unfinished() },
+      }
     } catch (error) {
-      await successor.kill()
-      starting = undefined
-      deciding = undefined
+      await child.kill()
       log.warn({ error: errorName(error) }, 'restart failed')
-      // By `cancel`: whatever the successor said of its end, the old one does not go on.
-      if (parts.isStopping())
-        throw new DoorwardError('stopping', 'the daemon was stopped while it was restarted', {
+      if (shutdown.signal.aborted)
+        throw new DoorwardError('stopping', 'the daemon was stopped during its restart', {
           hint: 'doorward daemon start',
         })
       throw error instanceof DoorwardError ? error : failed(errorName(error))
     }
   }
 
-  const switchTo = async (
-    successor: Successor,
-    { holding, places }: { readonly holding: string; readonly places: readonly string[] },
-  ): Promise<Heir> => {
-    const stopSharing = shareMemory(memory, successor.send)
-    const unsaved = await office.putDown()
+  async #switchTo(child: NewProcess, ready: FromNew & { kind: 'ready' }): Promise<Successor> {
+    const { leadership, intake, memory, listeners, stream, shutdown } = this.#parts
+    const { channel } = child
+    let unfollow = (): void => undefined
+    const unsaved = await leadership.suspend()
     try {
-      await office.passTo(holding)
-      successor.send({ kind: 'office', unsaved })
-      await successor.until('in-office', officeLimitMs)
-      // In one turn, so that each event has one number only: the successor gives it.
+      await leadership.transferTo(ready.lockToken)
+      void channel.send({ kind: 'lead', unsaved })
+      await child.next('leading', stepLimitMs)
+      // In one turn: a change is either in the snapshot or sent after it. From here on the new process
+      // numbers the changes.
       stream.silence(true)
+      const snapshot = takeSnapshot(memory, intake.queue.pause())
+      unfollow = this.#sendChanges(channel)
       const sockets = listeners.sockets()
-      for (const place of places) successor.send({ kind: 'socket', place }, sockets.get(place))
-      const heirAt = heirOf(successor)
-      successor.send({ kind: 'serve' })
-      return heirAt(await successor.until('serving', officeLimitMs))
+      for (const place of ready.places)
+        void channel.send({ kind: 'socket', place }, sockets.get(place))
+      void channel.send({ kind: 'serve', snapshot })
+      const { url, publicUrl, startedAt } = await child.next('serving', stepLimitMs)
+      this.#passOnJobs(child, new Set(snapshot.queued.map(({ id }) => id)))
+      channel.listen((message) => {
+        if (message.kind === 'stop') shutdown.stopWithSuccessor(message.now)
+      })
+      const { pid, stop, finish } = child
+      return { pid, version: ready.version, url, publicUrl, startedAt, stop, finish }
     } catch (error) {
-      stopSharing()
-      // Before anything is done here that two must not do.
-      await successor.kill()
-      // On a full disk it cannot do all of that; whoever follows events is to hear of them all the same.
-      await goOn(unsaved).catch((failure: unknown) =>
-        log.error({ error: errorName(failure) }, 'not all goes on'),
-      )
-      stream.silence(false)
-      // Who followed comes back for what was not sent.
-      stream.close()
+      unfollow()
+      // First, so that no two processes do the same.
+      await child.kill()
+      await this.#goOn(unsaved)
       throw error
     }
   }
 
-  /** After a successor that failed. */
-  const goOn = async (unsaved: readonly TokenRecord[]): Promise<void> => {
-    await office.takeBack(unsaved)
-    await parts.serveAgain()
-  }
-
-  const heirOf = (successor: Successor): ((found: Found) => Heir) => {
-    const tokens = createAskedTokens(successor.send)
-    successor.listen((message) => {
-      if (message.kind === 'token') tokens.answered(message)
-      if (message.kind === 'end') parts.end(message.atOnce)
-    })
-    void successor.ended.then(() => tokens.giveUp())
-    return ({ url, publicUrl, startedAt }) => ({
-      pid: successor.pid,
-      url,
-      publicUrl,
-      startedAt,
-      access: tokens.access,
-      stop: successor.stop,
-      finished: async () => {
-        await successor.sendLast({ kind: 'finished' })
-        successor.release()
-      },
+  #sendChanges(channel: NewProcess['channel']): () => void {
+    const { memory } = this.#parts
+    return memory.events.follow(({ record }, detail) => {
+      // What waits is run by the new process.
+      if (record.state === 'accepted' || record.state === 'queued') return
+      void channel.send({ kind: 'event', ...copyEvent(memory, record, detail) })
     })
   }
 
-  return {
-    restart: async () => {
-      if (heir) throw new DoorwardError('stopping', 'the daemon was restarted just now')
-      going ??= run().finally(() => (going = undefined))
-      return going
-    },
-    decided: async () => heir ?? deciding,
-    heir: () => heir,
-    cancel: async () => {
-      // On its own it would take us for killed, and start.
-      await starting?.kill()
-      await going?.catch(() => undefined)
-    },
+  /** Leaves what waits, or is still accepted here, to the new process; `queued` was in its snapshot. */
+  #passOnJobs({ channel, exited }: NewProcess, queued: ReadonlySet<string>): void {
+    const { memory, intake } = this.#parts
+    intake.queue.passOn((job) => {
+      const late = queued.has(job.id) ? undefined : copyLateEvent(memory, job)
+      if (late) void channel.send({ kind: 'late', ...late })
+    })
+    void exited.then(() => intake.queue.resume())
+  }
+
+  /** After a new process that failed. On a full disk not all of it may work, but events go on. */
+  async #goOn(unsaved: readonly TokenRecord[]): Promise<void> {
+    const { leadership, intake, stream, serveAgain, log } = this.#parts
+    try {
+      await leadership.resume(unsaved)
+      await serveAgain()
+    } catch (error) {
+      log.error({ error: errorName(error) }, 'cannot go on with everything after a failed restart')
+    }
+    intake.queue.resume()
+    stream.silence(false)
+    // Clients reconnect, and get what was not sent.
+    stream.close()
+  }
+
+  #refuseWhenStopping(): void {
+    if (this.#parts.shutdown.signal.aborted)
+      throw new DoorwardError('stopping', 'the daemon is stopping')
   }
 }
 
 const stopAndStart = 'doorward daemon stop, then: doorward daemon start'
 
-/** The new daemon, as the old one that has started it sees it. */
-type Successor = {
+/** The new daemon as a child of this one. */
+class NewProcess {
+  readonly #child: ChildProcess
   readonly pid: number
-  readonly send: (message: FromOld, socket?: Server) => void
-  readonly sendLast: (message: FromOld) => Promise<void>
-  /** Waits for a message of this kind. Throws `restart-failed` when it fails or takes longer. */
-  readonly until: <Kind extends FromNew['kind']>(
+  readonly channel: Channel<FromOld, FromNew>
+  readonly exited: Promise<void>
+  #how = 'said nothing'
+
+  private constructor(child: ChildProcess, pid: number) {
+    this.#child = child
+    this.pid = pid
+    this.channel = new Channel(child)
+    this.exited = new Promise<void>((resolve) => {
+      child.once('exit', (code, signal) => {
+        this.#how = `exited with ${signal ?? code}`
+        resolve()
+      })
+    })
+  }
+
+  /**
+   * Starts the daemon that is on the disk now, with the same Node and environment. Throws `restart-failed`
+   * when it cannot be started.
+   */
+  static async start(home: Home, places: readonly Place[]): Promise<NewProcess> {
+    const args = [...nodeOptions, daemonMain, '--home', home.root, '--take-over']
+    const child = spawn(process.execPath, args, {
+      cwd: home.root,
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      // Dates and Maps stay what they are, which JSON would turn into text.
+      serialization: 'advanced',
+    })
+    if (child.pid === undefined) {
+      const error = await new Promise<unknown>((resolve) => child.once('error', resolve))
+      throw failed(`${process.execPath} cannot be run (${systemCode(error)})`)
+    }
+    const started = new NewProcess(child, child.pid)
+    void started.channel.send({ kind: 'hello', protocol, places })
+    return started
+  }
+
+  /** Waits for a message. Throws `restart-failed` when the process fails, exits or takes longer. */
+  async next<Kind extends FromNew['kind']>(
     kind: Kind,
     limitMs: number,
-  ) => Promise<FromNew & { kind: Kind }>
-  readonly listen: (listener: (message: FromNew) => void) => void
-  /** Resolves when it has ended. */
-  readonly ended: Promise<void>
-  /** Asks it to end in the usual way. */
-  readonly stop: () => void
-  /** Ends it at once; resolves when it has gone. */
-  readonly kill: () => Promise<void>
-  /** Lets go of it: nothing of it keeps this process any more. */
-  readonly release: () => void
-}
+  ): Promise<FromNew & { kind: Kind }> {
+    const { channel, exited } = this
+    let timer: NodeJS.Timeout | undefined
+    let unlisten = (): unknown => undefined
+    try {
+      return await new Promise((resolve, reject) => {
+        unlisten = channel.listen((message) => {
+          if (message.kind === 'failed') reject(failed(message.error.message, message.error.hint))
+          else if (message.kind === kind) resolve(message as FromNew & { kind: Kind })
+        })
+        const late = failed(`it was not ready within ${limitMs / 1000} s`)
+        timer = setTimeout(() => reject(late), limitMs)
+        void exited.then(() => reject(failed(`it ${this.#how}`)))
+      })
+    } finally {
+      clearTimeout(timer)
+      unlisten()
+    }
+  }
 
-/**
- * Starts the daemon that is on the disk now, by the same program and with the same environment. Throws
- * `restart-failed` when it cannot be started.
- */
-const startSuccessor = async (home: Home, places: readonly Place[]): Promise<Successor> => {
-  const args = [...nodeOptions, daemonMain, '--home', home.root, '--take-over']
-  const child = spawn(process.execPath, args, {
-    cwd: home.root,
-    detached: true,
-    windowsHide: true,
-    // What it says goes where ours goes.
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // Times and maps as they are; JSON would make text of them.
-    serialization: 'advanced',
-  })
-  const { pid } = child
-  if (pid === undefined) throw await notStarted(child)
-  const channel = channelToNew(child)
-  let how = 'said nothing'
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', (code, signal) => {
-      how = `ended with ${signal ?? code}`
-      resolve()
-    })
-  })
-  channel.send({ kind: 'hello', protocol, places })
+  /** Stops it, as a person would. */
+  readonly stop = (): void => {
+    this.#child.kill('SIGTERM')
+  }
 
-  const until: Successor['until'] = async (kind, limitMs) =>
-    new Promise((resolve, reject) => {
-      const settle = (act: () => void) => {
-        clearTimeout(timer)
-        child.removeListener('message', look)
-        act()
-      }
-      const look = (message: unknown) => {
-        const said = message as FromNew
-        if (said.kind === 'failed')
-          settle(() => reject(failed(said.error.message, said.error.hint)))
-        else if (said.kind === kind) settle(() => resolve(said as FromNew & { kind: typeof kind }))
-      }
-      const timer = setTimeout(
-        () => settle(() => reject(failed(`it was not ready within ${limitMs / 1000} s`))),
-        limitMs,
-      )
-      child.on('message', look)
-      void ended.then(() => settle(() => reject(failed(`it ${how}`))))
-    })
-  return {
-    pid,
-    send: channel.send,
-    sendLast: channel.sendLast,
-    until,
-    listen: (listener) => channel.listen(listener),
-    ended,
-    // A signal to one that has ended goes nowhere.
-    stop: () => void child.kill('SIGTERM'),
-    kill: async () => {
-      child.kill('SIGKILL')
-      await ended
-    },
-    release: () => {
-      channel.close()
-      child.unref()
-    },
+  /** Resolves when it has exited. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.exited
+  }
+
+  /** Reports that everything here is finished; it no longer keeps this process alive. */
+  readonly finish = async (): Promise<void> => {
+    await this.channel.send({ kind: 'finished' })
+    this.channel.close()
+    this.#child.unref()
   }
 }
 
-const notStarted = async (child: ChildProcess): Promise<DoorwardError> => {
-  const error = await new Promise<unknown>((resolve) => child.once('error', resolve))
-  return failed(`${process.execPath} cannot be run (${systemCode(error)})`)
-}
-
-/** Why the old daemon stays. */
-const failed = (why: string, hint?: string): DoorwardError =>
-  new DoorwardError(
-    'restart-failed',
-    `the new daemon did not come up, the old one goes on: ${why}`,
-    {
-      hint: hint ?? 'doorward daemon logs',
-    },
-  )
-
-export type RetireParts = {
-  readonly home: Home
-  readonly processEnv: NodeJS.ProcessEnv
-  readonly isForeground: boolean
-  readonly intake: Pick<Intake, 'queue' | 'unfinished'>
-  readonly predecessor?: Pick<Predecessor, 'ended'> | undefined
-  readonly live: Pick<LiveConfig, 'close'>
-  readonly listeners: Pick<Listeners, 'leave'>
-  readonly stream: Pick<EventStream, 'close'>
-  readonly learners: Pick<DeliveryWaiters, 'close'>
-  readonly refusals: Pick<RejectionLog, 'close'>
-  readonly log: Log
-  readonly closeLog: OpenLog['close']
-}
-
-/** How long connections from before a restart are served: longer than a request may take. */
-const leaveLimitMs = 35_000
-
-/**
- * The end of a daemon that has handed over: another one is in service by now, and nothing of it is touched
- * any more. Lets go of the sockets, and finishes what was accepted. `stays` is called when this process is
- * to stay as long as the daemon of the home lives.
- */
-export const retire = async (
-  parts: RetireParts,
-  heir: Heir,
-  stays: (remaining: StandIn) => void,
-): Promise<void> => {
-  const { home, intake, predecessor, live, listeners, stream, learners, refusals, log } = parts
-  const isWatched = parts.isForeground || !(await nameMainProcess(heir.pid, parts.processEnv))
-  const remaining = isWatched ? standIn(home) : undefined
-  if (remaining) stays(remaining)
-  log.info({ unfinished: intake.unfinished() }, 'handed over, finishing what was accepted')
-  const left = listeners.leave(leaveLimitMs)
-  learners.close()
-  stream.close()
-  await live.close()
-  await left
-  await Promise.all([intake.queue.drain(), predecessor?.ended])
-  refusals.close()
-  log.info('finished')
-  await parts.closeLog()
-  await heir.finished()
-  if (remaining) process.exitCode = (await remaining.ended) ? 0 : 1
-}
+/** Why the old daemon goes on. */
+const failed = (why: string, hint = 'doorward daemon logs'): DoorwardError =>
+  new DoorwardError('restart-failed', `the new daemon did not start, the old one goes on: ${why}`, {
+    hint,
+  })

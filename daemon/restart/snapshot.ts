@@ -1,80 +1,166 @@
-import type { Memory } from '../state.ts'
+import type { EventRecord } from '../../shared/api.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
+import type { EventsSnapshot } from '../events/event-store.ts'
+import type { Detail } from '../events/event-texts.ts'
+import { isFinal } from '../events/event-record.ts'
+import type { Job } from '../queue.ts'
+import type { Memory } from '../state.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
-import { copyOfError, errorFrom, type FromOld, type KeptCopy, type MemoryCopy } from './protocol.ts'
+import { copyError, type ErrorCopy, toError } from './protocol.ts'
 
-/** Copies everything, and tells of every change from now on, until the returned function is called. */
-export const shareMemory = (memory: Memory, send: (message: FromOld) => void): (() => void) => {
-  send({ kind: 'memory', memory: takeCopy(memory, performance.now()) })
-  const unfollow = [
-    memory.events.follow(({ record }, detail) => send({ kind: 'event', record, detail })),
-    memory.kept.follow((id, event) => send({ kind: 'kept', id, event: keptCopy(event) })),
-    memory.deliveries.follow((key, eventId, atMs) =>
-      send({ kind: 'delivery', key, eventId, isKnown: atMs !== undefined }),
-    ),
-    memory.progress.follow((key, reached) => send({ kind: 'progress', key, reached })),
-    memory.messages.follow((name) => send({ kind: 'message', name })),
-  ]
-  return () => {
-    for (const leave of unfollow) leave()
+/*
+ * What one daemon knows, in a form that another process can go on with. Times of `performance.now()` mean
+ * nothing there, so stores that keep such times pass on ages.
+ */
+
+export type Snapshot = Small & {
+  readonly events: EventsSnapshot
+  readonly counts: ReturnType<Memory['counts']['snapshot']>
+  readonly kept: readonly (readonly [id: string, event: AcceptedCopy])[]
+  readonly deliveries: ReturnType<Memory['deliveries']['snapshot']>
+  readonly rateLimits: ReturnType<Memory['rateLimits']['snapshot']>
+  /** What waits for an agent, in order. */
+  readonly queued: readonly QueuedCopy[]
+}
+
+/** What a delivery changes, of at most 1,000 entries each. */
+type Small = {
+  readonly progress: ReturnType<Memory['progress']['snapshot']>
+  readonly messages: ReturnType<Memory['messages']['snapshot']>
+}
+
+type QueuedCopy = Pick<Job, 'id' | 'onlyDelivers'>
+
+/** An accepted event but its prompt, which the event store has; keys of signatures stay behind. */
+type AcceptedCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
+  readonly targets: readonly TargetCopy[]
+}
+
+type TargetCopy =
+  | Exclude<ResolvedTarget, { kind: 'invalid' }>
+  | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }
+
+/** A change of one event after the snapshot, while the old process finishes what it runs. */
+export type EventCopy = Partial<Small> & {
+  readonly record: EventRecord
+  readonly detail?: Detail | undefined
+}
+
+/** An event that was accepted after the snapshot, on a connection from before. */
+export type LateEvent = QueuedCopy & {
+  readonly record: EventRecord
+  readonly detail: Detail
+  readonly accepted: AcceptedCopy
+}
+
+export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
+  const now = performance.now()
+  return {
+    events: memory.events.snapshot(),
+    counts: memory.counts.snapshot(),
+    kept: memory.kept.entries().map(([id, event]) => [id, copyAccepted(event)]),
+    deliveries: memory.deliveries.snapshot(now),
+    rateLimits: memory.rateLimits.snapshot(now),
+    progress: memory.progress.snapshot(),
+    messages: memory.messages.snapshot(),
+    queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }
 
-const takeCopy = (memory: Memory, nowMs: number): MemoryCopy => ({
-  events: memory.events.snapshot(),
-  counts: memory.counts.entries(),
-  kept: memory.kept.entries().map(([id, event]) => [id, keptCopy(event)]),
-  deliveries: memory.deliveries.snapshot(nowMs),
-  rateLimits: memory.rateLimits
-    .entries()
-    .map(([webhook, bucket]) => [webhook, bucket, nowMs - bucket.atMs]),
-  progress: memory.progress.snapshot(),
-  messages: memory.messages.snapshot(),
-})
-
-/** Goes on where the other one was; for a memory that has nothing yet. */
-const restoreMemory = (memory: Memory, copy: MemoryCopy, nowMs: number): void => {
-  memory.events.restore(copy.events)
-  for (const [path, counted] of copy.counts) memory.counts.restore(path, counted)
-  for (const [id, event] of copy.kept) restoreKept(memory, id, event)
-  memory.deliveries.restore(copy.deliveries, nowMs)
-  for (const [webhook, bucket, ageMs] of copy.rateLimits)
-    memory.rateLimits.restore(webhook, { ...bucket, atMs: nowMs - ageMs })
-  memory.progress.restore(copy.progress)
-  memory.messages.restore(copy.messages)
+/** Fills an empty memory; what waits is queued by the caller. */
+export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
+  const now = performance.now()
+  memory.events.restore(snapshot.events)
+  memory.counts.restore(snapshot.counts)
+  for (const [id, event] of snapshot.kept) restoreAccepted(memory, id, event)
+  memory.deliveries.restore(snapshot.deliveries, now)
+  memory.rateLimits.restore(snapshot.rateLimits, now)
+  memory.progress.restore(snapshot.progress)
+  memory.messages.restore(snapshot.messages)
 }
 
-/** Follows what the other one tells; what is no news of its memory changes nothing. */
-export const applyChange = (memory: Memory, message: FromOld, nowMs: number): void => {
-  if (message.kind === 'memory') restoreMemory(memory, message.memory, nowMs)
-  if (message.kind === 'event') memory.events.put(message.record, message.detail)
-  if (message.kind === 'kept') restoreKept(memory, message.id, message.event)
-  if (message.kind === 'progress') memory.progress.put(message.key, message.reached)
-  if (message.kind === 'message') memory.messages.put(message.name)
-  if (message.kind !== 'delivery') return
-  if (message.isKnown) memory.deliveries.remember(message.key, message.eventId, nowMs)
-  else memory.deliveries.forget(message.key, message.eventId)
+/** The last change of a run brings what its delivery has left behind. */
+export const copyEvent = (
+  memory: Memory,
+  record: EventRecord,
+  detail: Detail | undefined,
+): EventCopy => {
+  const wasRun =
+    record.kind === 'webhook' &&
+    (record.state === 'done' || memory.kept.get(record.id) !== undefined)
+  if (!isFinal(record.state) || !wasRun) return { record, detail }
+  return {
+    record,
+    detail,
+    progress: memory.progress.snapshot(),
+    messages: memory.messages.snapshot(),
+  }
 }
 
-const keptCopy = ({ webhook, receivedAt, known, targets, delivery }: AcceptedEvent): KeptCopy => {
+export const restoreEvent = (
+  { events, kept, deliveries, progress, messages }: Memory,
+  copy: EventCopy,
+): void => {
+  const { record } = copy
+  const delivery = kept.get(record.id)?.delivery
+  events.put(record, copy.detail)
+  if (copy.progress) progress.restore(copy.progress)
+  if (copy.messages) messages.restore(copy.messages)
+  // The sender may deliver it again.
+  if (delivery && isFinal(record.state) && record.state !== 'done')
+    deliveries.forget(delivery, record.id)
+}
+
+/** Undefined for a job whose event is not in memory, which cannot be. */
+export const copyLateEvent = (
+  { events, kept }: Memory,
+  { id, onlyDelivers }: Job,
+): LateEvent | undefined => {
+  const record = events.record(id)
+  const event = kept.get(id)
+  if (!record || !event) return undefined
+  return {
+    id,
+    onlyDelivers,
+    record,
+    detail: { prompt: event.prompt },
+    accepted: copyAccepted(event),
+  }
+}
+
+export const restoreLateEvent = (memory: Memory, { id, record, ...late }: LateEvent): void => {
+  const { events, deliveries } = memory
+  // Both steps, as each is counted.
+  if (!events.record(id)) events.put({ ...record, state: 'accepted' })
+  events.put(record, late.detail)
+  restoreAccepted(memory, id, late.accepted)
+  if (late.accepted.delivery) deliveries.remember(late.accepted.delivery, id, performance.now())
+}
+
+const copyAccepted = ({
+  webhook,
+  receivedAt,
+  known,
+  targets,
+  delivery,
+}: AcceptedEvent): AcceptedCopy => {
   const { path, agentName, agent, values } = webhook
   return {
-    // Of all that a definition has no more than a retry needs: keys of signatures stay here.
     webhook: { path, agentName, agent, values },
     receivedAt,
     known,
     targets: targets.map((target) =>
-      target.kind === 'invalid' ? { ...target, error: copyOfError(target.error) } : target,
+      target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),
     delivery,
   }
 }
 
-const restoreKept = ({ events, kept }: Memory, id: string, copy: KeptCopy): void => {
+const restoreAccepted = ({ events, kept }: Memory, id: string, copy: AcceptedCopy): void => {
   const prompt = events.get(id)?.prompt
   if (prompt === undefined) return
   const targets = copy.targets.map((target): ResolvedTarget =>
-    target.kind === 'invalid' ? { ...target, error: errorFrom(target.error) } : target,
+    target.kind === 'invalid' ? { ...target, error: toError(target.error) } : target,
   )
   kept.keep(id, { ...copy, prompt, targets })
 }

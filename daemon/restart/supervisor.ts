@@ -4,19 +4,20 @@ import type { Home } from '../../shared/home/home.ts'
 import { readLockOwner, isAlive } from '../../shared/home/lock.ts'
 import { runTool } from '../../shared/service/platform.ts'
 
-/**
- * The service manager that started this daemon, or undefined. It watches one process, and takes its
- * end for the daemon's.
+/*
+ * What started a daemon in the foreground (a terminal, systemd, launchd, a container) watches that one
+ * process, and takes its exit for the exit of the daemon. A restart must not look like that.
  */
+
+/** The service manager that started this daemon, if any. */
 const detectServiceManager = (env: NodeJS.ProcessEnv): 'systemd' | 'launchd' | undefined => {
   const name = env['DOORWARD_SERVICE']
   return name === 'systemd' || name === 'launchd' ? name : undefined
 }
 
 /**
- * Tells the manager to watch another process of ours from now on (sd_notify(3), `MAINPID=`), so that we
- * may end without the successor being ended with us. False where it cannot be told, as launchd knows no
- * such thing: the first process has to stay then.
+ * Has systemd watch another process of ours from now on (sd_notify(3), `MAINPID=`), so that this one may
+ * exit. True when nothing needs this process; launchd has no such message, so there it has to stay.
  */
 export const nameMainProcess = async (pid: number, env = process.env): Promise<boolean> => {
   const manager = detectServiceManager(env)
@@ -24,41 +25,37 @@ export const nameMainProcess = async (pid: number, env = process.env): Promise<b
   return (await runTool('systemd-notify', [`MAINPID=${pid}`])).code === 0
 }
 
-/** What is left of a daemon in the foreground after a restart. */
+/** What remains of a daemon in the foreground after a restart. */
 export type StandIn = {
-  /** Passes a stop on to the daemon that is in service. */
+  /** Passes a stop on to the daemon of the home. */
   readonly stop: () => Promise<void>
-  /** Resolves when there is none any more, with true when it has ended as it should. */
+  /** Resolves when no daemon runs any more; true when the last one exited as it should. */
   readonly ended: Promise<boolean>
 }
 
-const lookMs = 250
+const pollMs = 250
 
-/**
- * Who started a daemon in the foreground (a terminal, systemd, launchd, a container) watches that very
- * process, and takes its end for the daemon's. So it stays, does nothing but pass signals on, and ends
- * with the daemon of the home, whichever that is by then.
- */
+/** Stays as long as the home has a daemon, whichever process that is, and passes signals on. */
 export const standIn = (home: Home): StandIn => {
-  const current = async (): Promise<number | undefined> => {
+  const findDaemon = async (): Promise<number | undefined> => {
     const file = await readDaemonFile(home).catch(() => undefined)
-    // Somebody may have removed the file of one that runs.
+    // The file of a running daemon may have been deleted.
     return file?.pid ?? (await readLockOwner(home, 'daemon'))
   }
-  const waitForProcessExit = async (): Promise<boolean> => {
+  const awaitEnd = async (): Promise<boolean> => {
     for (;;) {
-      const pid = await current()
+      const pid = await findDaemon()
       if (pid === undefined) return true
       if (!isAlive(pid)) return false
-      await wait(lookMs)
+      await wait(pollMs)
     }
   }
   return {
     stop: async () => {
-      const pid = await current()
+      const pid = await findDaemon()
       if (pid === undefined || pid === process.pid || !isAlive(pid)) return
       process.kill(pid, 'SIGTERM')
     },
-    ended: waitForProcessExit(),
+    ended: awaitEnd(),
   }
 }

@@ -20,28 +20,18 @@ export type KeptEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
   readonly entries: () => readonly (readonly [id: string, value: Value])[]
-  /** Calls back with each that is kept, until the returned function is called. */
-  readonly follow: (listener: (id: string, value: Value) => void) => () => void
 }
 
 /** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
   const kept = new Map<string, Value>()
-  const listeners = new Set<(id: string, value: Value) => void>()
   events.onForget((id) => kept.delete(id))
   events.follow(({ record }) => {
     if (record.state === 'done') kept.delete(record.id)
   })
   return {
-    keep: (id, value) => {
-      kept.set(id, value)
-      for (const listener of listeners) listener(id, value)
-    },
+    keep: (id, value) => void kept.set(id, value),
     get: (id) => kept.get(id),
     entries: () => [...kept],
-    follow: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
   }
 }

@@ -113,8 +113,8 @@ type Counts = WebhookSummary['counts']
 
 export type EventCounts = {
   readonly of: (path: string) => Counted
-  readonly entries: () => readonly (readonly [path: string, counted: Counted])[]
-  readonly restore: (path: string, counted: Counted) => void
+  readonly snapshot: () => readonly (readonly [path: string, counted: Counted])[]
+  readonly restore: (entries: readonly (readonly [path: string, counted: Counted])[]) => void
 }
 
 /** Counts events by webhook from the moment it is made. */
@@ -136,9 +136,11 @@ export const countEvents = (events: EventStore): EventCounts => {
   })
   return {
     of,
-    entries: () => [...counted],
-    restore: (path, { counts, lastEventAt }) =>
-      void counted.set(path, { counts: { ...noCounts(), ...counts }, lastEventAt }),
+    snapshot: () => [...counted],
+    restore: (entries) => {
+      for (const [path, { counts, lastEventAt }] of entries)
+        counted.set(path, { counts: { ...noCounts(), ...counts }, lastEventAt })
+    },
   }
 }
 

@@ -33,8 +33,6 @@ export const deliveryKey = (
   return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
 }
 
-type Listener = (key: DeliveryKey, eventId: string, atMs: number | undefined) => void
-
 type Seen = { readonly eventId: string; readonly atMs: number }
 
 /**
@@ -45,7 +43,6 @@ export class SeenDeliveries {
   readonly #max: number
   /** The oldest of each webhook first. */
   readonly #byWebhook = new Map<string, Map<string, Seen>>()
-  readonly #listeners = new Set<Listener>()
 
   constructor(max = maxRemembered) {
     this.#max = max
@@ -64,7 +61,6 @@ export class SeenDeliveries {
     ofWebhook.delete(key.hash)
     ofWebhook.set(key.hash, { eventId, atMs: nowMs })
     if (ofWebhook.size > this.#max * spare) this.#removeOldest(ofWebhook)
-    for (const listener of this.#listeners) listener(key, eventId, nowMs)
   }
 
   #removeOldest(ofWebhook: Map<string, Seen>): void {
@@ -79,7 +75,6 @@ export class SeenDeliveries {
     const ofWebhook = this.#byWebhook.get(webhook)
     if (ofWebhook?.get(hash)?.eventId !== eventId) return
     ofWebhook.delete(hash)
-    for (const listener of this.#listeners) listener({ webhook, hash }, eventId, undefined)
   }
 
   /** All that is remembered, the oldest of each webhook first. */
@@ -96,11 +91,5 @@ export class SeenDeliveries {
   /** Remembers what a snapshot of another process has. */
   restore(copies: readonly DeliveryCopy[], nowMs: number): void {
     for (const { key, eventId, ageMs } of copies) this.remember(key, eventId, nowMs - ageMs)
-  }
-
-  /** Calls back with each delivery that is remembered (with its time) or forgotten, until the returned function is called. */
-  follow(listener: Listener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
   }
 }

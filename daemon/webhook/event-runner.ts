@@ -7,7 +7,7 @@ import type { Deliver } from '../delivery/deliver.ts'
 import { type EventChanges, newEventId } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { Queue } from '../queue.ts'
+import type { EventQueue, Job } from '../queue.ts'
 import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
@@ -30,10 +30,12 @@ export type RunEvent = {
    * delivered is, else its agent runs. Throws `queue-full`, `body-too-large` or `stopping`.
    */
   readonly again: (id: string, event: AcceptedEvent, answer?: string) => void
+  /** Queues an event that the process before a restart has accepted, whatever the limits are. */
+  readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
 }
 
 export type RunEventParts = RunToEndParts & {
-  readonly queue: Queue
+  readonly queue: EventQueue
   readonly deliveries: SeenDeliveries
   /** For a retry. */
   readonly kept: KeptEvents<AcceptedEvent>
@@ -45,7 +47,9 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   const runToEnd = createRunToEnd(parts)
 
   /** Throws when there is no room; else the job starts in a later turn. */
-  const enqueue = (id: string, event: AcceptedEvent, answer?: string): void => {
+  const enqueue = (id: string, event: AcceptedEvent, answer?: string): void =>
+    queue.add(toJob(id, event, answer))
+  const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
     const { webhook, prompt, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
@@ -59,10 +63,12 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       if (changes.state !== 'done' && delivery) deliveries.forget(delivery, id)
     }
 
-    queue.add({
+    return {
+      id,
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt),
+      onlyDelivers: answer !== undefined,
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
         const ended = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
@@ -81,10 +87,11 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         const { stage } = ended
         log.warn({ event: id, webhook: webhook.path, stage, ...atSender(event) }, 'event dropped')
       },
-    })
+    }
   }
 
   return {
+    requeue: (id, event, answer) => queue.addAccepted(toJob(id, event, answer)),
     accept: (event) => {
       const { receivedAt, known, prompt, targets, delivery } = event
       const id = newEventId()

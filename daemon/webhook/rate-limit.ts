@@ -5,11 +5,19 @@ import type { Rate } from '../../shared/text.ts'
 export type RateLimits = {
   /** Counts one. Throws `rate-limited` with the time until the next one is taken. */
   readonly count: (webhook: string, rate: Rate, nowMs: number) => void
-  readonly entries: () => readonly (readonly [webhook: string, bucket: Readonly<Bucket>])[]
-  readonly restore: (webhook: string, bucket: Readonly<Bucket>) => void
+  readonly snapshot: (nowMs: number) => readonly BucketCopy[]
+  readonly restore: (copies: readonly BucketCopy[], nowMs: number) => void
 }
 
-export type Bucket = { readonly rate: Rate; left: number; atMs: number }
+type Bucket = { readonly rate: Rate; left: number; atMs: number }
+
+/** A bucket for another process, whose clock starts elsewhere. */
+type BucketCopy = {
+  readonly webhook: string
+  readonly rate: Rate
+  readonly left: number
+  readonly ageMs: number
+}
 
 /**
  * A bucket for each webhook, which holds as many as the rate says and fills up evenly. It is kept while
@@ -30,8 +38,17 @@ export const createRateLimits = (): RateLimits => {
       if (bucket.left < 1) throw tooMany(rate, ((1 - bucket.left) / rate.count) * rate.perMs)
       bucket.left -= 1
     },
-    entries: () => [...buckets],
-    restore: (webhook, bucket) => void buckets.set(webhook, { ...bucket }),
+    snapshot: (nowMs) =>
+      [...buckets].map(([webhook, { rate, left, atMs }]) => ({
+        webhook,
+        rate,
+        left,
+        ageMs: nowMs - atMs,
+      })),
+    restore: (copies, nowMs) => {
+      for (const { webhook, rate, left, ageMs } of copies)
+        buckets.set(webhook, { rate, left, atMs: nowMs - ageMs })
+    },
   }
 }
 

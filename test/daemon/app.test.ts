@@ -6,6 +6,7 @@ import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
 import { createGuard } from '../../daemon/http/guard.ts'
 import { sendJson } from '../../daemon/http/respond.ts'
+import { Succession } from '../../daemon/restart/old-process.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/http.ts'
 
@@ -22,7 +23,7 @@ describe('the app, asked by another machine', () => {
       ctx.body = {}
     })
     const app = createApp({
-      passOn: async (_, next) => next(),
+      succession: new Succession(),
       apiToken,
       guard: createGuard(apiToken, () => (server.address() as AddressInfo).port),
       log,
@@ -54,12 +55,12 @@ describe('the app, asked by another machine', () => {
     return [reply.status, problemSchema.parse(reply.json()).code]
   }
 
-  it('refuses every route of the local API, whatever token comes with it', async () => {
+  it('refuses every route of the local API, even with the right token', async () => {
     for (const path of ['/status', '/events', '/oauth/tokens', '/daemon/shutdown', '/metrics'])
       assert.deepEqual(await ask(path), [403, 'peer-forbidden'])
   })
 
-  it('does not say who it is', async () => {
+  it('does not identify itself', async () => {
     assert.deepEqual(await ask('/health'), [404, 'webhook-not-found'])
   })
 

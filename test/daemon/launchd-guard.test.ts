@@ -33,7 +33,7 @@ const startedUnder = (home: Home, folder: string) =>
   })
 
 describe('daemon under launchd', () => {
-  it('ends with 0 on a configuration that cannot be used, and tells the person', async () => {
+  it('exits with 0 on an invalid configuration, and notifies the person', async () => {
     const home = await temporaryHome({ webhooks: 'webhooks: 1\n' })
     const folder = await notingFolder()
     const child = startedUnder(home, folder)
@@ -42,7 +42,7 @@ describe('daemon under launchd', () => {
     assert.match((await shownIn(folder)).join(), /^-e display notification .*doorward daemon start/)
   })
 
-  it('is given up when it was started too often, and is then as new', async () => {
+  it('is not started again after too many starts, and counts from zero then', async () => {
     const home = await temporaryHome()
     const folder = await notingFolder()
     await mkdir(home.run, { mode: 0o700 })
@@ -63,7 +63,7 @@ describe('daemon under launchd', () => {
     assert.equal((await shownIn(folder)).length, 1)
   })
 
-  it('counts no start that is long ago', async () => {
+  it('does not count old starts', async () => {
     const home = await temporaryHome()
     const folder = await notingFolder()
     await mkdir(home.run, { mode: 0o700 })

@@ -1,16 +1,27 @@
 import assert from 'node:assert/strict'
 import { createByteBudget } from '../../daemon/util/byte-budget.ts'
-import { type Job, type QueueLimits, createQueue } from '../../daemon/queue.ts'
+import { EventQueue, type Job } from '../../daemon/queue.ts'
+
+type Limits = Partial<ConstructorParameters<typeof EventQueue>[0]> & { maxBytes?: number }
 
 /** A queue whose jobs run until they are told to end; `log` says what happened in which order. */
-const setUp = (limits: Partial<QueueLimits> & { maxBytes?: number } = {}) => {
+const setUp = (limits: Limits = {}) => {
   const { maxEvents = 100, concurrency = 4, maxBytes = 1000, lastWaitMs = 10_000 } = limits
   const { withoutAgentMs = 60_000 } = limits
   const budget = createByteBudget(maxBytes)
-  const queue = createQueue({ maxEvents, concurrency, budget, lastWaitMs, withoutAgentMs })
+  const queue = new EventQueue({
+    maxEvents,
+    concurrency,
+    budget,
+    lastWaitMs,
+    withoutAgentMs,
+    ...(limits.remote && { remote: limits.remote }),
+  })
   const log: string[] = []
   const ends = new Map<string, () => void>()
   const job = (name: string, more: Partial<Job> = {}): Job => ({
+    id: name,
+    onlyDelivers: false,
     agentName: 'a',
     agentConcurrency: 1,
     bytes: 10,
@@ -76,7 +87,7 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run a', 'run b', 'end b', 'run c'])
   })
 
-  it('gives an agent that had nothing to do no place before one that waits longer', async () => {
+  it('starts no idle agent before one that has waited longer', async () => {
     const { queue, log, job, end } = setUp({ concurrency: 1 })
     queue.add(job('a1'))
     await turn()
@@ -96,7 +107,7 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run a1', 'end a1', 'run b1'])
   })
 
-  it('gives the agent of a job that needs it no more to the next, and waits for both', async () => {
+  it('starts the next job when the agent of the first is done, and waits for both', async () => {
     const { queue, log, job } = setUp({ concurrency: 1 })
     const delivered: (() => void)[] = []
     const delivering = (name: string) =>
@@ -120,7 +131,7 @@ describe('the queue', () => {
     await drained
   })
 
-  it('starts nothing more while too many answers are under way', async () => {
+  it('starts nothing more while too many answers are being delivered', async () => {
     const { queue, job, end } = setUp({ concurrency: 1 })
     const ends: (() => void)[] = []
     for (let place = 0; place < 30; place += 1)
@@ -148,7 +159,7 @@ describe('the queue', () => {
     }
   })
 
-  it('is not held up for long by answers that stay under way', async () => {
+  it('is not blocked for long by slow deliveries', async () => {
     const { queue, job } = setUp({ concurrency: 1, withoutAgentMs: 50 })
     const ends: (() => void)[] = []
     const all = new Promise<void>((resolve) => {
@@ -170,7 +181,7 @@ describe('the queue', () => {
     assert.deepEqual(queue.counts(), { waiting: 0, running: 0 })
   })
 
-  it('refuses by count what waits, not what runs', async () => {
+  it('limits the number of waiting jobs, not of running ones', async () => {
     const { queue, job } = setUp({ maxEvents: 1 })
     queue.add(job('1'))
     assert.throws(() => queue.add(job('2')), { code: 'queue-full' })
@@ -179,7 +190,7 @@ describe('the queue', () => {
     assert.throws(() => queue.add(job('4')), { code: 'queue-full' })
   })
 
-  it('refuses for good what could never have room, however empty it is', () => {
+  it('refuses a job that could never fit', () => {
     const { queue, budget, job } = setUp({ maxBytes: 25 })
     assert.throws(() => queue.add(job('1', { bytes: 26 })), {
       code: 'body-too-large',
@@ -189,7 +200,7 @@ describe('the queue', () => {
     queue.add(job('2', { bytes: 25 }))
   })
 
-  it('refuses by bytes, and gives them back when a job starts', async () => {
+  it('limits the bytes of waiting jobs, and frees them when a job starts', async () => {
     const { queue, budget, job } = setUp({ maxBytes: 25 })
     queue.add(job('1'))
     queue.add(job('2'))
@@ -200,7 +211,7 @@ describe('the queue', () => {
     assert.equal(queue.counts().waiting, 1)
   })
 
-  it('drains: finishes what waits and runs, and takes no more', async () => {
+  it('drains: finishes what waits and runs, and accepts no more', async () => {
     const { queue, log, job, end, budget } = setUp()
     queue.add(job('1'))
     queue.add(job('2'))
@@ -214,7 +225,7 @@ describe('the queue', () => {
     assert.equal(budget.used(), 0)
   })
 
-  it('drains at once when there is nothing', async () => {
+  it('drains immediately when it is empty', async () => {
     const { queue } = setUp()
     await queue.drain(60_000)
     assert.deepEqual(queue.counts(), { waiting: 0, running: 0 })
@@ -239,7 +250,7 @@ describe('the queue', () => {
     assert.deepEqual([budget.used(), queue.counts()], [0, { waiting: 0, running: 0 }])
   })
 
-  it('ends a drain at once when it is aborted, and drops each job once', async () => {
+  it('stops a drain when it is aborted, and drops each job once', async () => {
     const { queue, log, job } = setUp()
     queue.add(job('1'))
     queue.add(job('2'))
@@ -251,7 +262,7 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run 1', 'drop 2', 'stop 1', 'end 1'])
   })
 
-  it('ends a drain though a job never ends', async () => {
+  it('finishes a drain though a job never ends', async () => {
     for (const how of ['in time', 'aborted']) {
       const { queue, job } = setUp({ lastWaitMs: 5 })
       queue.add(job('1', { run: () => new Promise(() => undefined) }))
@@ -263,7 +274,7 @@ describe('the queue', () => {
     }
   })
 
-  it('ends a drain that is asked for after the last wait of an abort', async () => {
+  it('finishes a drain that begins after the last wait of an abort', async () => {
     const { queue, job } = setUp({ lastWaitMs: 5 })
     const dropped = new Promise<void>((resolve) => {
       queue.add(job('1', { run: () => new Promise(() => undefined), drop: resolve }))
@@ -275,7 +286,7 @@ describe('the queue', () => {
     assert.equal(queue.counts().running, 1)
   })
 
-  it('tells each job that it goes on without', async () => {
+  it('drops a running job that does not end', async () => {
     const { queue, log, job } = setUp({ lastWaitMs: 10 })
     const never = () => new Promise<void>(() => undefined)
     queue.add(job('1', { run: never, drop: () => log.push('drop 1') }))
@@ -284,7 +295,7 @@ describe('the queue', () => {
     assert.deepEqual(log, ['drop 1'])
   })
 
-  it('works with other limits from the moment they are set', async () => {
+  it('uses new limits as soon as they are set', async () => {
     const { queue, log, job } = setUp({ maxEvents: 1, concurrency: 1 })
     queue.add(job('1', { agentConcurrency: 5 }))
     await turn()
@@ -299,12 +310,74 @@ describe('the queue', () => {
     assert.deepEqual(queue.counts(), { waiting: 3, running: 2 })
   })
 
-  it('goes on with the next job after one that ended badly', async () => {
+  it('starts the next job after one that failed', async () => {
     const { queue, log, job } = setUp()
     queue.add(job('1', { run: async () => void log.push('bad') }))
     queue.add(job('2'))
     await turn()
     await turn()
     assert.deepEqual(log, ['bad', 'run 2'])
+  })
+
+  it('starts nothing while it is paused, and all of it afterwards', async () => {
+    const { queue, log, job, end } = setUp()
+    queue.add(job('1'))
+    await turn()
+    queue.add(job('2'))
+    assert.deepEqual(
+      queue.pause().map(({ id }) => id),
+      ['2'],
+    )
+    await end('1')
+    queue.add(job('3'))
+    await turn()
+    assert.deepEqual([log, queue.counts()], [['run 1', 'end 1'], { waiting: 2, running: 0 }])
+    queue.resume()
+    await turn()
+    await end('2')
+    assert.deepEqual(log, ['run 1', 'end 1', 'run 2', 'end 2', 'run 3'])
+  })
+
+  it('passes on what waits and what is added, and drops none of it', async () => {
+    const { queue, log, job, end, budget } = setUp()
+    queue.add(job('1'))
+    await turn()
+    queue.add(job('2'))
+    queue.pause()
+    const passed: string[] = []
+    queue.passOn(({ id }) => passed.push(id))
+    queue.add(job('3'))
+    await turn()
+    assert.deepEqual([passed, queue.counts()], [['2', '3'], { waiting: 0, running: 1 }])
+    const drained = queue.drain(60_000)
+    await end('1')
+    await drained
+    assert.deepEqual([log, budget.used()], [['run 1', 'end 1'], 0])
+  })
+
+  it('takes what another process has accepted though it is full', async () => {
+    const { queue, log, job, budget } = setUp({ maxEvents: 1, maxBytes: 15 })
+    queue.add(job('1'))
+    queue.addAccepted(job('2', { agentName: 'b' }))
+    assert.equal(queue.counts().waiting, 2)
+    await turn()
+    assert.deepEqual([log, budget.used()], [['run 1', 'run 2'], 0])
+  })
+
+  it('counts the runs of another process towards the limits', async () => {
+    const busy = new Set(['a'])
+    const remote = {
+      of: (agent: string) => (busy.has(agent) ? 1 : 0),
+      agents: () => busy.size,
+      events: () => busy.size,
+    }
+    const { queue, log, job } = setUp({ concurrency: 2, remote })
+    for (const name of ['a', 'b', 'c']) queue.add(job(name, { agentName: name }))
+    await turn()
+    assert.deepEqual([log, queue.counts()], [['run b'], { waiting: 2, running: 2 }])
+    busy.clear()
+    queue.trigger()
+    await turn()
+    assert.deepEqual(log, ['run b', 'run a'])
   })
 })

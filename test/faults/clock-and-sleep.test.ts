@@ -75,7 +75,7 @@ describe('a daemon whose machine', function () {
     ['on by a day', dayMs],
     ['back by a day', -dayMs],
   ] as const)
-    it(`sets its clock ${what} renews its tokens by itself, and knows deliveries again`, async () => {
+    it(`sets its clock ${what} refreshes its tokens, and recognises duplicates`, async () => {
       const { accessToken } = await stored()
       const waiting = await post('/waits', 'waits')
       const first = await post('/a', 'one')
@@ -105,7 +105,7 @@ describe('a daemon whose machine', function () {
       assert.equal(await server.isAccessTokenAlive(given.accessToken), true)
     })
 
-  it('sleeps takes up what came meanwhile, and renews what ended meanwhile', async () => {
+  it('sleeps runs what arrived during that, and refreshes what expired', async () => {
     const { accessToken } = await stored()
     const running = await post('/waits', 'waits')
     const kept = await daemon.client.open('/events/stream')

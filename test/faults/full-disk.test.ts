@@ -76,7 +76,7 @@ describe('a daemon whose disk', function () {
       /cannot write to \S+tokens \((the file system is read-only|permission denied)\)/,
     ],
   ] as const)
-    it(`${what} renews no token, says so, and goes on by itself afterwards`, async () => {
+    it(`${what} refreshes no token, reports that, and recovers automatically`, async () => {
       if (what === 'is read-only' && !disk.canBeReadOnly)
         return console.error('NOT TRIED: root without mounts has no folder that is read-only')
       assert.equal((await finished()).state, 'done')
@@ -124,7 +124,7 @@ describe('a daemon whose disk', function () {
       assert.equal(daemon.stderr().match(/cannot write the log/g)?.length, wasTold ? 1 : undefined)
     })
 
-  it('becomes full while a token is renewed keeps the new one, and writes it as soon as it can', async () => {
+  it('becomes full during a refresh keeps the new token, and writes it as soon as it can', async () => {
     onStep = async (step) => {
       if (step === 'processed') await disk.fill(pid())
     }

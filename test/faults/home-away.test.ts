@@ -48,7 +48,7 @@ describe('a daemon whose home', function () {
       .map(({ detail }) => detail)
       .join('\n')
 
-  it('is away for a moment says so, and goes on once it is back', async () => {
+  it('is missing for a moment reports that, and goes on once it is back', async () => {
     await start(5)
     const { root } = daemon.home
     await rename(root, `${root}-away`)
@@ -64,7 +64,7 @@ describe('a daemon whose home', function () {
     assert.equal(await daemon.stop(), 0)
   })
 
-  it('has lost the file that says where it is gets it again, and keeps none once it has ended', async () => {
+  it('has lost daemon.json writes it again, and leaves none after it exits', async () => {
     await start(30)
     const { daemonJson } = daemon.home
     const before = await readFile(daemonJson, 'utf8')
@@ -77,7 +77,7 @@ describe('a daemon whose home', function () {
     assert.equal(existsSync(daemonJson), false)
   })
 
-  it('is removed finishes what it has, says so and ends, and the next one finds its port free', async () => {
+  it('is deleted finishes its work, reports that and exits, so that the next one finds its port free', async () => {
     await start(30)
     const { root } = daemon.home
     const { port } = new URL(daemon.url)
@@ -85,7 +85,7 @@ describe('a daemon whose home', function () {
     await rm(root, { recursive: true })
     assert.equal(await finished(), 'done')
     assert.deepEqual(await over, [0, null])
-    assert.match(daemon.stderr(), /^doorward: the home \S+ is gone, so the daemon ends$/m)
+    assert.match(daemon.stderr(), /^doorward: the home \S+ was deleted, so the daemon exits$/m)
     assert.equal(existsSync(root), false)
     await mkdir(root, { mode: 0o700 })
     const next = await startDaemon({

@@ -173,7 +173,7 @@ describe('a daemon that is killed at random moments', function () {
     }
   }
 
-  it(`loses no login that the provider did not use up, in ${kills} kills (seed ${faultSeed})`, async () => {
+  it(`loses no login that the provider still accepts, in ${kills} kills (seed ${faultSeed})`, async () => {
     const texts = await readFile(join(home.config, 'webhooks.yaml'), 'utf8')
     let agents: number[] = []
     let ended = new Set<string>()

@@ -26,7 +26,7 @@ const halfMs = isLong ? (12 * 60 * 60_000) / pace : 0
 const stepsOfHalf = isLong ? Number.POSITIVE_INFINITY : 200
 const secret = 'a-secret-of-the-sender'
 
-describe('a daemon that runs for long', function () {
+describe('a daemon that runs for a long time', function () {
   this.timeout(isLong ? 30 * 60_000 : 120_000)
   const { below } = randomMoments()
   let server: AuthorizationServer

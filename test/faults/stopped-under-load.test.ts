@@ -62,7 +62,7 @@ const loggedEnds = async (path: string): Promise<Map<string, string>> => {
   return ends
 }
 
-describe('a daemon that is told to stop under load', function () {
+describe('a daemon that is stopped under load', function () {
   this.timeout(isLong ? 30 * 60_000 : 120_000)
   const { below, wait } = randomMoments()
 
@@ -137,14 +137,14 @@ events: { keep: 50000 }
     return ends
   }
 
-  it(`finishes all that it took where there is time, ${rounds} times (seed ${faultSeed})`, async () => {
+  it(`finishes every accepted event where there is time, ${rounds} times (seed ${faultSeed})`, async () => {
     for (let round = 0; round < rounds; round += 1) {
       const ends = await stopUnderLoad('60s', async ({ process }) => void process.kill('SIGTERM'))
       assert.deepEqual([...ends.keys()], ['done'])
     }
   })
 
-  it(`says of each event what it did not finish where there is none (seed ${faultSeed})`, async () => {
+  it(`logs each event that it does not finish where there is none (seed ${faultSeed})`, async () => {
     let dropped = 0
     for (let round = 0; round < rounds; round += 1) {
       const ends = await stopUnderLoad('100ms', async ({ process }) => void process.kill('SIGTERM'))
@@ -153,7 +153,7 @@ events: { keep: 50000 }
     assert.ok(dropped > 0)
   })
 
-  it(`and so when it is told twice, or over its API (seed ${faultSeed})`, async () => {
+  it(`does the same when it is stopped twice, or over its API (seed ${faultSeed})`, async () => {
     await stopUnderLoad('60s', async ({ process }) => {
       process.kill('SIGTERM')
       await wait(100)

@@ -69,7 +69,7 @@ describeOnLinux('a daemon with more callers than it may open files', function ()
     return sockets.filter(({ destroyed }) => !destroyed)
   }
 
-  it('closes those over its limit, and has files left for its own work', async () => {
+  it('closes connections over its limit, and has files left for its own work', async () => {
     // Over a connection of its own, which it keeps.
     await daemon.client.get('/status')
     const early = connectSocket(Number(new URL(daemon.url).port), '127.0.0.1')
@@ -97,7 +97,7 @@ describeOnLinux('a daemon with more callers than it may open files', function ()
     for (const socket of [...taken, early]) socket.destroy()
   })
 
-  it('takes new ones once others have ended', async () => {
+  it('accepts new connections once others are closed', async () => {
     let reply: Reply | undefined
     // As a sender would: it may not have seen the end of the others yet.
     while (!reply) reply = await post().catch(() => undefined)

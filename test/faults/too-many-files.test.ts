@@ -104,7 +104,7 @@ describe('a daemon that may open no more files', function () {
       .map(({ detail }) => detail)
       .join('\n')
 
-  it('loses nothing, says what it lacks, and goes on by itself once it may again', async () => {
+  it('loses nothing, reports what it lacks, and recovers automatically', async () => {
     assert.equal((await finished('/cat')).state, 'done')
     const tokenFile = join(daemon.home.tokens, 'ada.json')
     const before = await readFile(tokenFile, 'utf8')

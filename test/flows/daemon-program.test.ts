@@ -49,7 +49,7 @@ describe('flow: the program of the daemon', () => {
     }
   })
 
-  it('works on when its files have gone', async () => {
+  it('goes on when its files are deleted', async () => {
     const { folder, home, child, ended } = await startInstalled()
     await rm(join(folder, 'dist'), { recursive: true })
     const client = await connect(home)
@@ -64,15 +64,15 @@ describe('flow: the program of the daemon', () => {
     assert.deepEqual(await ended, [0, null])
   })
 
-  it('goes on with all it does when another version was put there that cannot take over', async () => {
+  it('goes on when an installed newer version cannot take over', async () => {
     const { folder, home, child, ended } = await startInstalled()
     for (const name of ['assets', 'dist']) await rm(join(folder, name), { recursive: true })
     await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
-    await writeFile(join(folder, daemonProgram), endsInOffice)
+    await writeFile(join(folder, daemonProgram), exitsOnLead)
     const client = await connect(home)
     await assert.rejects(restart(client), {
       code: 'restart-failed',
-      message: /the old one goes on: it ended with 3$/,
+      message: /the old one goes on: it exited with 3$/,
     })
     const login = await client.post<StartedLogin>('/oauth/start', {
       provider: 'github',
@@ -89,7 +89,7 @@ describe('flow: the program of the daemon', () => {
     assert.deepEqual(await ended, [0, null])
   })
 
-  it('leaves a configuration that it does not take to another version that was put there', async () => {
+  it('lets an installed newer version check a configuration that it refuses itself', async () => {
     const { folder, home, child, ended } = await startInstalled()
     const client = await connect(home)
     await writeFile(join(home.config, 'agents.yaml'), 'agents: 5\n')
@@ -97,21 +97,21 @@ describe('flow: the program of the daemon', () => {
     const file = join(folder, 'package.json')
     const installed = JSON.parse(await readFile(file, 'utf8')) as object
     await writeFile(file, JSON.stringify({ ...installed, version: '9.9.9' }))
-    await writeFile(join(folder, daemonProgram), endsInOffice)
+    await writeFile(join(folder, daemonProgram), exitsOnLead)
     await assert.rejects(restart(client), {
       code: 'restart-failed',
-      message: /the old one goes on: it ended with 3$/,
+      message: /the old one goes on: it exited with 3$/,
     })
     client.close()
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [0, null])
   })
 
-  it('still tells of events when it cannot write where it is found after a restart that failed', async () => {
+  it('still streams events when it cannot write daemon.json after a restart that failed', async () => {
     const { folder, home, child, ended } = await startInstalled()
-    await writeFile(join(folder, daemonProgram), endsInService)
+    await writeFile(join(folder, daemonProgram), exitsOnServe)
     const client = await connect(home)
-    await assert.rejects(restart(client), { message: /the old one goes on: it ended with 3$/ })
+    await assert.rejects(restart(client), { message: /the old one goes on: it exited with 3$/ })
     const stream = await client.open('/events/stream')
     stream.setEncoding('utf8')
     await once(stream, 'data')
@@ -128,27 +128,27 @@ describe('flow: the program of the daemon', () => {
   })
 })
 
-/** One that ends when it is to serve, and has made sure that no other can say where it is found. */
-const endsInService = `
+/** Exits when it is to serve, after making sure that no other daemon can write daemon.json. */
+const exitsOnServe = `
 const { mkdirSync, rmSync } = require('node:fs')
 process.on('message', ({ kind, protocol }) => {
   if (kind === 'hello')
-    process.send({ kind: 'ready', protocol, version: '9', holding: '', places: [] })
-  if (kind === 'office') {
+    process.send({ kind: 'ready', protocol, version: '9', lockToken: '', places: [] })
+  if (kind === 'lead') {
     rmSync('run/daemon.json')
     mkdirSync('run/daemon.json')
-    process.send({ kind: 'in-office' })
+    process.send({ kind: 'leading' })
   }
   if (kind === 'serve') process.exit(3)
 })
 `
 
-/** A daemon that is ready to take over, and ends as soon as it is to. */
-const endsInOffice = `
+/** Is ready to take over, and exits when it gets the lock. */
+const exitsOnLead = `
 process.on('message', ({ kind, protocol }) => {
   if (kind === 'hello')
-    process.send({ kind: 'ready', protocol, version: '9', holding: '', places: [] })
-  if (kind === 'office') process.exit(3)
+    process.send({ kind: 'ready', protocol, version: '9', lockToken: '', places: [] })
+  if (kind === 'lead') process.exit(3)
 })
 `
 

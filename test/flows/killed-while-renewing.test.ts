@@ -49,7 +49,7 @@ const fileStepOf = (name: string): FileStep | undefined => {
 
 type StoredToken = { readonly refreshToken: string; readonly ended?: { readonly cause: string } }
 
-describe('a daemon that is killed while it renews tokens', function () {
+describe('a daemon that is killed while it refreshes tokens', function () {
   this.timeout(10 * 60_000)
   let server: AuthorizationServer
   let home: Home
@@ -118,7 +118,7 @@ describe('a daemon that is killed while it renews tokens', function () {
     assert.equal(child.signalCode, 'SIGKILL')
   }
 
-  it(`loses no login that the provider did not end, in ${rounds} kills at every step`, async () => {
+  it(`loses no login that the provider still accepts, in ${rounds} kills at every step`, async () => {
     let endedByProvider = 0
     for (let round = 0; round < rounds; round += 1) {
       await killAt(steps[round % steps.length] ?? 'noted')
@@ -146,7 +146,7 @@ describe('a daemon that is killed while it renews tokens', function () {
     assert.ok(endedByProvider < rounds)
   })
 
-  it('says of each login what became of it, once it may live', async () => {
+  it('reports the outcome of each login at the next start', async () => {
     const [alive, used] = providers
     await logIn(alive)
     await logIn(used)
@@ -175,7 +175,7 @@ describe('a daemon that is killed while it renews tokens', function () {
     }
   })
 
-  it('leaves nothing behind but the files of the tokens once it may live', async () => {
+  it('leaves nothing but the token files after the next start', async () => {
     for (const provider of providers) await logIn(provider)
     await killAt('writing')
     const daemon = await startDaemon({ home })

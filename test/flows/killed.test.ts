@@ -26,7 +26,7 @@ const notesOf = async (run: string): Promise<Note[]> => {
 }
 
 describe('a daemon that was killed', () => {
-  it('leaves agents that the next one ends, with all that they started and their folder', async function () {
+  it('leaves agents that the next start kills, with their children and their folder', async function () {
     // Elsewhere the system does not tell when a process started, and none is ended.
     if (process.platform !== 'linux') this.skip()
     const folder = await temporaryFolder()
@@ -59,7 +59,7 @@ describe('a daemon that was killed', () => {
     )
   })
 
-  it('leaves none that the next one does not find, even when it is killed while one starts', async function () {
+  it('leaves no agent that the next start misses, even when it is killed while one starts', async function () {
     // Elsewhere nothing tells of a process that has no note of its number.
     if (process.platform !== 'linux') this.skip()
     const folder = await temporaryFolder()
@@ -83,7 +83,7 @@ describe('a daemon that was killed', () => {
     assert.equal(await second.stop(), 0)
   })
 
-  it('leaves no folder of a program that was not there yet', async () => {
+  it('leaves no folder of an agent that had not started', async () => {
     const folder = await temporaryFolder()
     const maker = `import { tmpdir } from 'node:os'
       const { makeAgentFolder } = await import(process.argv[1])
@@ -106,7 +106,7 @@ describe('a daemon that was killed', () => {
     assert.deepEqual(kept.map(existsSync), [true, true])
   })
 
-  it('leaves nothing that makes the next one end a stranger or remove a folder of another', async () => {
+  it('leaves nothing that makes the next start kill another program or remove a foreign folder', async () => {
     const home = await temporaryHome()
     const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60000)'], {
       detached: true,

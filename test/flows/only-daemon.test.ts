@@ -15,7 +15,7 @@ import { temporaryHome } from '../support/temporary.ts'
 import { daemonFile, ended, startsAndStops, tried } from '../support/starts.ts'
 
 describe('the only daemon of a home', () => {
-  it('refuses a second one with its pid, on any port, and goes on', async () => {
+  it('refuses a second one, naming its pid, and goes on', async () => {
     const first = await startDaemon()
     for (const port of ['0', new URL(first.url).port]) {
       const { code, stderr } = await tried(first.home, { DOORWARD_PORT: port })
@@ -31,7 +31,7 @@ describe('the only daemon of a home', () => {
     assert.equal(await first.stop(), 0)
   })
 
-  it('leaves what the next start clears away when it is killed', async () => {
+  it('leaves files that the next start removes when it is killed', async () => {
     const first = await startDaemon()
     first.client.close()
     first.process.kill('SIGKILL')
@@ -44,7 +44,7 @@ describe('the only daemon of a home', () => {
     await startsAndStops(first.home)
   })
 
-  it('clears away what one that was killed in the middle of its start left, and nothing of others', async () => {
+  it('removes the files of a start that was killed, and no others', async () => {
     const home = await temporaryHome()
     const schema = join(home.config, 'schema')
     for (const folder of [home.run, schema]) await mkdir(folder, { mode: 0o700 })
@@ -81,7 +81,7 @@ describe('the only daemon of a home', () => {
     assert.deepEqual((await readdir(home.run)).toSorted(), [...others, 'api.token'].toSorted())
   })
 
-  it('is exactly one of twenty that start at once after a crash', async () => {
+  it('is exactly one of twenty that start at the same time after a crash', async () => {
     const first = await startDaemon()
     first.client.close()
     first.process.kill('SIGKILL')
@@ -111,7 +111,7 @@ describe('the only daemon of a home', () => {
     assert.deepEqual(await readdir(first.home.run), ['api.token'])
   }).timeout(60_000)
 
-  it('takes its lock from one that is gone, whatever stands in it and however many try', async () => {
+  it('replaces a stale lock, whatever it contains and however many processes try', async () => {
     for (const stale of ['999999999 1', '999999999 1 abc', 'garbage', '', '-1', '0 0 0']) {
       const home = await temporaryHome()
       await mkdir(home.run, { mode: 0o700 })
@@ -137,7 +137,7 @@ describe('the only daemon of a home', () => {
     }
   })
 
-  it('takes its lock when a taker before it was killed in the middle', async () => {
+  it('replaces a stale lock when another process was killed while it did that', async () => {
     const home = await temporaryHome()
     await mkdir(home.run, { mode: 0o700 })
     const path = join(home.run, 'daemon.lock')

@@ -17,10 +17,10 @@ import { startRotatingProvider, storeLogin } from '../support/rotating-provider.
 import { temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
 
-describe('a restart that comes to nothing', () => {
+describe('a restart that fails', () => {
   const { start } = restartedDaemons()
 
-  it('does not happen with a configuration that cannot be used', async () => {
+  it('is refused while the configuration is invalid', async () => {
     const old = await start({ webhooks: echoWebhook })
     await writeFile(join(old.home.config, 'webhooks.yaml'), 'webhooks: 1\n')
     await writeFile(join(old.home.config, 'agents.yaml'), 'agents: 2\n')
@@ -33,7 +33,7 @@ describe('a restart that comes to nothing', () => {
     assert.equal((await daemonFile(old.home)).pid, old.process.pid)
   })
 
-  it('is refused to whoever has no token, and to a web page', async () => {
+  it('is refused to a caller without the token, and to a web page', async () => {
     const old = await start()
     const path = `${old.url}/daemon/restart`
     assert.equal((await send(path)).status, 401)
@@ -42,7 +42,7 @@ describe('a restart that comes to nothing', () => {
     assert.equal((await daemonFile(old.home)).pid, old.process.pid)
   })
 
-  it('leaves the old one in service when the new one is killed, wherever it is by then', async () => {
+  it('keeps the old daemon serving when the new one is killed, at any step', async () => {
     const provider = await startRotatingProvider(1)
     const home = await temporaryHome({
       webhooks: echoWebhook,
@@ -59,7 +59,7 @@ describe('a restart that comes to nothing', () => {
     for (const victim of kills) {
       const failed = assert.rejects(restart(old.client), {
         code: 'restart-failed',
-        message: /old one goes on: it ended with SIGKILL/,
+        message: /old one goes on: it exited with SIGKILL/,
       })
       process.kill(await victim(), 'SIGKILL')
       await failed
@@ -75,7 +75,7 @@ describe('a restart that comes to nothing', () => {
     provider.close()
   })
 
-  it('accepts nothing in a new one that cannot come into service, of which the old one would not know', async () => {
+  it('loses no event when the new daemon fails at its last step', async () => {
     const gateway = 'oauth: { callback_port: 0 }\nevents: { keep: 20000 }\n'
     const old = await startDaemon({ webhooks: echoWebhook, gateway })
     // What says where the daemon is found cannot be replaced: that shows at the very end.
@@ -103,7 +103,7 @@ describe('a restart that comes to nothing', () => {
     assert.equal(await old.stop(), 0)
   })
 
-  it('leaves no successor behind when the daemon is stopped meanwhile', async () => {
+  it('leaves no new daemon behind when the old one is stopped during it', async () => {
     const old = await start({ webhooks: echoWebhook })
     const failed = assert.rejects(restart(old.client), { code: 'stopping' })
     const log = await untilText(old.home.logs, 'daemon.log', /"restarting"/)

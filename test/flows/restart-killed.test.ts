@@ -10,7 +10,7 @@ import { untilText } from '../support/until-text.ts'
 describe('a restart whose old daemon is killed', () => {
   const { start, startWithHeldAgent } = restartedDaemons()
 
-  it('leaves the new one in service when the old one is killed before it has let go', async () => {
+  it('ends with the new daemon serving when the old one is killed before the sockets are passed', async () => {
     for (const at of ['starting', 'locked'] as const) {
       const old = await start({ webhooks: echoWebhook, gateway: 'oauth: { callback_port: 0 }\n' })
       const pid = old.process.pid ?? 0
@@ -31,7 +31,7 @@ describe('a restart whose old daemon is killed', () => {
     }
   })
 
-  it('drops what the old one had not finished when that is killed afterwards, and can run it again', async () => {
+  it('drops the events that the killed daemon still ran, and can retry them', async () => {
     const { agent, daemon: old } = await startWithHeldAgent()
     const { id } = await deliver(old.url, { n: 1 })
     await agent.next()
@@ -49,7 +49,7 @@ describe('a restart whose old daemon is killed', () => {
     now.client.close()
   })
 
-  it('delivers again, and runs no agent again, what the old one was killed with on its way to a target', async () => {
+  it('retries only the delivery of an event whose answer was there', async () => {
     const target = await startTargetServer()
     const { agent, daemon: old } = await startWithHeldAgent(', deliver_to: "http:slow"', {
       gateway: `targets: { http: { slow: { url: "${target.origin}", secret_env: SLOW } } }\n`,
@@ -78,7 +78,7 @@ describe('a restart whose old daemon is killed', () => {
     }
   })
 
-  it('delivers again, and runs no agent again, what waited for that in the old one when it was killed', async () => {
+  it('delivers in the new daemon, without its agent, a retry that waited in the old one', async () => {
     const { agent, daemon: old } = await startWithHeldAgent(
       ', deliver_to: "file:no/such/folder.md"',
     )
@@ -87,7 +87,7 @@ describe('a restart whose old daemon is killed', () => {
     const { id } = await deliver(old.url, { n: 1 })
     ;(await agent.next()).answer('the only answer')
     await stream.next((record) => record.id === id && record.state === 'failed')
-    await deliver(old.url, { n: 2 })
+    const { id: running } = await deliver(old.url, { n: 2 })
     await agent.next()
     await old.client.post(`/events/${id}/retry`)
     stream.close()
@@ -95,11 +95,9 @@ describe('a restart whose old daemon is killed', () => {
     const now = await inService(old)
     const after = await followEvents(now)
     old.process.kill('SIGKILL')
-    const dropped = await after.next((record) => record.id === id && record.state === 'dropped')
-    assert.equal(dropped.stage, 'queue')
-    await now.client.post(`/events/${id}/retry`)
+    await after.next((record) => record.id === running && record.state === 'dropped')
     const ended = await after.next((record) => record.id === id && record.state === 'failed')
-    assert.equal(ended.stage, 'deliver')
+    assert.deepEqual([ended.stage, ended.attempts], ['deliver', 2])
     after.close()
     now.client.close()
   })

@@ -38,7 +38,7 @@ describe('a daemon that is restarted under load', function () {
     if (process.platform === 'win32') this.skip()
   })
 
-  it('refuses nobody, loses nothing that it accepted, and lets one process alone renew tokens', async () => {
+  it('refuses no request, loses no accepted event, and refreshes tokens in one process only', async () => {
     const provider = await startRotatingProvider(3)
     const home = await temporaryHome({
       webhooks: `webhooks:\n  - { path: /a, agent: echo, prompt_template: "{{event.n}}", secret_env: HOOK_SECRET }\n`,

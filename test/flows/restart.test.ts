@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { AccessToken, Login, Status } from '../../shared/api.ts'
 import { connect } from '../../shared/client/client.ts'
 import { isAlive } from '../../shared/home/lock.ts'
+import { untilFinished } from '../support/daemon.ts'
 import { followEvents } from '../support/events.ts'
 import { fixtureAgent } from '../support/fixtures.ts'
 import { send } from '../support/http.ts'
@@ -26,7 +27,7 @@ import { untilText } from '../support/until-text.ts'
 describe('a restart of the daemon', () => {
   const { start, heldAgent, startWithHeldAgent } = restartedDaemons()
 
-  it('puts another process in its place, at the same address and under the same token', async () => {
+  it('starts another process at the same address and with the same API token', async () => {
     const old = await start({ webhooks: echoWebhook })
     const answer = await restart(old.client)
     assert.notEqual(answer.pid, old.process.pid)
@@ -45,7 +46,7 @@ describe('a restart of the daemon', () => {
     assert.deepEqual(await readdir(old.home.run), ['api.token'])
   })
 
-  it('keeps events, their numbers and what has been seen before', async () => {
+  it('keeps events, their numbers and the deliveries seen before', async () => {
     const old = await start({
       webhooks: echoWebhook.replace(' }', ', dedupe: body }'),
     })
@@ -89,12 +90,12 @@ describe('a restart of the daemon', () => {
     now.client.close()
   })
 
-  it('lets the old one finish what it runs, shows that, and runs no agent twice at once', async () => {
+  it('lets the old daemon finish what it runs, shows its progress, and keeps to the concurrency of the agent', async () => {
     const { agent, daemon: old } = await startWithHeldAgent()
     const one = await deliver(old.url, { n: 1 })
     const two = await deliver(old.url, { n: 2 })
     const first = await agent.next()
-    assert.equal((await restart(old.client)).previous.unfinished, 2)
+    assert.equal((await restart(old.client)).previous.unfinished, 1)
     const now = await inService(old)
     const three = await deliver(now.url, { n: 3 })
     const { queue } = await now.client.get<Status>('/status')
@@ -119,7 +120,7 @@ describe('a restart of the daemon', () => {
     now.client.close()
   })
 
-  it('can be asked for again while an older one still finishes, and is stopped with all of them', async () => {
+  it('can happen again while an older daemon still finishes, and a stop stops all of them', async () => {
     const { agent, daemon: old } = await startWithHeldAgent()
     const { id } = await deliver(old.url, { n: 1 })
     const first = await agent.next()
@@ -139,7 +140,7 @@ describe('a restart of the daemon', () => {
     assert.deepEqual(await readdir(old.home.run), ['api.token'])
   })
 
-  it('lets an event that failed before be run again after', async () => {
+  it('allows a retry of an event that failed before it', async () => {
     const { agent, daemon: old } = await startWithHeldAgent(
       ', deliver_to: "file:no/such/folder.md"',
     )
@@ -160,32 +161,59 @@ describe('a restart of the daemon', () => {
     now.client.close()
   })
 
-  it('answers on connections from before, once each, for the daemon that is in service', async () => {
+  it('closes connections from before, on which it still accepts deliveries and passes them on', async () => {
     const old = await start({ webhooks: echoWebhook })
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    const ask = async () =>
-      new Promise<{ startedAt: string; connection: string | undefined }>((resolve, reject) => {
-        const headers = { authorization: `Bearer ${old.apiToken}` }
-        httpRequest(`${old.url}/status`, { agent, headers }, (response) => {
-          let text = ''
-          response.on('data', (chunk: Buffer) => (text += chunk.toString()))
-          response.once('end', () => {
-            const { startedAt } = JSON.parse(text) as Status
-            resolve({ startedAt, connection: response.headers.connection })
+    type Reply = { status: number; connection: string | undefined; body: Record<string, unknown> }
+    /** One connection, which is kept. */
+    const connection = () => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      const ask = async (method: string, path: string, text = '') =>
+        new Promise<Reply>((resolve, reject) => {
+          const headers = {
+            authorization: `Bearer ${old.apiToken}`,
+            'content-type': 'application/json',
+          }
+          httpRequest(`${old.url}${path}`, { agent, method, headers }, (response) => {
+            let body = ''
+            response.on('data', (chunk: Buffer) => (body += chunk.toString()))
+            response.once('end', () => {
+              const { statusCode: status = 0, headers } = response
+              const { connection } = headers
+              resolve({ status, connection, body: JSON.parse(body) as Reply['body'] })
+            })
           })
+            .once('error', reject)
+            .end(text)
         })
-          .once('error', reject)
-          .end()
-      })
-    assert.equal((await ask()).connection, 'keep-alive')
+      return { ask, end: () => agent.destroy() }
+    }
+    const [reader, writer, sender] = [connection(), connection(), connection()]
+    const all = [reader, writer, sender]
+    for (const { ask } of all) assert.equal((await ask('GET', '/status')).connection, 'keep-alive')
     const { startedAt } = await restart(old.client)
-    assert.deepEqual(await ask(), { startedAt, connection: 'close' })
-    assert.deepEqual(await ask(), { startedAt, connection: 'keep-alive' })
-    agent.destroy()
+
+    await assert.rejects(reader.ask('GET', '/status'), { code: 'ECONNRESET' })
+    const refused = await writer.ask('POST', '/daemon/reload')
+    assert.deepEqual(
+      [refused.status, refused.connection, refused.body['code']],
+      [503, 'close', 'stopping'],
+    )
+    for (const { ask } of [reader, writer])
+      assert.equal((await ask('GET', '/status')).body['startedAt'], startedAt)
+
+    const accepted = await sender.ask('POST', '/a', '{"n":"late"}')
+    assert.deepEqual([accepted.status, accepted.connection], [202, 'close'])
+    const now = await inService(old)
+    const { state, result } = await untilFinished(now, String(accepted.body['id']))
+    assert.deepEqual([state, result], ['done', 'late'])
+    const { webhooks } = await now.client.get<Status>('/status')
+    assert.deepEqual([webhooks[0]?.counts.accepted, webhooks[0]?.counts.done], [1, 1])
+    for (const { end } of all) end()
+    now.client.close()
     assert.equal(await untilExit(old), '0')
   })
 
-  it('ends a login that waits, and says why', async () => {
+  it('cancels a login that waits, and says why', async () => {
     const old = await start({
       gateway:
         'oauth: { callback_port: 0 }\nproviders:\n  acme: { authorization_endpoint: "http://127.0.0.1:1/a", token_endpoint: "http://127.0.0.1:1/t", client_id: me }\n',
@@ -198,11 +226,11 @@ describe('a restart of the daemon', () => {
     const { status, error } = await waiting
     assert.deepEqual(
       [status, error?.code, error?.message],
-      ['cancelled', 'login-cancelled', 'the daemon was restarted meanwhile'],
+      ['cancelled', 'login-cancelled', 'the daemon was restarted'],
     )
   })
 
-  it('waits for a refresh on its way, whose token is then given out by the new one', async () => {
+  it('waits for a running refresh, whose token the new daemon then returns', async () => {
     const provider = await startRotatingProvider(3600)
     const home = await temporaryHome({
       gateway: `oauth: { callback_port: 0 }\nproviders:\n  acme: ${provider.entry}\n`,
@@ -226,7 +254,7 @@ describe('a restart of the daemon', () => {
     provider.close()
   })
 
-  it('has the new one renew a token that an agent of the old one needs', async () => {
+  it('refreshes in the new daemon a token that an agent of the old one needs', async () => {
     const provider = await startRotatingProvider(3600)
     const agent = await heldAgent()
     const command = JSON.stringify(fixtureAgent('prints-env'))
@@ -262,7 +290,7 @@ describe('a restart of the daemon', () => {
     provider.close()
   })
 
-  it('listens anew where the configuration says another port, and leaves the old one', async () => {
+  it('listens on a port that was added to the configuration', async () => {
     const taken = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo

@@ -9,8 +9,8 @@ import { startDaemon } from '../support/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { isClean, posix, startsAndStops, tried, withSecret } from '../support/starts.ts'
 
-describe('a daemon whose configuration cannot be used', () => {
-  it('ends with 78, says all that is wrong, and leaves nothing half made', async () => {
+describe('a daemon whose configuration is invalid', () => {
+  it('exits with 78, prints every problem, and leaves no partial files', async () => {
     const home = await temporaryHome({
       env: withSecret,
       gateway: 'servr: {}\n',
@@ -32,7 +32,7 @@ describe('a daemon whose configuration cannot be used', () => {
     assert.deepEqual(await readdir(home.run), [])
   })
 
-  it('takes away what a killed one said of itself', async () => {
+  it('removes the daemon.json of a killed daemon', async () => {
     const home = await temporaryHome({ agents: 'agents: []\n' })
     await mkdir(home.run, { mode: 0o700 })
     await writeFile(home.daemonJson, '{"pid":1,"url":"http://127.0.0.1:1"}')
@@ -40,7 +40,7 @@ describe('a daemon whose configuration cannot be used', () => {
     assert.deepEqual(await readdir(home.run), [])
   })
 
-  it('ends with 78 for a level of the log that is none', async () => {
+  it('exits with 78 for an unknown log level', async () => {
     const home = await temporaryHome()
     const { code, stderr } = await tried(home, { DOORWARD_LOG_LEVEL: 'loud' })
     assert.equal(code, 78)
@@ -49,8 +49,8 @@ describe('a daemon whose configuration cannot be used', () => {
   })
 })
 
-describe('a daemon whose port is taken', () => {
-  it('ends with 1 and says that another program has it, and the way out', async () => {
+describe('a daemon whose port is in use', () => {
+  it('exits with 1 and names the other program and a way out', async () => {
     const server = createServer((socket) => socket.end('hello\r\n'))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -71,7 +71,7 @@ describe('a daemon whose port is taken', () => {
     await startsAndStops(home)
   })
 
-  it('knows the daemon of another home, even of a copy of this one', async () => {
+  it('recognises the daemon of another home, even of a copy of this one', async () => {
     const first = await startDaemon()
     const { port } = new URL(first.url)
     const other = await temporaryHome()
@@ -93,7 +93,7 @@ describe('a daemon whose port is taken', () => {
 })
 
 describe('a daemon whose home cannot be used', () => {
-  it('ends with 78 when the home, or a folder of it, is a file', async () => {
+  it('exits with 78 when the home, or a folder of it, is a file', async () => {
     const file = join(await temporaryFolder(), 'file')
     await writeFile(file, '')
     const home = await temporaryHome()
@@ -109,7 +109,7 @@ describe('a daemon whose home cannot be used', () => {
     }
   })
 
-  it('ends with 78 and the chmod that mends it when secrets lie open', async () => {
+  it('exits with 78 and the chmod that fixes it when others can read secrets', async () => {
     if (!posix) return
     const open: ((home: Home) => Promise<[string, number]>)[] = [
       async ({ tokens }) => [tokens, 0o755],
@@ -135,7 +135,7 @@ describe('a daemon whose home cannot be used', () => {
     }
   })
 
-  it('ends with 78 when .env is a link', async () => {
+  it('exits with 78 when .env is a link', async () => {
     if (!posix) return
     const home = await temporaryHome({ env: withSecret })
     await rename(home.env, `${home.env}.real`)

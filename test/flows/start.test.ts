@@ -28,9 +28,9 @@ const untilFile = async (folder: string, name: string): Promise<void> =>
     })
   })
 
-describe('a daemon that is told to stop', () => {
+describe('a daemon that is stopped', () => {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-    it(`ends with 0 after ${signal} and leaves only the token`, async () => {
+    it(`exits with 0 after ${signal} and leaves only the token`, async () => {
       if (!posix) return
       const daemon = await startDaemon()
       daemon.client.close()
@@ -40,7 +40,7 @@ describe('a daemon that is told to stop', () => {
       assert.equal(daemon.stderr(), '')
     })
 
-  it('ends with 0 and leaves nothing when it is told so while it starts', async () => {
+  it('exits with 0 and leaves nothing when it is stopped while it starts', async () => {
     if (!posix) return
     const home = await temporaryHome()
     await mkdir(home.run, { mode: 0o700 })
@@ -53,7 +53,7 @@ describe('a daemon that is told to stop', () => {
     await isClean(home)
   })
 
-  it('ends with 0 when two signals come at once', async () => {
+  it('exits with 0 when two signals come together', async () => {
     if (!posix) return
     const daemon = await startDaemon()
     daemon.client.close()
@@ -65,7 +65,7 @@ describe('a daemon that is told to stop', () => {
 })
 
 describe('a daemon that starts', () => {
-  it('takes any free port for DOORWARD_PORT=0 and says which', async () => {
+  it('takes any free port for DOORWARD_PORT=0 and reports it', async () => {
     const daemon = await startDaemon({ gateway: 'server: { port: 1 }\n' })
     const file = await daemonFile(daemon.home)
     assert.match(file.url, /^http:\/\/127\.0\.0\.1:[1-9]\d+$/)
@@ -75,7 +75,7 @@ describe('a daemon that starts', () => {
     assert.equal(await daemon.stop(), 0)
   })
 
-  it('warns in its log and its status of what anyone could send, and of unset secrets', async () => {
+  it('warns in its log and its status of unsigned webhooks and unset secrets', async () => {
     const entry = (path: string, more: string) =>
       `  - { path: ${path}, agent: echo, prompt_template: x, ${more} }\n`
     const daemon = await startDaemon({
@@ -117,7 +117,7 @@ describe('a daemon that starts', () => {
     assert.deepEqual(await end, { code: 0, stderr: '' })
   })
 
-  it('goes on when the parent that started it has gone', async () => {
+  it('goes on when the parent that started it exits', async () => {
     const home = await temporaryHome()
     await mkdir(home.run, { mode: 0o700 })
     const there = untilFile(home.run, 'daemon.json')
@@ -132,7 +132,7 @@ describe('a daemon that starts', () => {
     assert.deepEqual(await end, { code: 0, stderr: '' })
   })
 
-  it('goes on when nobody reads its output any more', async () => {
+  it('goes on when its output is closed', async () => {
     const daemon = await startDaemon({
       webhooks: 'webhooks:\n  - { path: /a, agent: echo, prompt_template: x, deliver_to: log }\n',
     })
@@ -152,7 +152,7 @@ describe('a daemon that starts', () => {
     assert.equal(await daemon.stop(), 0)
   })
 
-  it('makes a new home from nothing, and takes the token that is there at the next start', async () => {
+  it('creates a new home, and keeps its API token at the next start', async () => {
     const home = resolveHome(join(await temporaryFolder(), 'new'))
     const first = await startDaemon({ home })
     assert.match(first.apiToken, /^[\w-]{43}$/)

@@ -7,7 +7,7 @@ const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
 const done: EventFields = { state: 'done', webhook: '/a' }
 
 describe('the event store', () => {
-  it('gives each event an id of its own and a record of the documented form', () => {
+  it('gives each event its own id and a record of the documented form', () => {
     const events = new EventStore(10)
     const first = events.add(at(1), done)
     const second = events.add(at(1), done)
@@ -31,7 +31,7 @@ describe('the event store', () => {
     assert.deepEqual(list({ webhook: '/nothing' }), [])
   })
 
-  it('takes a field away that changes to undefined', () => {
+  it('removes a field that changes to undefined', () => {
     const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed', stage: 'agent', code: 'agent-failed' })
     events.update(id, { state: 'queued', stage: undefined, code: undefined })
@@ -39,7 +39,7 @@ describe('the event store', () => {
     assert.ok(!('stage' in (events.get(id) ?? {})))
   })
 
-  it('keeps an event that is tried again until it is finished again', () => {
+  it('keeps a retried event until it finishes again', () => {
     const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed' })
     events.update(id, { state: 'queued' })
@@ -49,7 +49,7 @@ describe('the event store', () => {
     assert.deepEqual([events.list({ limit: 10 }).length, events.get(id)?.state], [2, 'done'])
   })
 
-  it('tells whose prompt and answer it lets go', () => {
+  it('reports whose prompt and answer it removes', () => {
     const events = new EventStore(1)
     const gone: string[] = []
     events.onForget((id) => gone.push(id))
@@ -59,7 +59,7 @@ describe('the event store', () => {
     assert.deepEqual(gone, [first])
   })
 
-  it('keeps fewer events from the moment it is told to', () => {
+  it('keeps fewer events as soon as its size is reduced', () => {
     const events = new EventStore(10)
     for (let i = 0; i < 10; i += 1) events.add(at(i), done)
     events.resize(3)
@@ -69,7 +69,7 @@ describe('the event store', () => {
     )
   })
 
-  it('lets no flood of one sort push out another', () => {
+  it('keeps events of one sort through a flood of another', () => {
     const events = new EventStore(2)
     const ran = events.add(at(0), done).id
     const passed = events.add(at(0), { state: 'filtered' }).id
@@ -81,7 +81,7 @@ describe('the event store', () => {
     assert.equal(events.list({ limit: 1000 }).length, 5)
   })
 
-  it('lets no flood of tokens that are given away push out what ran', () => {
+  it('keeps what ran through a flood of issued tokens', () => {
     const events = new EventStore(2)
     const ran = events.add(at(0), done).id
     for (let i = 0; i < 50; i += 1) events.add(at(1), { kind: 'oauth', state: 'done' })
@@ -89,7 +89,7 @@ describe('the event store', () => {
     assert.equal(events.list({ limit: 1000 }).length, 3)
   })
 
-  it('never lets go of an event that is not finished', () => {
+  it('keeps every event that is not finished', () => {
     const events = new EventStore(1)
     const open = events.add(at(0), { state: 'accepted' }).id
     events.update(open, { state: 'queued' }, { prompt: 'p' })
@@ -100,7 +100,7 @@ describe('the event store', () => {
     assert.equal(events.get(open), undefined)
   })
 
-  it('gives prompt and answer of an event as they were, however it ended, and others in their place', () => {
+  it('returns prompt and answer unchanged, and newer ones instead of them', () => {
     const events = new EventStore(10)
     const text = 'p\u00e9\u20ac\ud800'
     for (const state of ['done', 'failed'] as const) {
@@ -115,7 +115,7 @@ describe('the event store', () => {
     }
   })
 
-  it('lets go of the oldest prompts and answers when there are too many, and keeps the events', () => {
+  it('removes the oldest prompts and answers over the limit, and keeps the events', () => {
     const events = new EventStore(100)
     const text = 'x'.repeat(4 * 1024 * 1024)
     const ids = Array.from({ length: 12 }, (_, i) => {
@@ -130,7 +130,7 @@ describe('the event store', () => {
     assert.deepEqual(kept.slice(-7), [true, true, true, true, true, true, true])
   })
 
-  it('lets go of each prompt once, and of none of an event that runs again', () => {
+  it('removes each prompt once, and none of an event that runs again', () => {
     const events = new EventStore(100)
     const forgotten: string[] = []
     events.onForget((id) => forgotten.push(id))
@@ -162,7 +162,7 @@ describe('the event store', () => {
     )
   })
 
-  it('knows what failed last, however much has come since', () => {
+  it('lists the last failures, however many events came since', () => {
     const events = new EventStore(20)
     const run = (state: 'done' | 'failed' | 'dropped') => {
       const { id } = events.add(at(0), { state: 'queued' })
@@ -200,7 +200,7 @@ describe('the event store', () => {
     assert.deepEqual(failures(), [])
   })
 
-  it('tells its followers of each change, in order, until they leave', () => {
+  it('calls its listeners at each change, in order, until they unsubscribe', () => {
     const events = new EventStore(10)
     const seen: string[] = []
     const leave = events.follow(({ sequence, record }) => seen.push(`${sequence} ${record.state}`))
@@ -211,7 +211,7 @@ describe('the event store', () => {
     assert.deepEqual(seen, ['1 accepted', '2 queued'])
   })
 
-  it('gives a late follower the changes it missed, each as it was then', () => {
+  it('replays missed changes, each with its record of that time', () => {
     const events = new EventStore(10)
     events.keepChanges()
     const { id } = events.add(at(0), { state: 'accepted' })
@@ -223,7 +223,7 @@ describe('the event store', () => {
     assert.deepEqual(states(3), [])
   })
 
-  it('gives who comes after nobody followed the last change of each event, and all from then on', () => {
+  it('replays the last change of each event from before the first client', () => {
     const events = new EventStore(10)
     const [first, second] = [0, 1].map((i) => events.add(at(i), { state: 'accepted' }).id)
     events.update(first ?? '', { state: 'failed' })
@@ -252,7 +252,7 @@ describe('the event store', () => {
     assert.equal(known.at(-1)?.sequence, 5000)
   })
 
-  it('gives no more than the newest 250 of many events from before anybody followed', () => {
+  it('replays at most 250 events from before the first client', () => {
     const events = new EventStore(5000)
     for (let i = 0; i < 3000; i += 1) events.add(at(0), done)
     events.keepChanges()
@@ -260,7 +260,7 @@ describe('the event store', () => {
     assert.deepEqual([missed.length, missed[0], missed.at(-1)], [250, 2751, 3000])
   })
 
-  it('ignores a change of an event that is gone', () => {
+  it('ignores a change of an unknown event', () => {
     const events = new EventStore(10)
     events.update('evt_gone', { state: 'done' })
     assert.equal(events.get('evt_gone'), undefined)

@@ -1,33 +1,45 @@
 import assert from 'node:assert/strict'
-import type { FromOld } from '../../../daemon/restart/protocol.ts'
-import { applyChange, shareMemory } from '../../../daemon/restart/snapshot.ts'
+import {
+  copyEvent,
+  restoreEvent,
+  restoreSnapshot,
+  takeSnapshot,
+} from '../../../daemon/restart/snapshot.ts'
 import { createMemory } from '../../../daemon/state.ts'
 
-describe('shareMemory', () => {
-  it('tells of each change until it is told to stop, as after a successor that failed', () => {
-    const memory = createMemory(10)
-    const sent: FromOld['kind'][] = []
-    const change = () => {
-      memory.events.add(new Date(), { state: 'filtered', webhook: '/a' })
-      memory.deliveries.remember({ webhook: '/a', hash: 'x' }, '1', 0)
-      memory.progress.put('key', { parts: 1, mayHaveArrived: false })
-      memory.messages.put('C1 1.1')
-    }
-    const stop = shareMemory(memory, ({ kind }) => sent.push(kind))
-    change()
-    assert.deepEqual(sent, ['memory', 'event', 'delivery', 'progress', 'message'])
-    stop()
-    change()
-    assert.equal(sent.length, 5)
+const posted = (ts: string) => ({ channel: 'C1', ts })
+
+describe('a snapshot of the memory', () => {
+  it('has all that the memory of the other process needs', () => {
+    const [memory, other] = [createMemory(10), createMemory(10)]
+    const { id } = memory.events.add(new Date(), { state: 'accepted', webhook: '/a' })
+    memory.events.update(id, { state: 'done' }, { prompt: 'p', result: 'r' })
+    memory.messages.remember(posted('1.1'))
+    const rate = { count: 1, perMs: 60_000 }
+    memory.rateLimits.count('/a', rate, performance.now())
+    const key = { webhook: '/a', hash: 'x' }
+    memory.deliveries.remember(key, id, performance.now())
+    restoreSnapshot(other, structuredClone(takeSnapshot(memory, [])))
+    assert.deepEqual(other.events.get(id), memory.events.get(id))
+    assert.equal(other.counts.of('/a').counts.done, 1)
+    assert.equal(other.messages.isOwnMessage({ event: posted('1.1') }), true)
+    assert.equal(other.messages.isOwnMessage({ event: posted('1.2') }), false)
+    assert.throws(() => other.rateLimits.count('/a', rate, performance.now()), {
+      code: 'rate-limited',
+    })
+    assert.equal(other.deliveries.eventFor(key, performance.now()), id)
   })
 
-  it('brings what there was, and each change, to the memory of the other', () => {
+  it('is followed by how a run ended, with what its delivery has left behind', () => {
     const [memory, other] = [createMemory(10), createMemory(10)]
-    memory.messages.put('C1 1.1')
-    shareMemory(memory, (message) => applyChange(other, message, 0))
-    const isOwn = (ts: string) => other.messages.isOwnMessage({ event: { channel: 'C1', ts } })
-    assert.deepEqual([isOwn('1.1'), isOwn('1.2')], [true, false])
-    memory.messages.put('C1 1.2')
-    assert.equal(isOwn('1.2'), true)
+    const { id } = memory.events.add(new Date(), { state: 'running', webhook: '/a' })
+    restoreSnapshot(other, takeSnapshot(memory, []))
+    memory.messages.remember(posted('1.1'))
+    memory.events.update(id, { state: 'done' })
+    const record = memory.events.record(id)
+    assert.ok(record)
+    restoreEvent(other, copyEvent(memory, record, { result: 'r' }))
+    assert.deepEqual([other.events.get(id)?.state, other.events.get(id)?.result], ['done', 'r'])
+    assert.equal(other.messages.isOwnMessage({ event: posted('1.1') }), true)
   })
 })
