@@ -1,84 +1,85 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Page } from '../oauth/login/callback-page.ts'
 
-/** A page that says why an event is not shown, with its HTTP status. */
-export type Refusal = { readonly status: number; readonly page: Page }
+/** Why an event is not shown, with the HTTP status. */
+export type ErrorPage = { readonly status: number; readonly page: Page }
 
-const advice = 'To see the event, click it in the tray. Or in a terminal:'
+const advice = 'To see the event, click it in the tray, or run in a terminal:'
 const command = 'doorward events'
 
-/** For a link that was used, is too old, or never was one: nobody is told which. */
-export const usedUp: Refusal = {
+/** For a used, expired or invalid link: the page does not say which. */
+export const linkExpired: ErrorPage = {
   status: 410,
   page: {
     kind: 'ignored',
     title: 'This link no longer works',
-    message: 'A link to an event works once and for a minute, so that nobody else can follow it.',
-    advice: 'Click the event in the tray again. Or in a terminal:',
+    message: 'A link to an event works once and for one minute, so that no one else can use it.',
+    advice: 'Click the event in the tray again, or run in a terminal:',
     command,
   },
 }
 
-export const forgotten: Refusal = {
+export const eventForgotten: ErrorPage = {
   status: 404,
   page: {
     kind: 'ignored',
     title: 'This event is no longer in memory',
-    message: 'Only the newest events are kept, and only until the daemon ends.',
-    advice: 'Those there are:',
+    message: 'Doorward keeps only the newest events, and only while the daemon runs.',
+    advice: 'To list them:',
     command,
   },
 }
 
-/** Another user of this machine has seen the link: it stays good for its owner. */
-export const otherUser: Refusal = {
+/** The link stays valid for its owner. */
+export const otherUser: ErrorPage = {
   status: 403,
   page: {
     kind: 'ignored',
     title: 'This event belongs to another user',
-    message: 'Your browser does not run as the user whose daemon this is.',
+    message: 'Your browser runs as another user than the daemon.',
     advice,
     command,
   },
 }
 
 const reasons: Readonly<Record<NotAPerson, string>> = {
-  guess: 'Your browser loaded the link ahead, before anybody had opened it.',
-  embedded: 'An event is shown in a window of its own, not as a part of another page.',
-  'other-site': 'Another page led here. If that was you: copy the link into the address bar.',
+  prefetch: 'Your browser loaded the link before you opened it.',
+  embedded: 'The page of an event cannot be part of another page.',
+  'other-site': 'Another page led here. If you meant to, copy the link into the address bar.',
 }
 
-/** For what no person has opened; the link stays good. */
-export const notOpened = (why: NotAPerson): Refusal => ({
+/** For requests that no person made; the link stays valid. */
+export const notAPerson = (reason: NotAPerson): ErrorPage => ({
   status: 403,
   page: {
     kind: 'ignored',
     title: 'Open this link yourself',
-    message: reasons[why],
+    message: reasons[reason],
     advice,
     command,
   },
 })
 
-/** Why a request is not a person who looks at the page: nothing may be used up by it. */
-type NotAPerson = 'guess' | 'embedded' | 'other-site'
+/** Why a request does not come from a person who opens the page: it must not use up the link. */
+type NotAPerson = 'prefetch' | 'embedded' | 'other-site'
 
 /**
- * Looks at what a browser says of its request (Fetch Metadata). An address that is typed, or opened by
- * another program, comes from no site (`none`); a reload, a redirect and a form of our page from our own.
- * Older browsers say nothing at all.
+ * Checks the Fetch Metadata headers. A typed address, or one that another program opens, has the site `none`;
+ * reloads, redirects and forms of our page have our own. Older browsers send no such headers.
  */
-export const notAPerson = (
+export const whyNotAPerson = (
   method: string,
   headers: IncomingHttpHeaders,
-  ourOrigin: string,
+  ownOrigin: string,
 ): NotAPerson | undefined => {
-  if (guessHeaders.some((name) => /prefetch|prerender|preview/i.test(String(headers[name] ?? ''))))
-    return 'guess'
+  const isPrefetch = prefetchHeaders.some((name) =>
+    /prefetch|prerender|preview/i.test(String(headers[name] ?? '')),
+  )
+  if (isPrefetch) return 'prefetch'
   const { origin, 'sec-fetch-site': site } = headers
   if (!isAllowed(site, ['none', 'same-origin'])) return 'other-site'
-  // Every browser names the origin of a form that it sends by POST.
-  if (method === 'POST' ? origin !== ourOrigin : !isAllowed(origin, [ourOrigin]))
+  // Every browser sends the origin of a form with POST.
+  if (method === 'POST' ? origin !== ownOrigin : !isAllowed(origin, [ownOrigin]))
     return 'other-site'
   const isPage =
     isAllowed(headers['sec-fetch-dest'], ['document']) &&
@@ -86,8 +87,8 @@ export const notAPerson = (
   return isPage ? undefined : 'embedded'
 }
 
-/** Of a browser that loads ahead what it thinks will be opened, or makes a picture of it. */
-const guessHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+/** Of browsers that load a page early, or for a preview picture. */
+const prefetchHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 const isAllowed = (value: string | string[] | undefined, allowed: readonly string[]): boolean =>
   value === undefined || (typeof value === 'string' && allowed.includes(value))

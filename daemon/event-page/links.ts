@@ -2,63 +2,60 @@ import { createHash, randomBytes } from 'node:crypto'
 import { isEqualInConstantTime } from '../../shared/client/identity.ts'
 
 /*
- * A link to the page of an event is in the address bar, in the history and, for a moment, on the command
- * line of the program that opens it. So it works once and for a minute; the browser that used it gets a
- * key of its own, which alone can load the page again.
+ * The link to the page of an event appears in the address bar, in the history and, for a moment, on the command
+ * line of the program that opens it. So it works once and for one minute; the browser that uses it gets a
+ * key, without which the page cannot be loaded again.
  */
 
 const linkLifeMs = 60_000
 const pageLifeMs = 3_600_000
-const max = 64
+const maxEntries = 64
 
-type Linked = {
+type Link = {
   readonly eventId: string
-  /** To be said once, when the page is first shown. */
+  /** Shown once, with the page. */
   readonly notice?: string
 }
 
-type Opened = Linked & { readonly key: string }
+type OpenPage = Link & { readonly key: string }
+
+type RetryButton = { readonly eventId: string; readonly isFirst: boolean }
 
 export type EventLinks = {
-  readonly issue: (linked: Linked) => { readonly code: string; readonly expiresAt: Date }
-  /** True for a code of any kind that is alive. Uses nothing up. */
+  readonly issue: (link: Link) => { readonly code: string; readonly expiresAt: Date }
+  /** True for a valid code of any kind. Uses nothing up. */
   readonly isKnown: (code: string) => boolean
-  /** True for a link that has not been used. Uses nothing up. */
+  /** True for an unused link. Uses nothing up. */
   readonly isUnused: (code: string) => boolean
-  /** The event of an unused link, which is used up by that, or of one that this key belongs to. */
-  readonly open: (code: string, key: string | undefined) => Opened | undefined
-  /** A code that has an event run again, once. */
+  /** Uses up an unused link, or opens a used one again with its key. */
+  readonly open: (code: string, key: string | undefined) => OpenPage | undefined
+  /** A code that runs an event again, once. */
   readonly issueRetry: (eventId: string) => string
-  /** The event of such a code. Used again, as by a double click, it is there but not the first. */
-  readonly takeRetry: (
-    code: string,
-  ) => { readonly eventId: string; readonly isFirst: boolean } | undefined
+  /** The event of such a code; `isFirst` is false the second time, as after a double click. */
+  readonly takeRetry: (code: string) => RetryButton | undefined
 }
 
-/** How long the browser keeps the key of a page after it was last shown, in seconds. */
+/** The life of a page's key after the page was last shown, in seconds. */
 export const keySeconds = pageLifeMs / 1000
 
-/** At most 64 links, pages and retry buttons are alive; the oldest go first. */
+/** Keeps at most 64 links, pages and retry buttons each; the oldest expire first. */
 export const createEventLinks = (now?: () => number): EventLinks => {
-  const links = createShortLived<Linked>({ max, lifeMs: linkLifeMs }, now)
-  const pages = createShortLived<Omit<Opened, 'notice'>>({ max, lifeMs: pageLifeMs }, now)
-  const retries = createShortLived<{ readonly eventId: string; readonly isFirst: boolean }>(
-    { max, lifeMs: pageLifeMs },
-    now,
-  )
+  const links = new ExpiringMap<Link>(maxEntries, linkLifeMs, now)
+  const pages = new ExpiringMap<Omit<OpenPage, 'notice'>>(maxEntries, pageLifeMs, now)
+  const retries = new ExpiringMap<RetryButton>(maxEntries, pageLifeMs, now)
   return {
-    issue: (linked) => {
+    issue: (link) => {
       const code = newCode()
-      links.set(code, linked)
+      links.set(code, link)
       return { code, expiresAt: new Date(Date.now() + linkLifeMs) }
     },
-    isKnown: (code) => [links, pages, retries].some((kept) => kept.get(code) !== undefined),
+    isKnown: (code) => [links, pages, retries].some((map) => map.get(code) !== undefined),
     isUnused: (code) => links.get(code) !== undefined,
     open: (code, key) => {
-      const linked = links.get(code)
-      if (linked) {
+      const link = links.get(code)
+      if (link) {
         links.delete(code)
-        const opened = { ...linked, key: newCode() }
+        const opened = { ...link, key: newCode() }
         pages.set(code, { eventId: opened.eventId, key: opened.key })
         return opened
       }
@@ -73,49 +70,50 @@ export const createEventLinks = (now?: () => number): EventLinks => {
       return code
     },
     takeRetry: (code) => {
-      const found = retries.get(code)
-      if (found) retries.set(code, { ...found, isFirst: false })
-      return found
+      const button = retries.get(code)
+      if (button) retries.set(code, { ...button, isFirst: false })
+      return button
     },
   }
 }
 
-/** A few values under secret keys, each for a limited time. The keys themselves are not kept. */
-type ShortLived<Value> = {
-  /** Keeps a value, for its whole time from now; the oldest goes when there are too many. */
-  readonly set: (key: string, value: Value) => void
-  readonly get: (key: string) => Value | undefined
-  readonly delete: (key: string) => void
-}
+/** A bounded map whose entries expire. It keeps hashes of its keys, not the keys. */
+export class ExpiringMap<Value> {
+  readonly #entries = new Map<string, { readonly value: Value; readonly expiresAt: number }>()
+  readonly #max: number
+  readonly #lifeMs: number
+  readonly #now: () => number
 
-type Limits = { readonly max: number; readonly lifeMs: number }
+  /** `now` is a monotonic clock in milliseconds. */
+  constructor(max: number, lifeMs: number, now = () => performance.now()) {
+    this.#max = max
+    this.#lifeMs = lifeMs
+    this.#now = now
+  }
 
-/** `now` is a clock in milliseconds that nobody can set. */
-export const createShortLived = <Value>(
-  { max, lifeMs }: Limits,
-  now: () => number = () => performance.now(),
-): ShortLived<Value> => {
-  const kept = new Map<string, { readonly value: Value; readonly endsAt: number }>()
-  return {
-    set: (key, value) => {
-      const name = hashKey(key)
-      // To the end: the first one is always the oldest.
-      kept.delete(name)
-      kept.set(name, { value, endsAt: now() + lifeMs })
-      for (const [name, { endsAt }] of kept)
-        if (kept.size > max || endsAt <= now()) kept.delete(name)
-        else break
-    },
-    get: (key) => {
-      const found = kept.get(hashKey(key))
-      return found && found.endsAt > now() ? found.value : undefined
-    },
-    delete: (key) => void kept.delete(hashKey(key)),
+  /** Keeps a value for its whole life from now. */
+  set(key: string, value: Value): void {
+    const hash = hashKey(key)
+    // Move it to the end: the first entry is always the oldest.
+    this.#entries.delete(hash)
+    this.#entries.set(hash, { value, expiresAt: this.#now() + this.#lifeMs })
+    for (const [oldest, { expiresAt }] of this.#entries)
+      if (this.#entries.size > this.#max || expiresAt <= this.#now()) this.#entries.delete(oldest)
+      else break
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(hashKey(key))
+    return entry && entry.expiresAt > this.#now() ? entry.value : undefined
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(hashKey(key))
   }
 }
 
-/** 256 random bits, as 43 characters that need no escaping anywhere. */
+/** 256 random bits, as 43 characters that need no escaping. */
 const newCode = (): string => randomBytes(32).toString('base64url')
 
-/** Looked up by its hash, a key cannot be guessed bit by bit from the time that takes. */
+/** A lookup by hash does not disclose by its duration how much of a guess is right. */
 const hashKey = (key: string): string => createHash('sha256').update(key).digest('base64')

@@ -6,28 +6,27 @@ import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
 
 type EventView = {
   readonly event: EventDetail
-  /** What came of the button that was pressed just now. */
+  /** The result of the button that was just pressed. */
   readonly notice?: string | undefined
-  /** Where the retry button leads, on a page of an event that may be run again. */
+  /** The target of the retry button, for an event that can run again. */
   readonly retryPath?: string | undefined
 }
 
-/** True for an event that its page offers to run again: it failed, and what it needs is in memory. */
+/** True for an event whose page has a retry button: it failed, and its prompt is in memory. */
 export const offersRetry = ({ kind, state, prompt }: EventDetail): boolean =>
   kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt !== undefined
 
-/** What the window is called: no word of a payload. */
+/** The title of the window, without words of a payload. */
 const toTitle = ({ kind, webhook, state }: EventDetail): string =>
-  `${shownLine(webhook ?? kind)}: ${state}`
+  `${toShownLine(webhook ?? kind)}: ${state}`
 
-/** Everything that is known of one event, every word of it as plain text. */
-const eventContent = (view: EventView): Markup => {
+const renderContent = (view: EventView): Markup => {
   const { event } = view
   return markup`
     ${renderHead(event)}
     ${view.notice === undefined ? undefined : markup`<p class="notice" role="status">${view.notice}</p>`}
     ${renderReason(view)}
-    ${event.kind === 'webhook' ? stagePicture(event) : undefined}
+    ${event.kind === 'webhook' ? renderStages(event) : undefined}
     ${renderTargets(event)}
     ${renderAnswer(event)}
     ${renderPrompt(event)}
@@ -37,15 +36,15 @@ const eventContent = (view: EventView): Markup => {
 const renderHead = ({ kind, webhook, state, receivedAt, agent }: EventDetail): Markup => markup`
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
-      <h1><bdi>${shownLine(webhook ?? kindTitles[kind])}</bdi></h1>
+      <h1><bdi>${toShownLine(webhook ?? kindTitles[kind])}</bdi></h1>
       <p class="soft"><time datetime="${receivedAt}">${formatLocalTime(receivedAt)}</time>${
-        agent === null ? undefined : markup` · agent <bdi>${shownLine(agent)}</bdi>`
+        agent === null ? undefined : markup` · agent <bdi>${toShownLine(agent)}</bdi>`
       }</p>
     </header>`
 
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const
 
-/** Why it ended as it did, and the way out of it. */
+/** The reason of the state, and what to do about it. */
 const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
   const { detail, code, stage, state } = event
   if (detail === undefined && code === undefined) return undefined
@@ -55,18 +54,18 @@ const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
     <section class="${isBad ? 'reason bad' : 'reason'}">
       ${where.length === 0 ? undefined : markup`<h2>${where.join(' · ')}</h2>`}
       ${detail === undefined ? undefined : markup`<p class="lines" dir="auto">${toPlainText(detail.slice(0, 4000))}</p>`}
-      ${retryPath === undefined ? noRetry(event) : retryForm(event, retryPath)}
+      ${retryPath === undefined ? explainNoRetry(event) : renderRetryForm(event, retryPath)}
     </section>`
 }
 
-const retryForm = ({ result }: EventDetail, path: string): Markup => {
-  const what = result !== undefined ? 'Deliver again' : 'Run again'
-  return markup`<form method="post" action="${path}"><button>${what}</button></form>`
+const renderRetryForm = ({ result }: EventDetail, path: string): Markup => {
+  const label = result !== undefined ? 'Deliver again' : 'Run again'
+  return markup`<form method="post" action="${path}"><button>${label}</button></form>`
 }
 
-const noRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
+const explainNoRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
   kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt === undefined
-    ? markup`<p class="soft">Its prompt is no longer in memory: to run it again, deliver it again from the sender.</p>`
+    ? markup`<p class="soft">The prompt is no longer in memory. To run the event again, have its sender deliver it again.</p>`
     : undefined
 
 const renderTargets = (event: EventDetail): Markup | undefined =>
@@ -83,7 +82,7 @@ const renderTarget = (
   word: string,
 ): Markup => markup`
         <li data-state="${state}"><span class="dot" aria-hidden="true"></span>
-          <span><bdi class="name">${shownLine(target)}</bdi> <span class="soft">${word}${
+          <span><bdi class="name">${toShownLine(target)}</bdi> <span class="soft">${word}${
             attempts > 1 ? `, ${attempts} attempts` : ''
           }${code === undefined ? '' : `, ${code}`}</span>${
             detail === undefined
@@ -103,18 +102,18 @@ const renderAnswer = (event: EventDetail): Markup | undefined => {
     return markup`
     <section>
       <h2>Answer</h2>
-      <p class="soft">There is none yet. This page shows it as soon as there is.</p>
+      <p class="soft">No answer yet. This page shows it when it arrives.</p>
     </section>`
   if (resultPreview === undefined) return undefined
   return markup`
     <section>
       <h2>Answer</h2>
       ${renderText(resultPreview, id)}
-      <p class="soft">Only its beginning is still in memory.</p>
+      <p class="soft">Only the beginning is still in memory.</p>
     </section>`
 }
 
-/** Open where it is all there is to see. */
+/** Open when there is no answer. */
 const renderPrompt = ({ id, prompt, result }: EventDetail): Markup | undefined =>
   prompt === undefined
     ? undefined
@@ -124,12 +123,12 @@ const renderPrompt = ({ id, prompt, result }: EventDetail): Markup | undefined =
       ${renderText(prompt, id)}
     </details>`
 
-/** HTML takes a line break away that stands first in a `pre`, so it is given one. */
+/** HTML drops the first line break in a `pre`, so we add one. */
 const renderText = (whole: string, id: string): Markup => {
-  const { text, left, hidden } = shownText(whole)
+  const { text, cut, hidden } = toShownText(whole)
   const notes = [
-    left > 0
-      ? markup`<p class="soft">Cut here: ${left} of ${whole.length} characters are left out. All of it: <code>doorward events show ${id}</code></p>`
+    cut > 0
+      ? markup`<p class="soft">Cut here: ${cut} of ${whole.length} characters are left out. To see all: <code>doorward events show ${id}</code></p>`
       : markup``,
     hidden > 0
       ? markup`<p class="soft">Not shown: ${hidden} control or direction character${hidden === 1 ? '' : 's'}.</p>`
@@ -153,16 +152,16 @@ const renderFacts = (event: EventDetail): Markup => {
     <dl>${facts.map(([name, value]) =>
       value === undefined
         ? markup``
-        : markup`<div><dt>${name}</dt><dd><bdi>${shownLine(value)}</bdi></dd></div>`,
+        : markup`<div><dt>${name}</dt><dd><bdi>${toShownLine(value)}</bdi></dd></div>`,
     )}</dl>`
 }
 
-/** Text that is HTML already. Only `markup` makes it. */
+/** Safe HTML. Only `markup` creates it. */
 type Markup = { readonly html: string }
 
 type Part = Markup | readonly Markup[] | string | number | undefined
 
-/** A template of HTML: whatever is put into it is escaped, unless `markup` has made it. */
+/** A template of HTML that escapes its values, except those made by `markup`. */
 const markup = (texts: TemplateStringsArray, ...parts: readonly Part[]): Markup => ({
   html: texts.map((text, place) => `${text}${toHtml(parts[place])}`).join(''),
 })
@@ -173,41 +172,38 @@ const toHtml = (part: Part): string => {
   return 'html' in part ? part.html : part.map(({ html }) => html).join('')
 }
 
-/** A text as the page shows it, and what it does not show of it. */
+/** A text as the page shows it, and how much it leaves out. */
 type ShownText = {
   readonly text: string
-  /** Characters after the cut, in UTF-16 units. */
-  readonly left: number
-  /** Control, escape and direction characters that were taken out of what is shown. */
+  /** In UTF-16 units. */
+  readonly cut: number
+  /** Removed control, escape and direction characters. */
   readonly hidden: number
 }
 
-const longest = 100_000
-const longestLine = 300
+const maxLength = 100_000
+const maxLineLength = 300
 
-/** The first 100,000 characters without those that could turn or hide others. */
-export const shownText = (whole: string): ShownText => {
-  const first = whole.slice(0, longest).replace(halfCharacter, '')
+/** The first 100,000 characters, without those that could reverse or hide others. */
+export const toShownText = (whole: string): ShownText => {
+  const first = whole.slice(0, maxLength).replace(loneSurrogate, '')
   const text = toPlainText(first)
   const hidden = first.replaceAll('\r\n', '\n').length - text.length
-  return { text, left: whole.length - first.length, hidden }
+  return { text, cut: whole.length - first.length, hidden }
 }
 
-/** A word of a sender or a program on one line, cut at 300 characters. */
-export const shownLine = (whole: string): string => {
-  const line = toPlainLine(whole.slice(0, longestLine * 2))
-  return line.length > longestLine
-    ? `${line.slice(0, longestLine).replace(halfCharacter, '')}…`
+/** Text of a sender or a program on one line, cut at 300 characters. */
+export const toShownLine = (whole: string): string => {
+  const line = toPlainLine(whole.slice(0, maxLineLength * 2))
+  return line.length > maxLineLength
+    ? `${line.slice(0, maxLineLength).replace(loneSurrogate, '')}…`
     : line
 }
 
-const halfCharacter = /[\ud800-\udbff]$/
+const loneSurrogate = /[\ud800-\udbff]$/
 
-/**
- * The stages of an event as rows with a bar each. The bars are SVG, whose attributes are no inline style,
- * which the page's policy would forbid.
- */
-const stagePicture = (event: EventDetail): Markup => markup`
+/** Rows with bars. The bars are SVG with attributes: the page's policy forbids inline styles. */
+const renderStages = (event: EventDetail): Markup => markup`
     <section>
       <h2>Stages</h2>
       <ol class="stages">${toBars(toStages(event)).map(renderRow)}</ol>
@@ -215,7 +211,7 @@ const stagePicture = (event: EventDetail): Markup => markup`
 
 const renderRow = ({ row, from, length }: Bar): Markup => {
   const { name, state, ms, note } = row
-  const said = [ms === undefined ? '' : formatDuration(ms), note ?? ''].filter(Boolean).join(', ')
+  const label = [ms === undefined ? '' : formatDuration(ms), note ?? ''].filter(Boolean).join(', ')
   return markup`
         <li data-state="${state}"><span class="dot" aria-hidden="true"></span><span class="name">${name}</span>
           <svg class="bar" aria-hidden="true">${
@@ -223,13 +219,13 @@ const renderRow = ({ row, from, length }: Bar): Markup => {
               ? markup`<rect class="track" width="100%" height="100%" rx="4" /><rect class="fill" x="${from}%" width="${length}%" height="100%" rx="4" />`
               : undefined
           }</svg>
-          <span class="said">${said}</span></li>`
+          <span class="said">${label}</span></li>`
 }
 
-/** Makes the page of an event; `refreshPath` is where it looks again while the event goes on. */
+/** Renders the page of an event; an unfinished event reloads `refreshPath`. */
 type RenderEvent = (view: EventView, refreshPath: string) => RenderedPage
 
-/** Fills in the page of `assets/event`. */
+/** Loads the page of `assets/event`. */
 export const loadEventPage = (): RenderEvent => {
   const fill = loadPage('event', `'self'`)
   return (view, refreshPath) => {
@@ -237,8 +233,8 @@ export const loadEventPage = (): RenderEvent => {
     return fill({
       title: markup`${toTitle(event)}`.html,
       state: event.state,
-      content: eventContent(view).html,
-      // After a second at most, browsers put it in the place of the page it follows in the history.
+      content: renderContent(view).html,
+      // Up to one second, browsers replace the page in the history instead of adding one.
       refresh: isFinal(event.state)
         ? ''
         : markup`<meta http-equiv="refresh" content="1; url=${refreshPath}" />`.html,

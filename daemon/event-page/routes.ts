@@ -9,18 +9,25 @@ import { refuseForeign } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
 import { eventNotFound } from '../webhook/retry-event.ts'
-import { forgotten, notAPerson, notOpened, otherUser, type Refusal, usedUp } from './error-pages.ts'
+import {
+  type ErrorPage,
+  eventForgotten,
+  linkExpired,
+  notAPerson,
+  otherUser,
+  whyNotAPerson,
+} from './error-pages.ts'
 import { type EventLinks, keySeconds } from './links.ts'
 import { loadEventPage, offersRetry } from './page.ts'
 import { userOfPeer } from './peer-user.ts'
 
 /*
- * The page of one event, as a browser asks for it, without the bearer token:
+ * The page of one event, as a browser requests it, without the bearer token:
  *
- *   this machine -> a person's browser -> a code that is alive -> this user -> the page
+ *   this machine -> a person's browser -> a valid code -> this user -> the page
  *
- * Nothing is used up before the last of these checks. A page of an event that goes on asks again, is
- * answered once something has changed, and so shows the answer by itself.
+ * Nothing is used up before the last check. The page of an unfinished event reloads itself; that request
+ * waits until something has changed.
  */
 
 type EventPageParts = {
@@ -32,78 +39,88 @@ type EventPageParts = {
   readonly log: Log
 }
 
-/** Browsers give up after some five minutes without an answer. */
-const longestWaitMs = 120_000
+/** Browsers give up after some five minutes without a response. */
+const maxWaitMs = 120_000
 const warnEveryMs = 60_000
 const cookieName = 'doorward-page'
 
 /** Answers the links to pages of events, and nothing else. */
-export const serveEventPage = (parts: EventPageParts): Middleware => {
-  const renderEvent = loadEventPage()
-  const renderRefusal = loadCallbackPage()
-  const { port, events, links, retry, log } = parts
+export const serveEventPage = (parts: EventPageParts): Middleware => new EventPage(parts).handle
 
-  const refuse = (ctx: Context, { status, page }: Refusal) =>
-    answer(ctx, status, 'no-referrer', renderRefusal(page))
+class EventPage {
+  readonly #parts: EventPageParts
+  readonly #renderEvent = loadEventPage()
+  readonly #renderError = loadCallbackPage()
+  #lastWarning = -warnEveryMs
 
-  const show = async (ctx: Context, code: string) => {
-    const opened = links.open(code, getKey(ctx))
-    if (!opened) return refuse(ctx, usedUp)
-    const { eventId, notice, key } = opened
-    const seen = ctx.query['seen']
-    if (typeof seen === 'string')
-      await untilChanged(events, eventId, seen, toAbortSignal(ctx, longestWaitMs))
-    const event = events.get(eventId)
-    if (!event) return refuse(ctx, forgotten)
-    const path = pagePath(code)
-    const retryPath = offersRetry(event) ? pagePath(links.issueRetry(eventId)) : undefined
-    // Sent to this path alone, which nobody else knows: a cookie is not kept from other ports.
-    ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
-    // With any stricter referrer policy browsers keep the origin of the form to themselves.
-    const page = renderEvent({ event, notice, retryPath }, `${path}?seen=${getMark(event)}`)
-    return answer(ctx, 200, 'same-origin', page)
+  constructor(parts: EventPageParts) {
+    this.#parts = parts
   }
 
-  const runAgain = (ctx: Context, code: string) => {
-    const taken = links.takeRetry(code)
-    if (!taken) return refuse(ctx, usedUp)
-    const { eventId, isFirst } = taken
-    const notice = isFirst ? toNotice(() => retry(eventId)) : undefined
-    const issued = links.issue({ eventId, ...(notice !== undefined && { notice }) })
-    ctx.set('Location', pagePath(issued.code))
-    return answer(ctx, 303, 'no-referrer')
-  }
-
-  let lastWarning = -warnEveryMs
-  /** Who has seen a link could fill the log. */
-  const warn = (user: number | 'unlisted' | undefined) => {
-    if (performance.now() - lastWarning < warnEveryMs) return
-    lastWarning = performance.now()
-    log.warn({ user }, 'another user of this machine asked for the page of an event')
-  }
-
-  return async (ctx, next) => {
+  readonly handle: Middleware = async (ctx, next) => {
+    const { port, links } = this.#parts
     const code = codeIn(ctx.path)
     if (code === undefined) return next()
     refuseForeign(ctx.req, port())
     if (!['GET', 'HEAD', 'POST'].includes(ctx.method)) {
       ctx.set('Allow', 'GET, HEAD, POST')
-      throw new DoorwardError('method-not-allowed', 'a page of an event takes GET and POST only')
+      throw new DoorwardError('method-not-allowed', 'a page of an event accepts only GET and POST')
     }
-    const why = notAPerson(ctx.method, ctx.req.headers, `http://${ctx.req.headers.host}`)
-    if (why) return refuse(ctx, notOpened(why))
-    if (!links.isKnown(code)) return refuse(ctx, usedUp)
+    const reason = whyNotAPerson(ctx.method, ctx.req.headers, `http://${ctx.req.headers.host}`)
+    if (reason) return this.#refuse(ctx, notAPerson(reason))
+    if (!links.isKnown(code)) return this.#refuse(ctx, linkExpired)
     const user = await userOfPeer(ctx.req.socket)
-    if (isAnother(user)) {
-      warn(user)
-      return refuse(ctx, otherUser)
+    if (isOtherUser(user)) {
+      this.#warn(user)
+      return this.#refuse(ctx, otherUser)
     }
-    if (ctx.method === 'HEAD') return answer(ctx, links.isUnused(code) ? 200 : 410, 'no-referrer')
-    return ctx.method === 'POST' ? runAgain(ctx, code) : show(ctx, code)
+    if (ctx.method === 'HEAD') return respond(ctx, links.isUnused(code) ? 200 : 410, 'no-referrer')
+    return ctx.method === 'POST' ? this.#retry(ctx, code) : this.#show(ctx, code)
+  }
+
+  async #show(ctx: Context, code: string): Promise<void> {
+    const { events, links } = this.#parts
+    const page = links.open(code, ctx.cookies.get(cookieName))
+    if (!page) return this.#refuse(ctx, linkExpired)
+    const { eventId, notice, key } = page
+    const seen = ctx.query['seen']
+    if (typeof seen === 'string')
+      await waitForChange(events, eventId, seen, toAbortSignal(ctx, maxWaitMs))
+    const event = events.get(eventId)
+    if (!event) return this.#refuse(ctx, eventForgotten)
+    const path = pagePath(code)
+    const retryPath = offersRetry(event) ? pagePath(links.issueRetry(eventId)) : undefined
+    // For this secret path only: browsers send cookies to all ports of a host.
+    ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
+    const html = this.#renderEvent({ event, notice, retryPath }, `${path}?seen=${toDigest(event)}`)
+    // With a stricter referrer policy browsers send no origin with the form.
+    return respond(ctx, 200, 'same-origin', html)
+  }
+
+  #retry(ctx: Context, code: string): void {
+    const { links, retry } = this.#parts
+    const button = links.takeRetry(code)
+    if (!button) return this.#refuse(ctx, linkExpired)
+    const { eventId, isFirst } = button
+    const notice = isFirst ? toNotice(() => retry(eventId)) : undefined
+    const link = links.issue({ eventId, ...(notice !== undefined && { notice }) })
+    ctx.set('Location', pagePath(link.code))
+    return respond(ctx, 303, 'no-referrer')
+  }
+
+  #refuse(ctx: Context, { status, page }: ErrorPage): void {
+    respond(ctx, status, 'no-referrer', this.#renderError(page))
+  }
+
+  /** At most once a minute: the other user could fill the log. */
+  #warn(user: number | 'unlisted' | undefined): void {
+    if (performance.now() - this.#lastWarning < warnEveryMs) return
+    this.#lastWarning = performance.now()
+    this.#parts.log.warn({ user }, 'another user of this machine requested the page of an event')
   }
 }
 
-const answer = (ctx: Context, status: number, referrer: string, page?: RenderedPage): void => {
+const respond = (ctx: Context, status: number, referrer: string, page?: RenderedPage): void => {
   ctx.status = status
   ctx.set({
     'Cache-Control': 'no-store',
@@ -118,27 +135,25 @@ const answer = (ctx: Context, status: number, referrer: string, page?: RenderedP
   ctx.body = page?.html ?? ''
 }
 
-const getKey = (ctx: Context): string | undefined => ctx.cookies.get(cookieName)
-
-/** Root may see everything anyway; it is also who passes connections on for Windows into WSL. */
-const isAnother = (user: number | 'unlisted' | undefined): boolean =>
+/** Root can read everything anyway, and relays connections from Windows into WSL. */
+const isOtherUser = (user: number | 'unlisted' | undefined): boolean =>
   user !== undefined && user !== 0 && user !== process.getuid?.()
 
-/** Ends when the browser has gone, or after so long. */
+/** Aborts when the browser disconnects, or after this time. */
 const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {
-  const over = new AbortController()
-  const timer = setTimeout(() => over.abort(), limitMs).unref()
+  const controller = new AbortController()
+  const timer = setTimeout(() => controller.abort(), limitMs).unref()
   ctx.res.once('close', () => {
     clearTimeout(timer)
-    over.abort()
+    controller.abort()
   })
-  return over.signal
+  return controller.signal
 }
 
 const toNotice = (run: () => void): string => {
   try {
     run()
-    return 'It runs again.'
+    return 'The event runs again.'
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     const { message, hint } = error
@@ -146,7 +161,7 @@ const toNotice = (run: () => void): string => {
   }
 }
 
-/** The part of the local API that makes links to pages of events. */
+/** The route of the local API that issues links to pages of events. */
 export const linkRoutes = (events: EventStore, links: EventLinks, url: () => string): Router => {
   const router = exactRouter()
   router.post('/events/:id/link', (ctx) => {
@@ -163,44 +178,44 @@ export const linkRoutes = (events: EventStore, links: EventLinks, url: () => str
   return router
 }
 
-/** A short text that is another one after each change of an event. */
-const getMark = ({ prompt: _prompt, result: _result, ...record }: EventDetail): string =>
+/** Changes with each change of the event. */
+const toDigest = ({ prompt: _prompt, result: _result, ...record }: EventDetail): string =>
   createHash('sha256').update(JSON.stringify(record)).digest('base64url').slice(0, 16)
 
-/** Resolves once an event is no longer as it was with this mark, has gone, or `signal` ends the wait. */
-const untilChanged = async (
+/** Resolves when the event no longer has this digest, is removed, or on abort. */
+const waitForChange = async (
   events: EventStore,
   id: string,
-  mark: string,
+  digest: string,
   signal: AbortSignal,
 ): Promise<void> => {
   const isSame = () => {
     const event = events.get(id)
-    return event !== undefined && getMark(event) === mark
+    return event !== undefined && toDigest(event) === digest
   }
   await new Promise<void>((resolve) => {
-    const look = () => {
+    const check = () => {
       if (isSame() && !signal.aborted) return
       unfollow()
-      signal.removeEventListener('abort', look)
+      signal.removeEventListener('abort', check)
       resolve()
     }
     const unfollow = events.follow(({ record }) => {
-      if (record.id === id) look()
+      if (record.id === id) check()
     })
-    signal.addEventListener('abort', look)
-    look()
+    signal.addEventListener('abort', check)
+    check()
   })
 }
 
 const prefix = '/events/view/'
 
-/** Where a one-time code leads. */
+/** The path for a one-time code. */
 export const pagePath = (code: string): string => `${prefix}${code}`
 
-/** The code in a path that is one of ours, else undefined. */
+/** The code in the path of a page, else undefined. */
 export const codeIn = (path: string): string | undefined =>
   /^\/events\/view\/([\w-]{43})$/.exec(path)?.[1]
 
-/** The path as it may be logged: without a code. */
+/** The path without the code, for the log. */
 export const loggedPath = (path: string): string => (path.startsWith(prefix) ? `${prefix}…` : path)

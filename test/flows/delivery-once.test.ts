@@ -9,7 +9,7 @@ import { githubHeaders } from '../support/sign.ts'
 const secret = 'a secret of the flow test'
 const json = { 'content-type': 'application/json' }
 
-describe('a delivery that comes more than once', () => {
+describe('a repeated delivery', () => {
   let reports: Reports
   let daemon: RunningDaemon
   const post = (path: string, name: string, headers: Record<string, string> = {}) => {
@@ -57,7 +57,7 @@ webhooks:
     assert.equal(await daemon.stop(), 0)
   })
 
-  it('is a duplicate when it is done, an event that names the first, and runs nothing', async () => {
+  it('is a duplicate once the first is done, names the first event, and runs nothing', async () => {
     const first = is(await post('/signed', 'a', named('d-1')), 'accepted')
     assert.equal((await untilFinished(daemon, first)).state, 'done')
     const again = is(await post('/signed', 'a', named('d-1')), 'duplicate')
@@ -72,7 +72,7 @@ webhooks:
     assert.deepEqual([counts?.accepted, counts?.duplicate, counts?.done], [1, 1, 1])
   })
 
-  it('is taken once of many that come at the same time', async () => {
+  it('is accepted once of many at the same time', async () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => post('/signed', 'a', named('at-once'))),
     )
@@ -81,13 +81,13 @@ webhooks:
     assert.equal(statuses.filter((status) => status === 'duplicate').length, 19)
   })
 
-  it('is taken under another id, and at another webhook', async () => {
+  it('is accepted with another id, and at another webhook', async () => {
     is(await post('/signed', 'a', named('d-2')), 'accepted')
     is(await post('/echo', 'a', named('d-2')), 'accepted')
     is(await post('/echo', 'a', named('d-2')), 'duplicate')
   })
 
-  it('is a duplicate while it waits and while it runs; one that found no room is none', async () => {
+  it('is a duplicate while the first waits or runs, unless the queue was full', async () => {
     is(await post('/slow', 's-1', named('s-1')), 'accepted')
     const running = await reports.next()
     for (const id of ['s-2', 's-3']) is(await post('/slow', id, named(id)), 'accepted')
@@ -113,13 +113,13 @@ webhooks:
     assert.equal((await untilFinished(daemon, again)).state, 'failed')
   })
 
-  it('is known by its body alone where that is asked for', async () => {
+  it('is recognised by its body with dedupe: body', async () => {
     is(await post('/body', 'a', named('b-1')), 'accepted')
     is(await post('/body', 'a', named('b-2')), 'duplicate')
     is(await post('/body', 'b', named('b-1')), 'accepted')
   })
 
-  it('is taken every time where that is asked for, and without an id', async () => {
+  it('is accepted every time with dedupe: off, and without an id', async () => {
     for (const [path, headers] of [
       ['/off', named('o-1')],
       ['/echo', {}],
@@ -128,7 +128,7 @@ webhooks:
       for (let times = 0; times < 2; times += 1) is(await post(path, 'a', headers), 'accepted')
   })
 
-  it('is known by a header of the owner’s own', async () => {
+  it('is recognised by a configured header', async () => {
     const id = is(await post('/own', 'a', { 'x-my-id': 'm-1' }), 'accepted')
     is(await post('/own', 'a', { 'x-my-id': 'm-1' }), 'duplicate')
     assert.equal((await event(id)).deliveryId, 'm-1')
@@ -142,7 +142,7 @@ webhooks:
     is(await post('/signed', 'a', named('n-2')), 'accepted')
   })
 
-  it('is 429 with Retry-After over the rate limit, and an event says so', async () => {
+  it('is answered 429 with Retry-After over the rate limit, and has an event', async () => {
     is(await post('/limited', 'a'), 'accepted')
     is(await post('/limited', 'a'), 'accepted')
     const reply = await post('/limited', 'a')
@@ -158,7 +158,7 @@ webhooks:
     )
   })
 
-  it('counts only what is verified', async () => {
+  it('counts only verified deliveries', async () => {
     const body = '{}'
     const url = `${daemon.url}/limited-signed`
     for (let times = 0; times < 3; times += 1)
@@ -167,7 +167,7 @@ webhooks:
     assert.equal((await send(url, { headers: githubHeaders(body, secret), body })).status, 429)
   })
 
-  it('does not count deliveries that came before', async () => {
+  it('does not count repeated deliveries', async () => {
     is(await post('/limited-again', 'a', named('r-1')), 'accepted')
     for (let times = 0; times < 3; times += 1)
       is(await post('/limited-again', 'a', named('r-1')), 'duplicate')
@@ -176,7 +176,7 @@ webhooks:
     is(await post('/limited-again', 'a', named('r-1')), 'duplicate')
   })
 
-  it('does not count old deliveries that somebody sends again, where the body has the time', async () => {
+  it('does not count replays of old deliveries, where the body has a timestamp', async () => {
     const sendLinear = async (webhookTimestamp: number) => {
       const body = JSON.stringify({ webhookTimestamp })
       const signature = createHmac('sha256', secret).update(body).digest('hex')

@@ -80,7 +80,7 @@ webhooks:
   const attemptsOf = async (id: string): Promise<number> =>
     (await daemon.client.get<EventRecord>(`/events/${id}`)).attempts
 
-  it('is reached by a link that a local client asks for, and that leads to this daemon', async () => {
+  it('has a link for local clients, with the address of this daemon', async () => {
     const { id } = await finished('/hook', 'x')
     const bearer = { authorization: `Bearer ${daemon.apiToken}` }
     const reply = await ask(`${daemon.url}/events/${id}/link`, bearer, 'POST')
@@ -92,7 +92,7 @@ webhooks:
     await assert.rejects(linkTo('evt_nothing'), { code: 'event-not-found' })
   })
 
-  it('is shown once, without a script, and with headers that keep it to itself', async () => {
+  it('is shown once, without scripts, and with headers that isolate it', async () => {
     const { id } = await finished('/hook', 'the answer')
     const url = await linkTo(id)
     const reply = await ask(url)
@@ -115,10 +115,10 @@ webhooks:
       assert.equal(reply.headers[name], value, name)
     const again = await ask(url)
     assert.deepEqual([again.status, /the answer/.test(again.text)], [410, false])
-    assert.match(textOf(again.text), /works once and for a minute[^]*in the tray again/)
+    assert.match(textOf(again.text), /works once and for one minute[^]*in the tray again/)
   })
 
-  it('is loaded again by the key that came with it, which is sent to this one path', async () => {
+  it('loads again only with its key, a cookie for this one path', async () => {
     const { id } = await finished('/hook', 'x')
     const url = await linkTo(id)
     const first = await ask(url)
@@ -136,7 +136,7 @@ webhooks:
     assert.equal((await ask(other, { cookie: key })).status, 410)
   })
 
-  it('is not used up by what looks ahead, frames it, follows it from a page or asks for its head', async () => {
+  it('is not used up by prefetches, frames, links of other pages and HEAD requests', async () => {
     const { id } = await finished('/hook', 'the secret answer')
     const url = await linkTo(id)
     const port = new URL(url).port
@@ -179,7 +179,7 @@ webhooks:
     assert.equal((await ask(url, {}, 'HEAD')).status, 410)
   })
 
-  it('is not served by the public port, and a guess is told nothing', async () => {
+  it('is not served on the public port, and a guessed code discloses nothing', async () => {
     const { id } = await finished('/hook', 'x')
     const url = await linkTo(id)
     const { pathname } = new URL(url)
@@ -196,7 +196,7 @@ webhooks:
     assert.equal((await ask(url)).status, 200)
   })
 
-  it('keeps at most 64 links, of which the oldest go', async () => {
+  it('keeps at most 64 links and drops the oldest', async () => {
     const { id } = await finished('/hook', 'x')
     const urls: string[] = []
     for (let count = 0; count < 66; count += 1) urls.push(await linkTo(id))
@@ -204,7 +204,7 @@ webhooks:
     assert.deepEqual([await status(1), await status(2), await status(65)], [410, 200, 200])
   })
 
-  it('asks again while the event runs, and is answered when something has changed', async () => {
+  it('reloads while the event runs, once something has changed', async () => {
     const changes = await followEvents(daemon)
     const id = await post('/slow', 'question')
     const report = await reports.next()
@@ -229,7 +229,7 @@ webhooks:
     assert.doesNotMatch(last.text, /http-equiv="refresh"/)
   })
 
-  it('does not keep the daemon from its end', async () => {
+  it('does not delay the stop of the daemon', async () => {
     const own = await startDaemon({
       agents: `agents:\n  slow: { kind: command, command: ${reports.command} }\n`,
       webhooks: 'webhooks:\n  - { path: /slow, agent: slow, prompt_template: x }\n',
@@ -248,7 +248,7 @@ webhooks:
     assert.equal(await stopped, 0)
   })
 
-  it('says that the event is no longer in memory', async () => {
+  it('reports an event that is no longer in memory', async () => {
     const { id } = await finished('/hook', 'old')
     const unused = await linkTo(id)
     const used = await linkTo(id)
@@ -260,7 +260,7 @@ webhooks:
     }
   })
 
-  it('has a button that runs the event again, once, for a form of its own alone', async () => {
+  it('has a button that runs the event again, once, from its own form only', async () => {
     const { id } = await finished('/fails', 'x')
     const first = await ask(await linkTo(id))
     const path = retryPathOf(first)
@@ -290,15 +290,15 @@ webhooks:
     await changes.next((record) => record.id === id && record.state === 'failed')
     changes.close()
     const shown = await ask(new URL(String(pressed.headers.location), url).href)
-    assert.match(textOf(shown.text), /It runs again/)
+    assert.match(textOf(shown.text), /event runs again/)
     const twice = await ask(url, form, 'POST')
     const last = await ask(new URL(String(twice.headers.location), url).href)
-    assert.deepEqual([last.status, /It runs again/.test(last.text)], [200, false])
+    assert.deepEqual([last.status, /event runs again/.test(last.text)], [200, false])
     assert.equal(await attemptsOf(id), 2)
     assert.notEqual(retryPathOf(last), path)
   })
 
-  it('says why an event cannot be run again', async () => {
+  it('explains why an event cannot run again', async () => {
     const { id } = await finished('/fails', 'x')
     const first = await ask(await linkTo(id))
     const second = await ask(await linkTo(id))

@@ -46,7 +46,7 @@ webhooks:
     return { queued, event: await untilFinished(daemon, id) }
   }
 
-  it('goes to those alone that have not got it, with the secrets as they are by then', async () => {
+  it('goes only to the failed targets, with the current secrets', async () => {
     const { id, state, targets } = await post('hello')
     assert.deepEqual([state, targets.map((target) => target.state)], ['failed', ['failed', 'done']])
     await appendFile(daemon.home.env, 'SLACK_TOKEN=xoxb-now\n')
@@ -72,7 +72,7 @@ webhooks:
     assert.equal(sentTo('/slack')[0]?.headers.authorization, 'Bearer xoxb-now')
   })
 
-  it('goes on at the message that failed, also under a configuration that was read since', async () => {
+  it('resumes at the message that failed, also after a reload', async () => {
     const before = sentTo('/discord').length
     api.next(json(200, { ok: true, id: '1' }), json(200, { ok: true, id: '1' }), json(404, {}))
     const { id, state } = await post('word '.repeat(1000))

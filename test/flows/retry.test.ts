@@ -67,7 +67,7 @@ webhooks:
     assert.equal(await daemon.stop(), 0)
   })
 
-  it('stays in the status when more has come since', async () => {
+  it('stays in the status after later events', async () => {
     const { id } = await failed('/agent', 'x')
     for (let i = 0; i < 11; i += 1) await post('/echo', 'b')
     const { events, failures, lastRun } = statusSchema.parse(await daemon.client.get('/status'))
@@ -82,7 +82,7 @@ webhooks:
     assert.match(stdout, /newest event: filtered at \/echo, less than a minute ago/)
   })
 
-  it('runs its agent with the prompt it had, as the agent is configured now', async () => {
+  it('runs the agent as configured now with the same prompt', async () => {
     const { id, attempts } = await failed('/agent', 'canary', 'r-1')
     assert.equal(attempts, 1)
     await refused((await post('/echo', 'b')).json()['id'] as string, /filter did not match/)
@@ -93,16 +93,16 @@ webhooks:
     const event = await untilFinished(daemon, id)
     assert.deepEqual([event.state, event.result, event.attempts], ['done', 'canary', 2])
     assert.equal('code' in event || 'detail' in event, false)
-    // It is done by now: what the sender brings again is a repeat.
+    // It is done: a redelivery of the sender is a duplicate.
     assert.equal((await post('/agent', 'canary', 'r-1')).json()['status'], 'duplicate')
     await refused(id, /it is done/)
     await configure(broken)
   })
 
-  it('is refused when the sender has delivered it again meanwhile, and that is not to run twice', async () => {
+  it('is refused when the sender has redelivered it, which must not run twice', async () => {
     await configure(broken)
     const { id } = await failed('/agent', 'again', 'r-7')
-    // Failed as well: nothing of this delivery has run to its end.
+    // Failed too: no run of this delivery has finished.
     const second = await failed('/agent', 'again', 'r-7')
     await configure('fails: { kind: echo }')
     await retry(second.id)
@@ -111,7 +111,7 @@ webhooks:
     await configure(broken)
   })
 
-  it('can fail again, and each try is counted', async () => {
+  it('can fail again, and counts its runs', async () => {
     const { id } = await failed('/agent', 'x')
     for (const attempts of [2, 3]) {
       await retry(id)
@@ -120,7 +120,7 @@ webhooks:
     }
   })
 
-  it('delivers only what was not delivered, without running the agent again', async () => {
+  it('delivers only to the failed targets, without running the agent again', async () => {
     const running = post('/deliver', 'x')
     const id = String((await running).json()['id'])
     const changes = await followEvents(daemon)
@@ -152,7 +152,7 @@ webhooks:
     assert.equal(first.match(/answer to x/g)?.length, 1)
   })
 
-  it('is refused when its agent is not there any more, and when there is no such event', async () => {
+  it('is refused when its agent was removed, and for an unknown event', async () => {
     const { id } = await failed('/gone', 'x')
     const webhooks = join(daemon.home.config, 'webhooks.yaml')
     const text = await readFile(webhooks, 'utf8')
@@ -168,14 +168,14 @@ webhooks:
     await refused(started?.id ?? '', /no event of a webhook/)
   })
 
-  it('is refused when its agent is a language model now, for which its prompt was not fenced', async () => {
+  it('is refused when its agent is now a language model, for which the prompt was not fenced', async () => {
     const { id } = await failed('/agent', 'x')
     await configure('fails: { kind: openai, base_url: "http://127.0.0.1:9/v1", model: m }')
     await refused(id, /made for an agent that is no language model, and fails is one now/)
     await configure(broken)
   })
 
-  it('is retried from the command line, with its answer or the reason why not', async () => {
+  it('can be retried from the command line, with its answer or the reason', async () => {
     const { id } = await failed('/agent', 'from the cli')
     const options = { home: daemon.home }
     const again = await run(['events', 'retry', id, '--wait'], options)

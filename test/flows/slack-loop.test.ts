@@ -17,12 +17,12 @@ const eventOf = (ts: string, event: object) =>
     event: { type: 'message', channel, ts, ...event },
   })
 
-describe('a webhook that answers into the channel of Slack that wakes it', () => {
+describe('a webhook that answers into the Slack channel that triggers it', () => {
   let daemon: RunningDaemon
   let api: TargetServer
-  /** Hears which event has become of what Slack tells of a message of the daemon. */
+  /** Called with the event for a message of the daemon. */
   let told: (id: string) => void = () => undefined
-  /** Slack tells of a message before it answers who posted it. */
+  /** Whether Slack sends the event before the response to the post. */
   let isQuick = false
 
   let lastOwn = ''
@@ -43,7 +43,7 @@ describe('a webhook that answers into the channel of Slack that wakes it', () =>
       const tell = () => void post(ts, String(recorded.fields['markdown_text'])).then(told)
       if (isQuick) {
         tell()
-        // The daemon has the event when it has answered what was asked after it.
+        // The daemon has the event once it has answered a later request.
         for (let turn = 0; turn < 20; turn += 1)
           await send(`${daemon.url}/health`, { method: 'GET' })
       }
@@ -78,7 +78,7 @@ webhooks:
     ['after the answer to its post', false],
     ['before the answer to its post', true],
   ] as const)
-    it(`is not woken by its own answer, which comes ${when}`, async () => {
+    it(`is not triggered by its own answer, which comes ${when}`, async () => {
       isQuick = quick
       const before = api.requests.length
       const echoed = new Promise<string>((resolve) => (told = resolve))
@@ -89,13 +89,13 @@ webhooks:
       assert.equal(api.requests.length, before + 1)
     })
 
-  it('is woken by somebody else who writes the same', async () => {
+  it('is triggered by someone else who writes the same', async () => {
     isQuick = false
     const event = await untilFinished(daemon, await post('2.1', 'you said: hello'))
     assert.equal(event.state, 'done')
   })
 
-  it('knows its own answers after a restart too', async () => {
+  it('recognises its own answers after a restart too', async () => {
     await restart(daemon.client)
     const changed = { subtype: 'message_changed', message: { ts: lastOwn, text: 'with a preview' } }
     const id = await postEvent('3.1', changed)

@@ -25,7 +25,7 @@ const tokenRecord = (provider: string, accessToken: string) => ({
   clientId: 'id',
 })
 
-describe('an answer on its way to the targets of a webhook', () => {
+describe('the delivery of an answer to the targets of a webhook', () => {
   let daemon: RunningDaemon
   let api: TargetServer
   let mail: Awaited<ReturnType<typeof startMailServer>>
@@ -79,7 +79,7 @@ webhooks:
         JSON.stringify(tokenRecord(provider, `canary-${provider}-token`)),
         { mode: 0o600 },
       )
-    // No proxy of the environment stands between: nothing listens there.
+    // The proxy of the environment must not be used: nothing listens there.
     const proxy = 'http://127.0.0.1:9'
     const variables = { HTTP_PROXY: proxy, http_proxy: proxy, NODE_USE_ENV_PROXY: '1' }
     daemon = await startDaemon({ home, variables })
@@ -99,7 +99,7 @@ webhooks:
   const payload = { text: 'hello', repository: { full_name: 'acme/door' }, issue: { number: 7 } }
   const sentTo = (path: string) => api.requests.filter((request) => request.path.startsWith(path))
 
-  it('reaches every one of them but the one that refuses it, which is named', async () => {
+  it('reaches all targets but the one that refuses it, which is named', async () => {
     const event = await post(payload)
     assert.deepEqual(eventDetailSchema.parse(event), event)
     assert.deepEqual(
@@ -130,7 +130,7 @@ webhooks:
     assert.match(await readFile(join(daemon.home.root, 'answers.md'), 'utf8'), /answer-canary/)
   })
 
-  it('wakes no agent for the event that its own comment makes', async () => {
+  it('runs no agent for the event of its own comment', async () => {
     const body = String(sentTo('/github')[0]?.fields['body'])
     const echo = await post({ ...payload, action: 'created', comment: { body } })
     assert.deepEqual([echo.state, echo.detail], ['filtered', 'it is about our own comment'])
@@ -139,7 +139,7 @@ webhooks:
     assert.equal(stranger.prompt, 'answer-canary hello')
   })
 
-  it('fails the one whose name an event would bend, and sends nothing there', async () => {
+  it('fails for a target whose name an event would change, and sends nothing', async () => {
     const before = sentTo('/github').length
     const event = await post({ ...payload, repository: { full_name: '../../user' } })
     const result = event.targets.find(({ target }) => target.startsWith('github'))

@@ -5,7 +5,7 @@ const [channel, ts] = ['C0123ABCD', '1503435956.000247']
 const about = (event: object) => ({ type: 'event_callback', event: { channel, ...event } })
 
 describe('the loop guard of Slack', () => {
-  it('knows messages of its own by channel and ts, also when they were changed or removed', () => {
+  it('recognises its own messages by channel and ts, also after a change or removal', () => {
     const messages = new OwnMessages()
     assert.equal(messages.isOwnMessage(about({ type: 'message', ts })), false)
     messages.remember({ ok: true, channel, ts })
@@ -18,7 +18,7 @@ describe('the loop guard of Slack', () => {
       assert.equal(messages.isOwnMessage(about(event)), true)
   })
 
-  it('passes over nothing that somebody else wrote, also in answer to it', () => {
+  it('ignores no message of others, also in answer to its own', () => {
     const messages = new OwnMessages()
     messages.remember({ ok: true, channel, ts })
     for (const answer of [{ ok: true }, { channel }, { ts }, null, 'x']) messages.remember(answer)
@@ -45,7 +45,7 @@ describe('the loop guard of Slack', () => {
     assert.deepEqual([isOwn(0), isOwn(1), isOwn(1000)], [false, true, true])
   })
 
-  it('says until when a message is on its way that has no name yet, but not for ever', async () => {
+  it('waits for the response to a post, but not forever', async () => {
     const messages = new OwnMessages(20)
     assert.equal(messages.posted(), undefined)
     const answers: ((failed?: Error) => void)[] = []
@@ -57,7 +57,7 @@ describe('the loop guard of Slack', () => {
           }),
       )
     const posts = [post(), post()]
-    // Nobody answers: it ends by the clock.
+    // No response: the timeout ends the wait.
     await messages.posted()
     const posted = messages.posted()
     answers[0]?.()

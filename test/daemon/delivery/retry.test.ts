@@ -7,7 +7,7 @@ import { quickRules } from '../../support/deliver.ts'
 const failed = (retryability: Retryability, retryAfterMs?: number) =>
   new DeliveryError(retryability, `it was ${retryability}`, { retryAfterMs, hint: 'do this' })
 
-/** Tries that end like this, one after the other; the last way is that of all others. */
+/** Attempts with these outcomes in order; the last outcome repeats. */
 const play = async (
   ways: readonly (Error | 'done')[],
   {
@@ -32,7 +32,7 @@ const play = async (
 }
 
 describe('retry', () => {
-  it('tries 5 more times at most, and throws the last failure with its hint', async () => {
+  it('retries at most 5 times, and throws the last failure with its hint', async () => {
     const { tries, again, end } = await play([failed('retryable')])
     assert.deepEqual([tries.length, again], [6, 5])
     assert.ok(end instanceof DeliveryError)
@@ -42,13 +42,13 @@ describe('retry', () => {
     )
   })
 
-  it('ends at once with what would end the same', async () => {
+  it('stops at a permanent failure', async () => {
     const { tries, end } = await play([failed('retryable'), failed('permanent')])
     assert.equal(tries.length, 2)
     assert.match(String(end), /it was permanent$/)
   })
 
-  it('sends again what may have arrived only where a repeat is recognised, and says so there', async () => {
+  it('repeats an indeterminate attempt only where that is idempotent, and reports it', async () => {
     assert.deepEqual((await play([failed('indeterminate'), 'done'])).tries, [false])
     const known = await play([failed('indeterminate'), failed('retryable'), 'done'], {
       isIdempotent: true,
@@ -59,7 +59,7 @@ describe('retry', () => {
     assert.equal((never.end as DeliveryError).retryability, 'indeterminate')
   })
 
-  it('tells the next tries of a server in trouble that it may have arrived, and says so at the end', async () => {
+  it('remembers that an attempt answered 5xx may have arrived, and reports it', async () => {
     const inTrouble = new DeliveryError('retryable', 'it answered 502', { mayHaveArrived: true })
     const { tries, end } = await play([failed('retryable'), inTrouble, failed('retryable'), 'done'])
     assert.deepEqual([tries, end], [[false, false, true, true], 'done'])
@@ -69,7 +69,7 @@ describe('retry', () => {
     assert.equal((never.end as DeliveryError).mayHaveArrived, true)
   })
 
-  it('begins no try after the time that there is', async () => {
+  it('starts no attempt after the time limit', async () => {
     const rules = { ...quickRules, totalMs: 50, firstWaitMs: 30, maxWaitMs: 30 }
     const { tries } = await play([failed('retryable')], { rules })
     assert.ok(tries.length >= 2 && tries.length <= 3)
@@ -78,7 +78,7 @@ describe('retry', () => {
     assert.match(String(asked.end), /it asks for a pause of 60 s/)
   })
 
-  it('waits for nothing once the daemon stops', async () => {
+  it('does not wait once the daemon stops', async () => {
     for (const wait of [undefined, 5000]) {
       const stop = new AbortController()
       const rules = { ...quickRules, firstWaitMs: 5000, maxWaitMs: 5000 }
@@ -94,7 +94,7 @@ describe('retry', () => {
     assert.equal((end as DeliveryError).code, 'stopping')
   })
 
-  it('calls a success one, though the daemon stops at that moment', async () => {
+  it('returns a success even if the daemon stops at that moment', async () => {
     const stop = new AbortController()
     const done = await retry(
       async () => {
@@ -107,7 +107,7 @@ describe('retry', () => {
     assert.equal(done, 'done')
   })
 
-  it('tries nothing again for a fault of our own', async () => {
+  it('does not retry an internal error', async () => {
     const fault = new TypeError('x is not a function')
     const { tries, end } = await play([failed('retryable'), fault])
     assert.deepEqual([tries.length, end], [2, fault])

@@ -11,8 +11,8 @@ import {
 } from '../../support/target-server.ts'
 
 /*
- * The official clients as the oracle: what they put on the wire for a message is what we have to put
- * there. Both talk to the same server, which writes it down.
+ * The official clients as the oracle: our requests must equal theirs. Both talk to the same server, which
+ * records them.
  */
 
 const mediaType = ({ headers }: Recorded) => (headers['content-type'] ?? '').split(';')[0]
@@ -28,7 +28,7 @@ describe('a request to a target', () => {
     return [theirs, ours]
   }
 
-  it('is that of the official client of Slack, as JSON where that sends a form', async () => {
+  it('equals that of the official client of Slack, as JSON instead of a form', async () => {
     server = await startTargetServer(json(200, { ok: true }))
     const client = new WebClient('xoxb-1', { slackApiUrl: `${server.origin}/api/` })
     await client.apiCall('chat.postMessage', {
@@ -45,7 +45,7 @@ describe('a request to a target', () => {
     const [theirs, ours] = both()
     assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
     assert.equal(ours.headers.authorization, theirs.headers.authorization)
-    // A form has text alone.
+    // A form has only text.
     const asText = Object.entries(ours.fields).map(([name, value]) => [name, String(value)])
     assert.deepEqual(Object.fromEntries(asText), { ...theirs.fields })
     // docs.slack.dev/reference/methods/chat.postMessage names both as content types.
@@ -55,7 +55,7 @@ describe('a request to a target', () => {
     )
   })
 
-  it('is that of the official client of Discord', async () => {
+  it('equals that of the official client of Discord', async () => {
     server = await startTargetServer(json(200, { id: '1' }))
     const rest = new REST({ api: `${server.origin}/api`, version: '10' })
     await rest.post('/webhooks/123456789012345678/a-token', {
@@ -74,7 +74,7 @@ describe('a request to a target', () => {
     assert.equal(ours.headers.authorization, undefined)
   })
 
-  it('is that of the official client of GitHub', async () => {
+  it('equals that of the official client of GitHub', async () => {
     server = await startTargetServer(json(201, { id: 1 }))
     const { deliver } = deliverWith(
       { github: { api_url: server.origin } },
@@ -95,7 +95,7 @@ describe('a request to a target', () => {
     assert.deepEqual(ours.fields, theirs.fields)
     for (const name of ['content-type', 'x-github-api-version'])
       assert.equal(ours.headers[name], theirs.headers[name])
-    // It takes any version of the media type, of which the page recommends this one.
+    // Both are valid; GitHub's documentation recommends ours.
     assert.match(theirs.headers.accept ?? '', /^application\/vnd\.github\.v3\+json$/)
     assert.equal(ours.headers.accept, 'application/vnd.github+json')
     assert.deepEqual(

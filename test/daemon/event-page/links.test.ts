@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { createEventLinks, createShortLived } from '../../../daemon/event-page/links.ts'
+import { createEventLinks, ExpiringMap } from '../../../daemon/event-page/links.ts'
 
 describe('links to pages of events', () => {
-  it('open once, and then for the key that the first use gave', () => {
+  it('open once, and then only with the key of the first use', () => {
     const links = createEventLinks(() => 0)
     const { code } = links.issue({ eventId: 'evt_1', notice: 'again' })
     assert.equal(links.isUnused(code), true)
@@ -16,7 +16,7 @@ describe('links to pages of events', () => {
     assert.deepEqual([again?.eventId, again?.notice, again?.key], ['evt_1', undefined, opened?.key])
   })
 
-  it('live for a minute, and their pages for an hour after they were last shown', () => {
+  it('are valid for a minute, and their pages for an hour after they were last shown', () => {
     let now = 0
     const links = createEventLinks(() => now)
     const late = links.issue({ eventId: 'evt_1' })
@@ -33,7 +33,7 @@ describe('links to pages of events', () => {
     assert.equal(links.open(code, key), undefined)
   })
 
-  it('are no buttons, which know whether they were pressed before', () => {
+  it('are not retry buttons, which know whether they were pressed before', () => {
     const links = createEventLinks(() => 0)
     const retry = links.issueRetry('evt_1')
     assert.equal(links.open(retry, undefined), undefined)
@@ -42,7 +42,7 @@ describe('links to pages of events', () => {
     assert.deepEqual(links.takeRetry(retry), { eventId: 'evt_1', isFirst: false })
   })
 
-  it('are never the same', () => {
+  it('are all different', () => {
     const links = createEventLinks()
     const codes = Array.from({ length: 100 }, () => links.issue({ eventId: 'evt_1' }).code)
     assert.equal(new Set(codes).size, 100)
@@ -50,9 +50,9 @@ describe('links to pages of events', () => {
   })
 })
 
-describe('values that live for a while', () => {
-  it('are few: the oldest go first, and one that is kept again is the newest', () => {
-    const kept = createShortLived<number>({ max: 2, lifeMs: 10 }, () => 0)
+describe('an expiring map', () => {
+  it('drops the oldest entry first, and a value set again is the newest', () => {
+    const kept = new ExpiringMap<number>(2, 10, () => 0)
     kept.set('a', 1)
     kept.set('b', 2)
     kept.set('a', 3)

@@ -21,8 +21,8 @@ const pageOf = (
   more: { notice?: string; retryPath?: string } = {},
 ) => render({ event: { ...event, ...changes }, ...more }, '/again').html
 
-describe('page of an event: what it shows', () => {
-  it('escapes every word that is not its own', () => {
+describe('the page of an event', () => {
+  it('escapes every value', () => {
     const evil = `"><img src=x onerror=alert(1)></pre>'\`{{style}}`
     const html = pageOf(
       {
@@ -46,12 +46,12 @@ describe('page of an event: what it shows', () => {
     assert.ok(html.match(/&#34;&#62;&#60;img src=x onerror=alert\(1\)&#62;/g)?.length)
   })
 
-  it('keeps the first line break of an answer, which HTML would swallow', () => {
+  it('keeps the first line break of an answer, which HTML drops', () => {
     assert.ok(pageOf({ result: '\n\nb' }).includes('<pre dir="auto">\n\n\nb</pre>'))
     assert.match(textOf(pageOf({ result: '' })), /The answer is empty/)
   })
 
-  it('offers to run again what failed, and to deliver again what has an answer', () => {
+  it('has a button to run a failed event again, or to deliver its answer again', () => {
     const failed = { state: 'failed', stage: 'agent', code: 'agent-failed', prompt: 'x' } as const
     assert.match(pageOf(failed, { retryPath: '/retry' }), /action="\/retry"><button>Run again</)
     const undelivered = { ...failed, stage: 'deliver', result: 'x' } as const
@@ -61,28 +61,28 @@ describe('page of an event: what it shows', () => {
     assert.doesNotMatch(pageOf(forgotten), /<form/)
   })
 
-  it('looks again while the event goes on, and not afterwards', () => {
+  it('reloads until the event is final', () => {
     for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
       assert.match(pageOf({ state }), /<meta http-equiv="refresh" content="1; url=\/again" \/>/)
     for (const state of ['done', 'failed', 'dropped', 'rejected', 'filtered', 'duplicate'] as const)
       assert.doesNotMatch(pageOf({ state }), /refresh/)
   })
 
-  it('says of a target that it waits only while the event goes on', () => {
+  it('shows a target as waiting only until the event is final', () => {
     const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
     const shown = (state: EventDetail['state']) => textOf(pageOf({ state, targets: [...targets] }))
     assert.match(shown('running'), /log waiting/)
     assert.match(shown('failed'), /log not reached/)
   })
 
-  it('shows what is no webhook without stages', () => {
+  it('shows no stages for events of accounts', () => {
     const html = pageOf({ kind: 'oauth', webhook: null, agent: null, detail: 'github: logged in' })
     assert.match(textOf(html), /Accounts[^]*github: logged in/)
     assert.doesNotMatch(html, /class="stages"/)
     assert.match(html, /<title>oauth: done · Doorward<\/title>/)
   })
 
-  it('shows what is left of an answer', () => {
-    assert.match(textOf(pageOf({ resultPreview: 'the beginning' })), /the beginning[^]*Only its/)
+  it('shows the preview of a forgotten answer', () => {
+    assert.match(textOf(pageOf({ resultPreview: 'the beginning' })), /the beginning[^]*Only the/)
   })
 })

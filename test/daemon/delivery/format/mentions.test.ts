@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { githubText, slackText } from '../../../../daemon/delivery/format/mentions.ts'
 
-/** With the gap that cannot be seen shown as ·. */
+/** Shows a zero width space as ·. */
 const shown = (text: string) => text.replaceAll('\u200b', '·')
 
 describe('slackText', () => {
@@ -55,7 +55,7 @@ describe('githubText', () => {
   for (const text of kept)
     it(`keeps ${text.replaceAll('\n', '⏎')}`, () => assert.equal(shown(githubText(text)), text))
 
-  // In each of these GitHub shows @octocat as text, whatever it looks like.
+  // GitHub renders @octocat as text in each of these.
   for (const text of [
     '<div>\n```\n@octocat\n```',
     '<div>\n\u00a0\n```\n@octocat\n```',
@@ -79,10 +79,10 @@ describe('githubText', () => {
     '$a ` b$ @octocat `',
     '<div>\n`@octocat`',
   ])
-    it(`mentions nobody in ${text.replaceAll('\n', '⏎')}`, () =>
+    it(`mentions no one in ${text.replaceAll('\n', '⏎')}`, () =>
       assert.doesNotMatch(githubText(text), /@octocat/))
 
-  it('takes a time that grows with the length alone', () => {
+  it('takes linear time', () => {
     const started = performance.now()
     for (const text of [
       '@',

@@ -6,27 +6,27 @@ const limits = { slack: 12_000, telegram: 4096, discord: 2000, github: 65_536 } 
 const kinds = ['slack', 'telegram', 'discord', 'github'] as const
 
 describe('toParts', () => {
-  it('takes out what a terminal obeys, half characters and empty lines around', () => {
+  it('removes control sequences, lone surrogates and surrounding empty lines', () => {
     for (const kind of [...kinds, 'email'] as const)
       assert.deepEqual(toParts({ kind }, '\n\n\u001b[31mred\u001b[0m\u0000 \ud800\u202e\n\n'), [
         'red \ufffd',
       ])
   })
 
-  it('leaves an answer as it is for a file, the log, the desktop and a program', () => {
+  it('leaves an answer unchanged for a file, the log, the desktop and an HTTP receiver', () => {
     for (const kind of ['file', 'log', 'notify', 'http'] as const)
       assert.deepEqual(toParts({ kind }, '\u001b[31m@a\n'), ['\u001b[31m@a\n'])
     assert.deepEqual(toParts({ kind: 'invalid' }, 'x'), [])
   })
 
-  it('says that an answer is empty, as no target takes nothing', () => {
+  it('replaces an empty answer, which every target would reject', () => {
     for (const kind of kinds)
       for (const text of ['', ' \n', '\u001b[0m'])
         assert.deepEqual(toParts({ kind }, text), ['(the answer is empty)'])
   })
 
   for (const kind of kinds)
-    it(`keeps under the limit of ${kind}, whatever has to be taken apart`, () => {
+    it(`stays under the limit of ${kind}, whatever has to be changed`, () => {
       const mentions = '<!here> @octocat #1 '.repeat(20_000)
       for (const text of [mentions, '😀'.repeat(150_000), '```js\nx\n'.repeat(50_000)]) {
         const parts = toParts({ kind }, text)
@@ -40,7 +40,7 @@ describe('toParts', () => {
       }
     })
 
-  it('sends a mail as one', () => {
+  it('sends one mail', () => {
     const [mail, second] = toParts({ kind: 'email' }, 'x'.repeat(3_000_000))
     assert.match(mail ?? '', /cut here: \d+ of 3000000/)
     assert.equal(second, undefined)

@@ -71,7 +71,7 @@ describe('splitText', () => {
         assert.doesNotMatch(part, /--/)
   })
 
-  it('keeps what the first line of a message is indented by', () => {
+  it('keeps the indentation of the first line of a message', () => {
     const list = Array.from({ length: 30 }, (_, at) => `- top ${at}\n    - a${at}\n\n      b${at}`)
     const parts = splitText(list.join('\n'), { characters: 250, parts: 9 })
     const lines = parts.flatMap((part) => bare(part).split('\n')).filter((line) => line !== '')
@@ -81,13 +81,13 @@ describe('splitText', () => {
     )
   })
 
-  it('keeps a longer fence with a shorter one in it whole', () => {
+  it('keeps a fence that contains a shorter one', () => {
     const text = `~~~~md\n${'```js\nx\n```\n'.repeat(60)}~~~~`
     for (const part of splitText(text, { characters: 300, parts: 9 }))
       assert.equal(openFenceIn(part), undefined)
   })
 
-  it('cuts what is too long for all parts, and says how much', () => {
+  it('cuts a text that is too long for all parts, and says how much', () => {
     const parts = splitText('x'.repeat(5000), { characters: 500, parts: 2 })
     assert.equal(parts.length, 2)
     const last = parts[1] ?? ''
@@ -95,13 +95,13 @@ describe('splitText', () => {
     assert.equal(parts.join('').replaceAll(/[^x]/g, '').length, 5000 - left)
   })
 
-  it('says that it cut even where one message is all there is', () => {
+  it('says that it cut a text for a single message', () => {
     const [only, second] = splitText('x '.repeat(5000), { characters: 500, parts: 1 })
     assert.match(only ?? '', /^x x.*cut here: \d+ of 10000/s)
     assert.equal(second, undefined)
   })
 
-  it('keeps every message under the limit as it is measured', () => {
+  it('keeps every message under the measured limit', () => {
     const measure = (piece: string) => piece.replaceAll('@', '@@@').length
     for (const text of ['@'.repeat(3000), 'a @b '.repeat(600), '@\n\n'.repeat(900)]) {
       const parts = splitText(text, { characters: 400, parts: 9, measure })
@@ -109,7 +109,7 @@ describe('splitText', () => {
     }
   })
 
-  it('keeps a table under the limit that is only aligned as far as it is narrow', () => {
+  it('keeps a table under the limit, though only narrow tables are aligned', () => {
     const rows = `| ${'n'.repeat(50)} | b |\n|---|---|\n${'|a|b|\n'.repeat(150)}`
     for (const wide of ['', `| ${'w'.repeat(80)} | b |\n`, `|a|b|\n| ${'w'.repeat(80)}\n`]) {
       const parts = toParts({ kind: 'telegram' }, `${rows}${wide}${rows}`)
@@ -152,7 +152,7 @@ describe('splitText', () => {
     }
   })
 
-  it('takes a time that grows with the limit, not with the text', () => {
+  it('takes time by the limit, not by the text', () => {
     const started = performance.now()
     splitText('a@b '.repeat(2_000_000), { characters: 2000, parts: 5 })
     splitText('```\n'.repeat(2_000_000), { characters: 2000, parts: 5 })

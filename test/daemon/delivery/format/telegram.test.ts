@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { telegramText } from '../../../../daemon/delivery/format/telegram.ts'
 
-/** Each entity as its type and the text that it stands over. */
+/** Each entity as its type and its text. */
 const read = (markdown: string) => {
   const { text, entities } = telegramText(markdown)
   return [
@@ -83,13 +83,13 @@ describe('telegramText', () => {
   ] as const)
     it(`reads ${JSON.stringify(given)}`, () => assert.deepEqual(read(given), wanted))
 
-  it('leaves a table as it is written that is wider than a screen', () => {
+  it('leaves a table unchanged that is wider than a screen', () => {
     const table = (width: number) => `| ${'a'.repeat(width)} | b |\n|---|---|\n| c | d |`
     assert.equal(read(table(56)).length, 2)
     assert.deepEqual(read(table(57)), [table(57)])
   })
 
-  it('takes a time that grows with the length alone', () => {
+  it('takes linear time', () => {
     const started = performance.now()
     for (const text of [
       '*',

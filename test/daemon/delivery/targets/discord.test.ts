@@ -28,7 +28,7 @@ describe('delivery to Discord', () => {
     return result
   }
 
-  it('posts to the webhook, waits for the word that it was kept, and calls nobody', async () => {
+  it('posts to the webhook, waits until it is stored, and notifies no one', async () => {
     const result = await run('discord:ops', '**done** @everyone')
     assert.deepEqual(result, { target: 'discord:ops', state: 'done', attempts: 1 })
     const [request] = server.requests
@@ -40,7 +40,7 @@ describe('delivery to Discord', () => {
     })
   })
 
-  it('waits as long as the answer says, which is finer than the header', async () => {
+  it('waits as long as the body says, which is more precise than the header', async () => {
     server.next(json(429, { retry_after: 0.15, global: false }, { 'retry-after': '60' }))
     const started = performance.now()
     const result = await run()
@@ -55,7 +55,7 @@ describe('delivery to Discord', () => {
     [400, /thread_id/],
     [302, /redirect, which is not followed/],
   ] as const)
-    it(`fails at once for ${status}, without the URL`, async () => {
+    it(`fails immediately for ${status}, without the URL`, async () => {
       server.next(json(status, { code: 10_015 }, { location: `${server.origin}/x` }))
       const result = await run()
       assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
@@ -70,7 +70,7 @@ describe('delivery to Discord', () => {
     assert.equal(server.requests.length, 1)
   })
 
-  it('is not sent again when no answer comes in time', async () => {
+  it('is not sent again when no response comes in time', async () => {
     server.next(hang)
     assert.match((await run())?.detail ?? '', /did not respond in time; outcome unknown/)
     assert.equal(server.requests.length, 1)
@@ -81,7 +81,7 @@ describe('delivery to Discord', () => {
       assert.match((await run('discord:ops', 'x', { OPS_URL }))?.detail ?? '', /^OPS_URL/)
   })
 
-  it('lets an event choose among the entries there are, and nothing else', async () => {
+  it('lets an event choose only among the configured entries', async () => {
     const target = 'discord:{{event.team}}'
     assert.equal((await run(target, 'x', undefined, { team: 'ops' }))?.state, 'done')
     for (const team of ['constructor', 'other', 'a/b', '']) {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { appendToFile, tryFile } from '../../../../daemon/delivery/targets/file.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 
-const answered = (text = 'an answer') => ({
+const makeReply = (text = 'an answer') => ({
   eventId: 'evt_1',
   webhook: '/github',
   receivedAt: new Date(Date.UTC(2026, 0, 1)),
@@ -20,32 +20,32 @@ describe('delivery to a file', () => {
     home = await temporaryFolder()
   })
 
-  it('appends a section to a file under home, and makes file and folders for the owner alone', async () => {
-    await appendToFile('a/b/answers.md', answered('an answer\n\n'), home)
-    await appendToFile('a/b/answers.md', answered(), home)
+  it('appends a section to a file under home, and creates file and folders for the owner only', async () => {
+    await appendToFile('a/b/answers.md', makeReply('an answer\n\n'), home)
+    await appendToFile('a/b/answers.md', makeReply(), home)
     const path = join(home, 'a/b/answers.md')
     assert.equal(await readFile(path, 'utf8'), section + section)
     assert.equal((await stat(path)).mode & 0o777, 0o600)
     assert.equal((await stat(join(home, 'a'))).mode & 0o777, 0o700)
   })
 
-  it('keeps what would move the cursor or repaint a terminal out of the file', async () => {
-    await appendToFile('a.md', answered('\u001b[2Jan \u001b]0;title\u0007answer\u0008\r\n'), home)
+  it('keeps escape sequences out of the file', async () => {
+    await appendToFile('a.md', makeReply('\u001b[2Jan \u001b]0;title\u0007answer\u0008\r\n'), home)
     assert.equal(await readFile(join(home, 'a.md'), 'utf8'), section)
   })
 
-  it('leaves what stands in a file, and its mode', async () => {
+  it('keeps the content and the mode of a file', async () => {
     const path = join(home, 'mine.md')
     await writeFile(path, 'before\n')
     await chmod(path, 0o640)
-    await appendToFile(path, answered(), await temporaryFolder())
+    await appendToFile(path, makeReply(), await temporaryFolder())
     assert.equal(await readFile(path, 'utf8'), `before\n${section}`)
     assert.equal((await stat(path)).mode & 0o777, 0o640)
   })
 
-  it('makes no folder outside home', async () => {
+  it('creates no folder outside home', async () => {
     await assert.rejects(
-      appendToFile(join(home, 'no/answers.md'), answered(), await temporaryFolder()),
+      appendToFile(join(home, 'no/answers.md'), makeReply(), await temporaryFolder()),
       {
         code: 'delivery-failed',
         message: /folder does not exist/,
@@ -54,12 +54,12 @@ describe('delivery to a file', () => {
     await assert.rejects(stat(join(home, 'no')), { code: 'ENOENT' })
   })
 
-  it('refuses a link, even one that leads nowhere, and writes nothing through it', async () => {
+  it('refuses a link, even a dangling one, and writes nothing through it', async () => {
     await writeFile(join(home, 'real.md'), '')
     await symlink(join(home, 'real.md'), join(home, 'link.md'))
     await symlink(join(home, 'nothing.md'), join(home, 'broken.md'))
     for (const name of ['link.md', 'broken.md'])
-      await assert.rejects(appendToFile(name, answered(), home), {
+      await assert.rejects(appendToFile(name, makeReply(), home), {
         code: 'delivery-failed',
         message: /symbolic link/,
       })
@@ -67,30 +67,30 @@ describe('delivery to a file', () => {
     await assert.rejects(stat(join(home, 'nothing.md')), { code: 'ENOENT' })
   })
 
-  it('refuses a named pipe at once, a folder and a device', async () => {
+  it('refuses a named pipe immediately, and a folder and a device', async () => {
     execFileSync('mkfifo', [join(home, 'pipe')])
     await mkdir(join(home, 'folder'))
     for (const path of ['pipe', 'folder', '/dev/null'])
-      await assert.rejects(appendToFile(path, answered(), home), { code: 'delivery-failed' })
+      await assert.rejects(appendToFile(path, makeReply(), home), { code: 'delivery-failed' })
   })
 
   it('says what is wrong when a part of the path is a file', async () => {
     await writeFile(join(home, 'file'), '')
     for (const path of ['file/answers.md', 'file/deeper/answers.md'])
-      await assert.rejects(appendToFile(path, answered(), home), { code: 'delivery-failed' })
+      await assert.rejects(appendToFile(path, makeReply(), home), { code: 'delivery-failed' })
   })
 
   it('says what is wrong with a name that is too long', async () => {
-    await assert.rejects(appendToFile('é'.repeat(300), answered(), home), {
+    await assert.rejects(appendToFile('é'.repeat(300), makeReply(), home), {
       code: 'delivery-failed',
       message: /é: its name is too long$/,
     })
   })
 
-  it('keeps sections whole that are written at the same time', async () => {
+  it('keeps concurrent sections whole', async () => {
     const letters = 'abcdefghijklmnop'.split('')
     await Promise.all(
-      letters.map((letter) => appendToFile('all.md', answered(letter.repeat(300_000)), home)),
+      letters.map((letter) => appendToFile('all.md', makeReply(letter.repeat(300_000)), home)),
     )
     const text = await readFile(join(home, 'all.md'), 'utf8')
     const bodies = [...text.matchAll(/-->\n(\w+)\n\n/g)].map((match) => match[1] ?? '')
@@ -101,12 +101,12 @@ describe('delivery to a file', () => {
     assert.deepEqual(bodies.map((body) => body.slice(0, 1)).toSorted(), letters)
   })
 
-  it('does not call it done when only a part could be written', function () {
+  it('fails when only a part could be written', function () {
     if (process.platform === 'win32') return this.skip()
     const program = fileURLToPath(
       new URL('../../../../../test/fixtures/appends-answer.mjs', import.meta.url),
     )
-    // A file may grow to 8 blocks only, as on a disk that fills up.
+    // Limit files to 8 blocks, as on a full disk.
     const limited = ['-c', 'ulimit -f 8; exec "$0" "$@"', process.execPath, program]
     const ending = execFileSync('sh', [...limited, join(home, 'answers.md')], { encoding: 'utf8' })
     assert.equal(ending, 'delivery-failed')
@@ -126,16 +126,16 @@ describe('delivery to a file', () => {
       'logs/daemon.log.1',
       'logs/daemon.stderr',
     ])
-      await assert.rejects(appendToFile(path, answered('SECRET=b'), home), {
+      await assert.rejects(appendToFile(path, makeReply('SECRET=b'), home), {
         code: 'delivery-failed',
         message: /own files/,
       })
     assert.equal(await readFile(join(home, '.env'), 'utf8'), 'SECRET=a\n')
     for (const path of ['.env.md', 'configs/a.md', 'answers/.env', 'logs/a.md'])
-      await appendToFile(path, answered(), home)
+      await appendToFile(path, makeReply(), home)
   })
 
-  it("never writes into doorward's own files by way of a link", async () => {
+  it("never writes into doorward's own files through a link", async () => {
     const real = await temporaryFolder()
     const linked = join(home, 'home')
     await symlink(real, linked)
@@ -147,7 +147,7 @@ describe('delivery to a file', () => {
       ['reviews/google.json', real],
       ['reviews/google.json', linked],
     ] as const)
-      await assert.rejects(appendToFile(path, answered('SECRET=b'), homeFolder), {
+      await assert.rejects(appendToFile(path, makeReply('SECRET=b'), homeFolder), {
         code: 'delivery-failed',
         message: /own files/,
       })
@@ -155,7 +155,7 @@ describe('delivery to a file', () => {
     assert.deepEqual(await readdir(join(real, 'tokens')), [])
   })
 
-  it('can be tried without a trace: what would fail, fails in the same words', async () => {
+  it('has a dry run that leaves no trace and fails with the same words', async () => {
     const linked = join(home, 'home')
     await mkdir(join(home, 'real/tokens'), { recursive: true })
     await symlink('real', linked)
@@ -187,13 +187,13 @@ describe('delivery to a file', () => {
     ]) {
       const message = await tried(path)
       assert.notEqual(message, 'done', path)
-      await assert.rejects(appendToFile(path, answered(), linked), { message }, path)
+      await assert.rejects(appendToFile(path, makeReply(), linked), { message }, path)
     }
   })
 
   it('quotes nothing of the answer in its error', async () => {
     await assert.rejects(
-      appendToFile(join(home, 'no/answers.md'), answered('canary'), home),
+      appendToFile(join(home, 'no/answers.md'), makeReply('canary'), home),
       (error: Error) => !/canary/.test(`${error.message} ${String(error.cause)}`),
     )
   })

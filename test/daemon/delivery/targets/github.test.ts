@@ -28,7 +28,7 @@ describe('delivery to GitHub', () => {
   }
   const bodies = () => server.requests.map(({ fields }) => String(fields['body']))
 
-  it('comments with the token of the login, under a hidden mark, and mentions nobody', async () => {
+  it('comments with the token of the login, under a hidden mark, and mentions no one', async () => {
     const { result } = await run('Thanks @octocat, see #1:\n\n```ts\n@Injectable() // #2\n```')
     assert.deepEqual(result, { target, state: 'done', attempts: 1 })
     const [request] = server.requests
@@ -42,7 +42,7 @@ describe('delivery to GitHub', () => {
     )
   })
 
-  it('looks for its comment before it sends it again, and finds the one that had arrived', async () => {
+  it('looks for its comment before it sends it again, and finds an earlier one', async () => {
     let arrived = ''
     server.next(
       (response, recorded, request) => {
@@ -85,7 +85,7 @@ describe('delivery to GitHub', () => {
       )
     })
 
-  it('looks first in a later delivery as well, when all tries of the first ended in 5xx', async () => {
+  it('looks first in a later delivery too, when all attempts of the first were answered 5xx', async () => {
     server.next(json(502, {}), ...Array.from({ length: 5 }, () => json(503, {})))
     const { result, deliver } = await run()
     assert.match(result?.detail ?? '', /answered 503; outcome unknown: it may have arrived$/)
@@ -109,7 +109,7 @@ describe('delivery to GitHub', () => {
     )
   })
 
-  it('sends it again when it is not there, however many others are', async () => {
+  it('sends it again when it is missing among many others', async () => {
     const other = { body: 'x' }
     server.next(
       reset,
@@ -128,7 +128,7 @@ describe('delivery to GitHub', () => {
     assert.equal(bodies()[0], bodies()[3])
   })
 
-  it('sends nothing again while it cannot look', async () => {
+  it('sends nothing again while it cannot read the comments', async () => {
     server.next(reset, reset, json(502, {}), json(200, []))
     const { result } = await run()
     assert.deepEqual([result?.state, result?.attempts], ['done', 4])
@@ -138,7 +138,7 @@ describe('delivery to GitHub', () => {
     )
   })
 
-  it('finds it behind long comments, and sends nothing again when what it sees is no list', async () => {
+  it('finds it after long comments, and sends nothing again when the response is not a list', async () => {
     let arrived = ''
     const long = { body: 'x'.repeat(65_000) }
     server.next(
@@ -166,14 +166,14 @@ describe('delivery to GitHub', () => {
     )
   })
 
-  it('says that it may have arrived when that stays unknown', async () => {
+  it('reports that it may have arrived when that stays unknown', async () => {
     server.next(...Array.from({ length: 6 }, () => reset))
     const { result } = await run()
     assert.deepEqual([result?.state, result?.attempts], ['failed', 6])
     assert.match(result?.detail ?? '', /outcome unknown: it may have arrived/)
   })
 
-  it('waits for the end of a limit, by whatever GitHub names it', async () => {
+  it('waits for the end of a rate limit, in every form that GitHub uses', async () => {
     const soon = String(Math.floor(Date.now() / 1000))
     server.next(
       json(403, { message: 'limit' }, { 'retry-after': '0.1' }),
@@ -193,7 +193,7 @@ describe('delivery to GitHub', () => {
     [422, /rejects this comment/],
     [301, /was renamed/],
   ] as const)
-    it(`fails at once for ${status}, in words that a person understands`, async () => {
+    it(`fails immediately for ${status}, in plain words`, async () => {
       server.next(json(status, { message: 'x' }, { location: `${server.origin}/other` }))
       const { result } = await run()
       assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
@@ -201,7 +201,7 @@ describe('delivery to GitHub', () => {
       assert.equal(server.requests.length, 1)
     })
 
-  it('asks for another token once, then for a login', async () => {
+  it('refreshes the token once, then asks for a login', async () => {
     server.next(json(401, {}))
     assert.equal((await run()).result?.state, 'done')
     server.next(json(401, {}))
@@ -216,12 +216,12 @@ describe('the loop guard', () => {
   const body = marks.toBody(marks.markFor(id, 1, 'an answer\n\nof two'), 'an answer\n\nof two')
   const about = (text: unknown) => ({ action: 'created', comment: { body: text } })
 
-  it('knows a comment of its own, though white space was changed on the way', () => {
+  it('recognises its own comment after changes of white space', () => {
     for (const text of [body, body.replaceAll('\n', '\r\n'), `${body}\n`])
       assert.equal(marks.isOwnComment(about(text)), true)
   })
 
-  it('passes over nothing that a stranger wrote', () => {
+  it('ignores nothing that others wrote', () => {
     const mark = body.split('\n', 1)[0] ?? ''
     for (const text of [
       'hello',

@@ -34,7 +34,7 @@ describe('delivery to a receiver of signed requests', () => {
   const headersOf = (place: number) =>
     server.requests[place]?.headers as unknown as Record<string, string>
 
-  it('posts the answer with a signature that the library of Standard Webhooks takes', async () => {
+  it('posts the answer with a signature that the Standard Webhooks library accepts', async () => {
     const text = '\u001b[31m**é😀**'
     assert.deepEqual(await run(undefined, text), {
       target: 'http:archive',
@@ -58,7 +58,7 @@ describe('delivery to a receiver of signed requests', () => {
     assert.equal(headersOf(0)['authorization'], 'a key')
   })
 
-  it('keeps the id over all tries, and has another one for another answer', async () => {
+  it('has one id for all attempts, and another one for another answer', async () => {
     server.next(reset, json(503, {}), json(429, {}))
     const result = await run()
     assert.deepEqual([result?.state, result?.attempts], ['done', 4])
@@ -69,7 +69,7 @@ describe('delivery to a receiver of signed requests', () => {
     new Webhook(secret).verify(server.requests[3]?.text ?? '', headersOf(3))
   })
 
-  it('fails at once where https:// names a port that has no TLS', async () => {
+  it('fails immediately on a port without TLS', async () => {
     const url = `https://127.0.0.1:${new URL(server.origin).port}/`
     const http = { archive: { url, secret_env: 'HOOK_SECRET' } }
     const [result] = await deliverWith({ http }, { env: { HOOK_SECRET: secret } }).deliver(
@@ -88,7 +88,7 @@ describe('delivery to a receiver of signed requests', () => {
     [302, /redirect, which is not followed/],
     [400, /^http:archive answered 400$/],
   ] as const)
-    it(`fails at once for ${status}`, async () => {
+    it(`fails immediately for ${status}`, async () => {
       server.next(json(status, {}, { location: `${server.origin}/x` }))
       const result = await run()
       assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
@@ -96,7 +96,7 @@ describe('delivery to a receiver of signed requests', () => {
       assert.equal(server.requests.length, 1)
     })
 
-  it('sends nothing without a good secret, or with a header that has no value', async () => {
+  it('sends nothing without a valid secret, or with a header without a value', async () => {
     for (const HOOK_SECRET of ['', 'whsec_', 'not base64!'])
       assert.match((await run({ HOOK_SECRET, KEY: 'k' }))?.detail ?? '', /^HOOK_SECRET/)
     assert.match((await run({ HOOK_SECRET: secret }))?.detail ?? '', /^KEY/)

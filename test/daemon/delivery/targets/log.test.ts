@@ -33,7 +33,7 @@ describe('delivery to the log', () => {
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
-  it('prints the answer on standard output, without what a terminal obeys', async () => {
+  it('prints the answer on standard output, without escape sequences', async () => {
     const event = await post({ text: '\u001b[31mred\u001b[0m\u202e' })
     assert.equal(event.state, 'done')
     assert.ok(daemon.stdout().endsWith(`/open ${event.id}\nred\n`))
@@ -47,12 +47,12 @@ describe('delivery to the log', () => {
     assert.equal((await post({ text: 'read again' })).state, 'done')
   })
 
-  it('fails after 5 s on a terminal that is not read, and holds up nothing else', async function () {
+  it('fails after 5 s on a terminal that is not read, and blocks nothing else', async function () {
     if (process.platform !== 'linux') this.skip()
     const home = await temporaryHome({ webhooks })
     await mkdir(home.run, { mode: 0o700 })
     const command = [process.execPath, daemonMain, '--foreground', '--home', home.root]
-    // A terminal of its own, which takes nothing while nobody reads what comes out of it here.
+    // Its own terminal, whose output we can stop reading.
     const terminal = spawn('script', ['-qefc', command.join(' '), '/dev/null'], {
       env: cleanEnvironment(),
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -77,7 +77,7 @@ describe('delivery to the log', () => {
     }
   })
 
-  it('fails when nobody reads standard output any more, and the daemon goes on', async () => {
+  it('fails when no one reads standard output any more, and the daemon continues', async () => {
     daemon.process.stdout?.destroy()
     for (const text of ['one', 'two']) {
       const event = await post({ text })

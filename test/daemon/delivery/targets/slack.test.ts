@@ -26,7 +26,7 @@ describe('delivery to Slack', () => {
     return { result, ...test }
   }
 
-  it('posts Markdown with the token of the login, and calls at no link', async () => {
+  it('posts Markdown with the token of the login, without link previews', async () => {
     const { result, asked } = await run('slack:#alerts', '**done** <!here>')
     assert.deepEqual(result, { target: 'slack:#alerts', state: 'done', attempts: 1 })
     const [request] = server.requests
@@ -43,7 +43,7 @@ describe('delivery to Slack', () => {
     assert.deepEqual(asked, [{ provider: 'slack', asker: 'target slack', renewed: false }])
   })
 
-  it('names channels, users and ids as Slack takes them', async () => {
+  it('writes channels, users and ids as Slack expects them', async () => {
     const { deliver } = brokered()
     const names = ['slack:#a-b_c', 'slack:@jane.doe', 'slack:C0123ABCD', 'slack:@U0123ABCD']
     await deliver(resolveTargets(names), makeReply())
@@ -65,7 +65,7 @@ describe('delivery to Slack', () => {
     assert.equal(sent.map((part) => part.slice(6)).join('\n'), text)
   })
 
-  it('tries again after 429 and 5xx, no sooner than it was asked to', async () => {
+  it('retries after 429 and 5xx, not before the requested time', async () => {
     server.next(
       json(429, { ok: false, error: 'ratelimited' }, { 'retry-after': '0.2' }),
       no('anything', 503),
@@ -77,7 +77,7 @@ describe('delivery to Slack', () => {
     assert.ok(performance.now() - started >= 195)
   })
 
-  it('gives up after 5 more tries, and says what was answered', async () => {
+  it('gives up after 5 retries, and reports the response', async () => {
     server.next(...Array.from({ length: 9 }, () => no('x', 502)))
     const { result } = await run()
     assert.deepEqual(result, {
@@ -90,7 +90,7 @@ describe('delivery to Slack', () => {
     assert.equal(server.requests.length, 6)
   })
 
-  it('waits for nobody who asks for more time than there is', async () => {
+  it('does not wait when Slack asks for more time than the limit', async () => {
     server.next(json(429, {}, { 'retry-after': '3600' }))
     const { result } = await run()
     assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
@@ -106,20 +106,20 @@ describe('delivery to Slack', () => {
     ['something_new', /^slack answered something_new$/],
     ['<script>', /^slack answered an error without a name$/],
   ] as const)
-    it(`fails at once for ${error}, in words that a person understands`, async () => {
+    it(`fails immediately for ${error}, in plain words`, async () => {
       server.next(no(error))
       const { result } = await run()
       assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
       assert.match(result?.detail ?? '', words)
     })
 
-  it('tells to write an id where a user is not found by name', async () => {
+  it('says to use an id when a user is not found by name', async () => {
     server.next(no('channel_not_found'))
     const { result } = await run('slack:@jane')
     assert.match(result?.detail ?? '', /slack:U…/)
   })
 
-  it('asks once for a renewed token when Slack refuses the first one', async () => {
+  it('refreshes the token once when Slack refuses it', async () => {
     server.next(no('token_expired'))
     const { result, asked } = await run()
     assert.equal(result?.state, 'done')
@@ -133,7 +133,7 @@ describe('delivery to Slack', () => {
     )
   })
 
-  it('needs a login when no token is taken', async () => {
+  it('needs a login when Slack refuses both tokens', async () => {
     for (const tokens of [['xoxp-only'], ['xoxp-first', 'xoxp-second']]) {
       server.next(no('token_revoked'), no('token_revoked'))
       const { result } = await run('slack:#alerts', 'x', brokered(tokens))
@@ -145,14 +145,14 @@ describe('delivery to Slack', () => {
     }
   })
 
-  it('says that nobody is logged in', async () => {
+  it('reports that no one is logged in', async () => {
     const { result } = await run('slack:#alerts', 'x', deliverWith(settings()))
     assert.deepEqual([result?.state, result?.code], ['failed', 'not-logged-in'])
     assert.match(result?.detail ?? '', /doorward oauth login slack/)
     assert.equal(server.requests.length, 0)
   })
 
-  it('takes a token out of a variable instead, and says which when it is unset or refused', async () => {
+  it('uses the token of a variable instead, and names the variable when it is unset or refused', async () => {
     const slack = { api_url: `${server.origin}/api`, token_env: 'SLACK_TOKEN' }
     const set = deliverWith({ slack }, { env: { SLACK_TOKEN: ' xoxb-fixed\n' } })
     assert.equal((await run('slack:#a', 'x', set)).result?.state, 'done')
@@ -181,7 +181,7 @@ describe('delivery to Slack', () => {
     }
   })
 
-  it('is not sent again when the daemon stops while it is on its way', async () => {
+  it('is not sent again when the daemon stops during the request', async () => {
     const stop = new AbortController()
     server.next((...args) => {
       stop.abort()
@@ -194,7 +194,7 @@ describe('delivery to Slack', () => {
     assert.match(result?.detail ?? '', /before the daemon stopped; outcome unknown/)
   })
 
-  it('is tried again while nothing listens, as nothing can have arrived', async () => {
+  it('is retried while nothing listens, as nothing can have arrived', async () => {
     server.close()
     const { result } = await run()
     assert.deepEqual([result?.state, result?.attempts], ['failed', 6])
@@ -208,7 +208,7 @@ describe('delivery to Slack', () => {
     assert.equal(server.requests.length, 1)
   })
 
-  it('goes on, delivered again, at the message that failed', async () => {
+  it('resumes a later delivery at the message that failed', async () => {
     const test = brokered()
     const text = `${'a'.repeat(11_000)}\n\n${'b'.repeat(11_000)}\n\n${'c'.repeat(100)}`
     server.next(ok, no('not_in_channel'))

@@ -27,7 +27,7 @@ describe('delivery to Telegram', () => {
     return result
   }
 
-  it('sends the text with its formatting beside it, and calls at no link', async () => {
+  it('sends the text with entities, without link previews', async () => {
     const result = await run('telegram:-100123', '**done**: [it](https://a.b)')
     assert.deepEqual(result, { target: 'telegram:-100123', state: 'done', attempts: 1 })
     const [request] = server.requests
@@ -43,7 +43,7 @@ describe('delivery to Telegram', () => {
     })
   })
 
-  it('sends no empty message, which Telegram takes none of', async () => {
+  it('sends no empty message, which Telegram rejects', async () => {
     await run('telegram:1', '```\n```')
     assert.equal(server.requests[0]?.fields['text'], '```\n```')
   })
@@ -57,7 +57,7 @@ describe('delivery to Telegram', () => {
     )
   })
 
-  it('waits as long as Telegram asks for', async () => {
+  it('waits as long as Telegram asks', async () => {
     server.next(no(429, 'Too Many Requests: retry after 0.2', { retry_after: 0.2 }))
     const started = performance.now()
     const result = await run('telegram:1')
@@ -65,7 +65,7 @@ describe('delivery to Telegram', () => {
     assert.ok(performance.now() - started >= 195)
   })
 
-  it('follows a group that has a new id, and tells it', async () => {
+  it('follows a group to its new id, and reports it', async () => {
     server.next(
       no(400, 'Bad Request: group chat was upgraded to a supergroup chat', {
         migrate_to_chat_id: -1001234,
@@ -77,7 +77,7 @@ describe('delivery to Telegram', () => {
     assert.equal(server.requests[1]?.fields['chat_id'], '-1001234')
   })
 
-  it('sends without formatting what Telegram cannot format', async () => {
+  it('sends without formatting when Telegram rejects it', async () => {
     server.next(no(400, "Bad Request: can't parse entities: x"))
     const result = await run('telegram:5', '**x**')
     assert.deepEqual([result?.state, result?.detail], ['done', 'sent without formatting'])
@@ -98,7 +98,7 @@ describe('delivery to Telegram', () => {
     [no(401, 'Unauthorized'), /refused the token in BOT/],
     [no(404, 'Not Found'), /refused the token in BOT/],
   ] as const)
-    it(`fails at once with ${words.source}`, async () => {
+    it(`fails immediately with ${words.source}`, async () => {
       server.next(answer)
       const result = await run('telegram:5')
       assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
@@ -114,7 +114,7 @@ describe('delivery to Telegram', () => {
     assert.equal(server.requests.length, 1)
   })
 
-  it('makes no path of a token that is none', async () => {
+  it('sends nothing with a malformed token', async () => {
     for (const token of ['../x', '1/2?a', 'a b']) {
       const result = await run('telegram:5', 'x', token)
       assert.match(result?.detail ?? '', /refused the token in BOT/)
