@@ -11,7 +11,7 @@ import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { linkRoutes, serveEventPage } from './event-page/routes.ts'
 import { createGuard } from './http/guard.ts'
-import { type Apps, createListeners, type Place } from './http/server.ts'
+import { type Apps, Listeners, type Place } from './http/server.ts'
 import { createEventStream } from './http/sse.ts'
 import { collectWhenIdle } from './idle-gc.ts'
 import { createIntake } from './intake.ts'
@@ -149,7 +149,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   const { events } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue)
-  const listeners = createListeners(gateway.server)
+  const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()
   const metrics = new Metrics(events)

@@ -17,39 +17,10 @@ import { headerValues } from './guard.ts'
 import { problemMediaType, toProblem } from './problem.ts'
 import { sendJson } from './respond.ts'
 
-/** Where the daemon is reached: the main port, and the one that serves webhooks alone if there is one. */
-export type Listeners = {
-  readonly url: () => string
-  /** Of the port for webhooks. */
-  readonly publicUrl: () => string | undefined
-  readonly port: () => number
-  /** The addresses it is configured for. */
-  readonly places: readonly Place[]
-  /**
-   * Listens where it does not yet. Throws `port-in-use` or `config-invalid`, and may listen on some of
-   * them then.
-   */
-  readonly bind: (places: readonly Place[], apiToken: string, log: Log) => Promise<void>
-  /** Goes on with a socket that listens at a place already. */
-  readonly take: (place: Place, socket: NetServer, log: Log) => void
-  /** Requests wait until they are answered by these. */
-  readonly answer: (apps: Apps) => void
-  /** The sockets that listen, for another process. */
-  readonly sockets: () => ReadonlyMap<Place, Server>
-  /**
-   * Lets go of the sockets, which another process has by now. Connections that are there are served on,
-   * each for one more answer. Resolves when all have ended, at the latest after so many milliseconds.
-   */
-  readonly leave: (limitMs: number) => Promise<void>
-  /** Ends the connections that are left then, those under way after half a second. */
-  readonly cut: () => void
-  readonly close: () => Promise<void>
-}
-
-/** `host port`, as configured; where any port will do, with what it is for. */
+/** `host port`, as configured; for port 0 with what it is for. */
 export type Place = string
 
-/** What answers at each of the two. */
+/** What handles the requests of the main port, and of the port for webhooks alone. */
 export type Apps = { readonly app: RequestListener; readonly publicApp: RequestListener }
 
 type Listener = {
@@ -59,97 +30,137 @@ type Listener = {
   readonly server: Server
 }
 
-/** None listens yet. */
-export const createListeners = ({
-  host,
-  port,
-  public_port: publicPort,
-}: Gateway['server']): Listeners => {
-  const addresses = new Map<keyof Apps, AddressInfo>()
-  const urlAt = (app: keyof Apps): string =>
-    getUrl(addresses.get(app) ?? { address: host, port: 0 })
-  const taking: Promise<void>[] = []
-  let isLeaving = false
-  let handlers: Apps | undefined
-  let begin = (): void => undefined
-  const begun = new Promise<void>((resolve) => (begin = resolve))
+/** The main port, and the port that serves webhooks alone if one is configured. */
+export class Listeners {
+  readonly #host: string
+  readonly #addresses = new Map<keyof Apps, AddressInfo>()
+  readonly #all: readonly Listener[]
+  readonly #hasPublicPort: boolean
+  readonly #taking: Promise<void>[] = []
+  /** Requests wait for the first handlers. */
+  readonly #firstHandlers: Promise<void>
+  #begin = (): void => undefined
+  #handlers: Apps | undefined
+  #isLeaving = false
 
-  const listenerOn = (onPort: number, app: keyof Apps): Listener => {
+  constructor({ host, port, public_port: publicPort }: Gateway['server']) {
+    this.#host = host
+    this.#firstHandlers = new Promise((resolve) => (this.#begin = resolve))
+    this.#hasPublicPort = publicPort !== undefined
+    const main = this.#create(port, 'app')
+    this.#all = publicPort === undefined ? [main] : [main, this.#create(publicPort, 'publicApp')]
+    // Clients of one port cannot use up the connections of the other.
+    const connections = ownConnectionLimit()
+    if (connections !== undefined)
+      for (const { server } of this.#all)
+        server.maxConnections = Math.floor(connections / this.#all.length)
+  }
+
+  readonly url = (): string => this.#urlOf('app')
+
+  /** Of the port for webhooks. */
+  readonly publicUrl = (): string | undefined =>
+    this.#hasPublicPort ? this.#urlOf('publicApp') : undefined
+
+  readonly port = (): number => this.#addresses.get('app')?.port ?? 0
+
+  /** The configured addresses. */
+  get places(): readonly Place[] {
+    return this.#all.map(({ place }) => place)
+  }
+
+  /**
+   * Listens at these places, unless it already does. Throws `port-in-use` or `config-invalid`, and may
+   * listen at some of them then.
+   */
+  async bind(places: readonly Place[], apiToken: string, log: Log): Promise<void> {
+    await Promise.all(this.#taking)
+    for (const place of places) {
+      const { server, host, port } = this.#at(place)
+      if (!server.listening) await listen(server, host, port, apiToken, log)
+    }
+  }
+
+  /** Uses a socket of another process that already listens at a place. */
+  take(place: Place, socket: NetServer, log: Log): void {
+    this.#taking.push(takeSocket(this.#at(place).server, socket, log))
+  }
+
+  /** Handles requests with these from now on. */
+  answer(apps: Apps): void {
+    this.#handlers = apps
+    this.#begin()
+  }
+
+  /** The listening sockets, for another process. */
+  sockets(): ReadonlyMap<Place, Server> {
+    return new Map(this.#all.map(({ place, server }) => [place, server]))
+  }
+
+  /**
+   * Closes the listening sockets, which another process has by now. Open connections get one more
+   * response each. Resolves when all are closed, after `limitMs` milliseconds at most.
+   */
+  async leave(limitMs: number): Promise<void> {
+    this.#isLeaving = true
+    const closed = this.#all.map(
+      ({ server }) =>
+        new Promise<void>((resolve) => {
+          // The `close` of HTTP would also close idle connections, on which a request may be arriving.
+          NetServer.prototype.close.call(server, () => resolve())
+        }),
+    )
+    const timer = setTimeout(() => this.#closeAllConnections(), limitMs)
+    await Promise.all(closed)
+    clearTimeout(timer)
+  }
+
+  /** Closes the connections that are left after `leave`, those with a request in progress after 500 ms. */
+  cut(): void {
+    for (const { server } of this.#all) server.closeIdleConnections()
+    setTimeout(() => this.#closeAllConnections(), closeDelayMs).unref()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map(async ({ server }) => closeServer(server)))
+  }
+
+  #create(port: number, app: keyof Apps): Listener {
     const server = createServer(limits)
     answerUnreadable(server)
-    // It is asked for after the socket has been let go too.
+    // The address is needed after the socket is closed, too.
     server.on('listening', () => {
       const address = getAddress(server)
-      if (address) addresses.set(app, address)
+      if (address) this.#addresses.set(app, address)
     })
     server.on('request', (request, response) => {
       if (refusesMalformed(request, response)) return
-      // Who comes again is to come to the other process.
-      if (isLeaving) response.setHeader('connection', 'close')
-      if (handlers) handlers[app](request, response)
-      else void begun.then(() => handlers?.[app](request, response))
+      // The client's next connection is to reach the other process.
+      if (this.#isLeaving) response.setHeader('connection', 'close')
+      if (this.#handlers) this.#handlers[app](request, response)
+      else void this.#firstHandlers.then(() => this.#handlers?.[app](request, response))
     })
-    const place = onPort === 0 ? `${host} 0 ${app}` : `${host} ${onPort}`
-    return { place, host, port: onPort, server }
+    const place = port === 0 ? `${this.#host} 0 ${app}` : `${this.#host} ${port}`
+    return { place, host: this.#host, port, server }
   }
-  const main = listenerOn(port, 'app')
-  const forWebhooks = publicPort === undefined ? undefined : listenerOn(publicPort, 'publicApp')
-  const all = forWebhooks ? [main, forWebhooks] : [main]
-  const connections = ownConnectionLimit()
-  // Whoever comes to the one cannot use up the connections of the other.
-  if (connections !== undefined)
-    for (const { server } of all) server.maxConnections = Math.floor(connections / all.length)
-  const at = (wanted: Place): Listener => {
-    const found = all.find(({ place }) => place === wanted)
-    if (!found) throw new Error(`nothing is to listen at ${wanted}`)
+
+  #at(wanted: Place): Listener {
+    const found = this.#all.find(({ place }) => place === wanted)
+    if (!found) throw new Error(`no listener is configured for ${wanted}`)
     return found
   }
 
-  return {
-    url: () => urlAt('app'),
-    publicUrl: () => forWebhooks && urlAt('publicApp'),
-    port: () => addresses.get('app')?.port ?? 0,
-    places: all.map(({ place }) => place),
-    bind: async (places, apiToken, log) => {
-      await Promise.all(taking)
-      for (const place of places) {
-        const { server, host, port } = at(place)
-        if (server.listening) continue
-        await listen(server, host, port, apiToken, log)
-      }
-    },
-    take: (place, socket, log) => void taking.push(takeSocket(at(place).server, socket, log)),
-    answer: (apps) => {
-      handlers = apps
-      begin()
-    },
-    sockets: () => new Map(all.map(({ place, server }) => [place, server])),
-    leave: async (limitMs) => {
-      isLeaving = true
-      const ended = all.map(
-        ({ server }) =>
-          new Promise<void>((resolve) => {
-            // Not that of HTTP, which ends connections on which a request may just be coming.
-            NetServer.prototype.close.call(server, () => resolve())
-          }),
-      )
-      const timer = setTimeout(() => {
-        for (const { server } of all) server.closeAllConnections()
-      }, limitMs)
-      await Promise.all(ended)
-      clearTimeout(timer)
-    },
-    cut: () => {
-      for (const { server } of all) server.closeIdleConnections()
-      setTimeout(() => {
-        for (const { server } of all) server.closeAllConnections()
-      }, 500).unref()
-    },
-    close: async () => {
-      await Promise.all(all.map(({ server }) => closeServer(server)))
-    },
+  #urlOf(app: keyof Apps): string {
+    return getUrl(this.#addresses.get(app) ?? { address: this.#host, port: 0 })
+  }
+
+  #closeAllConnections(): void {
+    for (const { server } of this.#all) server.closeAllConnections()
   }
 }
+
+/** How long requests in progress may take when connections are closed, in milliseconds. */
+const closeDelayMs = 500
 
 const limits = {
   headersTimeout: 10_000,
@@ -160,7 +171,7 @@ const limits = {
   requireHostHeader: false,
 }
 
-/** Starts to listen. Throws `port-in-use` with who holds the port, as far as it says so itself. */
+/** Starts to listen. Throws `port-in-use` and names the program that has the port, where that is known. */
 const listen = async (
   server: Server,
   host: string,
@@ -176,14 +187,14 @@ const listen = async (
         resolve()
       })
     })
-    goOn(server, log)
+    logErrors(server, log)
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EADDRINUSE') throw await portInUse(host, port, apiToken)
     if (code !== 'EACCES')
       throw new DoorwardError('config-invalid', `cannot listen on ${host}: ${code}`, {
         cause: error,
-        hint: 'this machine has no such address: choose another with server.host',
+        hint: 'this machine does not have this address: choose another with server.host',
       })
     throw new DoorwardError('port-in-use', `this user may not listen on port ${port}`, {
       cause: error,
@@ -192,34 +203,34 @@ const listen = async (
   }
 }
 
-/** Listens on with a socket that does already, before it can accept anything in this process. */
+/** Uses a socket that already listens. The error handlers are in place before it can accept anything. */
 const takeSocket = async (server: Server, socket: NetServer, log: Log): Promise<void> => {
   const listening = once(server, 'listening')
   server.listen(socket)
-  goOn(server, log)
+  logErrors(server, log)
   await listening
 }
 
-/** Too many open files or connections refuse one connection; they must not end the daemon. */
-const goOn = (server: Server, log: Log): void => {
+/** Too many open files or connections make one connection fail, and must not stop the daemon. */
+const logErrors = (server: Server, log: Log): void => {
   server.on('error', (error) => log.error({ code: systemCode(error) }, 'cannot accept'))
-  let saidAt = Number.NEGATIVE_INFINITY
+  let warnedAt = Number.NEGATIVE_INFINITY
   server.on('drop', () => {
-    if (performance.now() - saidAt < sayAgainMs) return
-    saidAt = performance.now()
+    if (performance.now() - warnedAt < warnAgainMs) return
+    warnedAt = performance.now()
     log.warn({ connections: server.maxConnections }, 'too many connections, new ones are closed')
   })
 }
 
 /** A flood must not fill the log. */
-const sayAgainMs = 60_000
+const warnAgainMs = 60_000
 
 const portInUse = async (host: string, port: number, apiToken: string): Promise<DoorwardError> => {
   const [occupant, holder] = await Promise.all([
     identifyListener(`http://${bracketed(toLocalHost(host))}:${port}`, apiToken),
     findListeningProcess(port),
   ])
-  // This home is locked by us: one that holds its token is the daemon of a copy of it.
+  // We have the lock of this home: a daemon with the same token runs in a copy of it.
   const isDoorward = occupant === 'other-doorward' || occupant === 'ours'
   const named = holder && (isDoorward ? `pid ${holder.pid}` : `${holder.name}, pid ${holder.pid}`)
   const who = `${isDoorward ? 'the doorward daemon of another home' : 'another program'}${named ? ` (${named})` : ''}`
@@ -230,43 +241,42 @@ const portInUse = async (host: string, port: number, apiToken: string): Promise<
   })
 }
 
-/** Stops listening and ends every connection, those under way after half a second. */
+/** Stops listening and closes all connections, those with a request in progress after 500 ms. */
 const closeServer = async (server: Server): Promise<void> => {
   if (!server.listening) return
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  // Answers under way get a moment; a client that keeps its connection open does not keep us.
-  const timer = setTimeout(() => server.closeAllConnections(), 500)
+  const timer = setTimeout(() => server.closeAllConnections(), closeDelayMs)
   await closed
   clearTimeout(timer)
 }
 
-/** Where a server listens; undefined while it does not. */
+/** Where a server listens; undefined while it does not listen. */
 const getAddress = (server: Server): AddressInfo | undefined =>
   (server.address() as AddressInfo | null) ?? undefined
 
 /**
- * The address local clients reach a listener at, by where it listens: as of `localhost` another program
- * could hold the other family, and a browser may go there.
+ * The URL for local clients, with the address and not `localhost`: another program could have the port in
+ * the other address family, and a browser may connect there.
  */
 const getUrl = ({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string =>
   `http://${bracketed(toLocalHost(address))}:${port}`
 
-/** A listener on all addresses is reached over loopback by local clients. */
+/** Local clients use loopback to reach a listener on all addresses. */
 const toLocalHost = (host: string): string =>
   host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
 /*
- * Connections are open files, and a process may open only so many. Once none is left, libuv (1.46) turns
- * over whole cores while a connection waits, and no token file, configuration or agent can be opened any
- * more: whoever may connect could bring that about. So connections get a part of them, the rest is ours.
+ * Connections are open files, and their number is limited. At the limit libuv (1.46) uses whole cores while a
+ * connection waits, and no token file, configuration or agent can be opened: any client could cause that. So
+ * connections get a part of the files, and the rest is reserved.
  */
 
 /**
- * How many connections may be open at once, by the text of Linux' `/proc/self/limits`: three quarters of
- * what may be opened, but for 128. Undefined where the text says no number.
+ * How many connections may be open, from the text of Linux' `/proc/self/limits`: three quarters of the files,
+ * and 128 files less than all at most. Undefined where the text has no number.
  */
 export const connectionLimit = (limits: string): number | undefined => {
   const files = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN)
@@ -274,7 +284,7 @@ export const connectionLimit = (limits: string): number | undefined => {
   return Math.max(16, Math.min(Math.floor(files * 0.75), files - 128))
 }
 
-/** The same for this process; undefined where the system does not say, and then there is no limit. */
+/** The same for this process; undefined, and then without a limit, on other systems. */
 const ownConnectionLimit = (): number | undefined => {
   try {
     return connectionLimit(readFileSync('/proc/self/limits', 'utf8'))
@@ -284,29 +294,29 @@ const ownConnectionLimit = (): number | undefined => {
 }
 
 /*
- * What never becomes a request of the app is answered by Node itself, with a bare line. Here it is a problem
- * document like every other refusal; what is answered when, and that the connection ends, is as in Node.
+ * Node answers what it cannot parse as a request with a bare line. Here the response is a problem document
+ * like every other refusal; when it is sent, and that the connection closes, is as in Node.
  */
 
 /**
- * Answers what cannot be read as a request, or does not come in time, on the connections of this server, and
- * has an `Expect` that Node does not know passed over.
+ * Answers what cannot be parsed as a request, or does not arrive in time, and ignores an `Expect` that Node
+ * does not know.
  */
 const answerUnreadable = (server: Server): void => {
-  server.on('clientError', (error, socket: UnderWay) => {
-    // In the middle of another answer it would be read as a part of that.
-    // oxlint-disable-next-line no-underscore-dangle -- Node's own, and nothing else tells
-    if (socket.writable && !socket._httpMessage?.headersSent) socket.write(answerTo(error))
+  server.on('clientError', (error, socket: ConnectionSocket) => {
+    // In the middle of another response the client would read it as a part of that.
+    // oxlint-disable-next-line no-underscore-dangle -- Node's own, and the only way to know
+    if (socket.writable && !socket._httpMessage?.headersSent) socket.write(responseTo(error))
     socket.destroy()
   })
-  // Nobody has to be refused for what he hopes of the answer (RFC 9110 section 10.1.1).
+  // An expectation need not be met (RFC 9110 section 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
 /**
- * Answers a request that Node lets through though HTTP does not: one of HTTP/1.1 without `Host` (RFC 9112
- * section 3.2), and one whose body is coded in another way than in chunks, of which Node takes the chunks away
- * alone and says nothing of the rest (section 6.1). True when it was one of these.
+ * Refuses requests that Node accepts against RFC 9112: HTTP/1.1 without `Host` (section 3.2), and a body
+ * with another transfer coding than chunked, of which Node decodes the chunks and ignores the rest (section
+ * 6.1). True when it refused the request.
  */
 const refusesMalformed = (request: IncomingMessage, response: ServerResponse): boolean => {
   const fault = findFault(request)
@@ -325,19 +335,19 @@ const findFault = (request: IncomingMessage): string | undefined => {
   return 'the body has a transfer coding other than chunked'
 }
 
-/** With the answer that is under way, if any. */
-type UnderWay = Socket & { readonly _httpMessage?: ServerResponse | null }
+/** With the response in progress, if any. */
+type ConnectionSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
 
-const answerTo = (error: Error): string => {
+const responseTo = (error: Error): string => {
   const code = systemCode(error)
   if (code === 'HPE_HEADER_OVERFLOW')
     return toText(new DoorwardError('headers-too-large', 'the headers are too large'))
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return toText(new DoorwardError('request-timeout', 'the request did not arrive in time'))
-  return toText(new DoorwardError('request-invalid', 'this cannot be read as HTTP'))
+  return toText(new DoorwardError('request-invalid', 'this is not valid HTTP'))
 }
 
-/** A whole answer, as it goes over the connection. */
+/** A whole response, as text. */
 const toText = (error: DoorwardError): string => {
   const problem = toProblem(error)
   const body = JSON.stringify(problem)

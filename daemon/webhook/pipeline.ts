@@ -30,8 +30,8 @@ import { type VerifiedBody, verify } from './verify.ts'
  *   receive (raw bytes) -> verify -> parse -> filter -> expand -> queue -> 202
  *                                                                   ... agent -> deliver
  *
- * What stands before the answer happens here and is quick; the rest is `run-event.ts`, later. A
- * sender that is not verified learns nothing: all that can tell it something comes after `verify`.
+ * The stages before the response are here and are quick; `event-runner.ts` runs the rest later. An
+ * unverified sender learns nothing: all that could inform it comes after `verify`.
  */
 
 export type PipelineParts = {
@@ -50,16 +50,16 @@ type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 export type Accepted = {
   readonly id: string
   readonly status: Status
-  /** What a sender that wants a plain 200 is answered instead; may be empty. */
+  /** The body of a plain 200, for a sender that requires one; may be empty. */
   readonly text?: string
 }
 
-/** A delivery, and what is known of it so far. */
-type Incoming = {
+/** A delivery in the pipeline, and what is known about it so far. */
+type Delivery = {
   readonly request: IncomingMessage
   readonly webhook: CompiledWebhook
-  readonly given: SignatureHeaders
-  readonly written: BodyHeaders
+  readonly headers: SignatureHeaders
+  readonly bodyHeaders: BodyHeaders
   readonly receivedAt: Date
   stage: Stage
   size: number
@@ -68,8 +68,8 @@ type Incoming = {
 }
 
 /**
- * Takes one delivery as far as the queue, all the way under the configuration it came under. Throws
- * what refuses it, after noting it as an event. All that follows the body happens in one turn.
+ * Takes one delivery as far as the queue, with one configuration from start to end. Throws why it is
+ * refused, after adding that as an event. Nothing after the body is asynchronous.
  */
 export const acceptDelivery = async (
   request: IncomingMessage,
@@ -77,16 +77,16 @@ export const acceptDelivery = async (
   { maxBodyBytes, runEvent }: Engine,
   parts: PipelineParts,
 ): Promise<Accepted> => {
-  const given = headersNamed(request.rawHeaders, webhook.headerNames)
-  const declared = Number(given['content-length']?.[0])
-  const incoming: Incoming = {
+  const headers = headersNamed(request.rawHeaders, webhook.headerNames)
+  const declared = Number(headers['content-length']?.[0])
+  const delivery: Delivery = {
     request,
     webhook,
-    given,
-    written: toBodyHeaders(given),
+    headers,
+    bodyHeaders: toBodyHeaders(headers),
     receivedAt: new Date(),
     stage: 'receive',
-    // A sender can declare more than a number holds exactly, and clients refuse a size that is none.
+    // A sender can declare more than a safe integer, which the schema of events does not allow.
     size: Math.min(declared || 0, Number.MAX_SAFE_INTEGER),
     deliveryId: undefined,
     signed: undefined,
@@ -95,76 +95,77 @@ export const acceptDelivery = async (
     const { budget, loopGuard } = parts
     const body = await receive(request, { declared, maxBodyBytes, budget })
     try {
-      // Before anything is looked at: a sender that is not verified waits like any other.
+      // Before verification, so that an unverified sender waits like any other.
       const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined
       if (posted) await posted
-      return take(incoming, body, runEvent, parts)
+      return processBody(delivery, body, runEvent, parts)
     } finally {
       body.release()
     }
   } catch (error) {
-    noteRefusal(incoming, error, parts)
+    addRejected(delivery, error, parts)
     throw error
   }
 }
 
-const take = (
-  incoming: Incoming,
+const processBody = (
+  delivery: Delivery,
   body: ReceivedBody,
   runEvent: RunEvent,
   parts: PipelineParts,
 ): Accepted => {
-  const { webhook, given, written, receivedAt } = incoming
+  const { webhook, headers, bodyHeaders, receivedAt } = delivery
   const { scheme } = webhook
   const now = receivedAt.getTime()
-  incoming.size = body.bytes.length
-  incoming.stage = 'verify'
-  const verified = verifyOrDiagnose(body.bytes, incoming, parts.diagnose)
+  delivery.size = body.bytes.length
+  delivery.stage = 'verify'
+  const verified = verifyOrDiagnose(body.bytes, delivery, parts.diagnose)
   const isSigned = webhook.verifier !== 'none'
-  incoming.stage = 'parse'
-  const payload = parse(verified, written, scheme.name === 'slack')
-  incoming.stage = 'verify'
+  delivery.stage = 'parse'
+  const payload = parse(verified, bodyHeaders, scheme.name === 'slack')
+  delivery.stage = 'verify'
   if (isSigned) checkBodyTimestamp(payload, scheme, now)
-  incoming.signed = isSigned
+  delivery.signed = isSigned
   const { signedId } = verified
-  incoming.deliveryId = getDeliveryId(scheme, given, { payload, signedId, isSigned })
-  const counted = webhook.rateLimit && seenBefore(incoming, body.bytes, parts)
-  // One that somebody sends again, or an old one, must not use up what the sender may send.
-  if (webhook.rateLimit && counted?.first === undefined)
+  delivery.deliveryId = getDeliveryId(scheme, headers, { payload, signedId, isSigned })
+  const alreadySeen = webhook.rateLimit && findSeen(delivery, body.bytes, parts)
+  // A repeated delivery must not use up the sender's rate.
+  if (webhook.rateLimit && alreadySeen?.eventId === undefined)
     parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
-  incoming.stage = 'filter'
-  const handshake = findHandshake(scheme, given, payload)
-  if (handshake) return pass(incoming, handshake.status, handshake.detail, parts, handshake.text)
+  delivery.stage = 'filter'
+  const handshake = findHandshake(scheme, headers, payload)
+  if (handshake) return pass(delivery, handshake.status, handshake.detail, parts, handshake.text)
   const ownDetail = parts.loopGuard.ownDetail(payload)
-  if (ownDetail !== undefined) return pass(incoming, 'filtered', ownDetail, parts)
+  if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload)
   const mismatch = firstMismatch(payload, webhook.filter)
   if (mismatch) {
-    // The path is the owner's own word; the value, which is the sender's, is not shown.
-    return pass(incoming, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
+    // The path is from the owner's configuration; the value, which is the sender's, is not shown.
+    return pass(delivery, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
   }
-  const { delivery, first } = counted ?? seenBefore(incoming, body.bytes, parts)
-  if (first !== undefined)
-    return pass(incoming, 'duplicate', `the same delivery as ${first}`, parts)
-  incoming.stage = 'expand'
+  const { key, eventId } = alreadySeen ?? findSeen(delivery, body.bytes, parts)
+  if (eventId !== undefined)
+    return pass(delivery, 'duplicate', `the same delivery as ${eventId}`, parts)
+  delivery.stage = 'expand'
   const { values } = webhook
   const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
   const targets = expandTargets(webhook.targets, payload)
-  incoming.stage = 'queue'
-  // The prompt takes the place of the body, so the body's bytes are free for it.
+  delivery.stage = 'queue'
+  // The prompt replaces the body, whose bytes become free for it.
   body.release()
-  const event = { webhook, receivedAt, known: toKnownDelivery(incoming), prompt, targets, delivery }
-  return answered(incoming, runEvent.accept(event), 'accepted')
+  const known = toKnownDelivery(delivery)
+  const event = { webhook, receivedAt, known, prompt, targets, delivery: key }
+  return toAccepted(delivery, runEvent.accept(event), 'accepted')
 }
 
-/** What names this delivery, and the event it has become when it came before. */
-const seenBefore = (
-  { webhook, deliveryId }: Incoming,
+/** The key of a delivery, and the id of its event if it was delivered before. */
+const findSeen = (
+  { webhook, deliveryId }: Delivery,
   bytes: Buffer,
   { deliveries }: PipelineParts,
-): { readonly delivery: DeliveryKey | undefined; readonly first: string | undefined } => {
-  const delivery = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
-  return { delivery, first: delivery && deliveries.eventFor(delivery, performance.now()) }
+): { readonly key: DeliveryKey | undefined; readonly eventId: string | undefined } => {
+  const key = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
+  return { key, eventId: key && deliveries.eventFor(key, performance.now()) }
 }
 
 const toKnownDelivery = ({
@@ -172,7 +173,7 @@ const toKnownDelivery = ({
   size,
   deliveryId,
   signed,
-}: Incoming): AcceptedEvent['known'] => ({
+}: Delivery): AcceptedEvent['known'] => ({
   webhook: webhook.path,
   agent: webhook.agentName,
   size,
@@ -180,34 +181,34 @@ const toKnownDelivery = ({
   signed,
 })
 
-/** A delivery that wakes no agent. */
+/** Adds the event of a delivery that runs no agent. */
 const pass = (
-  incoming: Incoming,
+  delivery: Delivery,
   status: Status,
   detail: string,
   { events }: PipelineParts,
   text?: string,
 ): Accepted => {
   const state = status === 'duplicate' ? 'duplicate' : 'filtered'
-  const { id } = events.add(incoming.receivedAt, { state, detail, ...toKnownDelivery(incoming) })
-  return answered(incoming, id, status, text)
+  const { id } = events.add(delivery.receivedAt, { state, detail, ...toKnownDelivery(delivery) })
+  return toAccepted(delivery, id, status, text)
 }
 
-const answered = (
-  { webhook, written }: Incoming,
+const toAccepted = (
+  { webhook, bodyHeaders }: Delivery,
   id: string,
   status: Status,
-  text = wantsEmptyAnswer(webhook.scheme, written['content-type']) ? '' : undefined,
+  text = wantsEmptyAnswer(webhook.scheme, bodyHeaders['content-type']) ? '' : undefined,
 ): Accepted => (text === undefined ? { id, status } : { id, status, text })
 
-const noteRefusal = (
-  incoming: Incoming,
+const addRejected = (
+  delivery: Delivery,
   error: unknown,
   { events, refusals }: PipelineParts,
 ): void => {
-  const { webhook, given, stage } = incoming
-  // Of a body that is not verified this is no more than what somebody says.
-  incoming.deliveryId ??= getDeliveryId(webhook.scheme, given)
+  const { webhook, headers, stage } = delivery
+  // Without verification, the id is an unproven claim.
+  delivery.deliveryId ??= getDeliveryId(webhook.scheme, headers)
   const refused = error instanceof DoorwardError ? error : undefined
   const why = {
     state: 'rejected' as const,
@@ -215,28 +216,28 @@ const noteRefusal = (
     code: refused?.code ?? 'internal',
     detail: refused?.localDetail ?? refused?.message,
   }
-  const { id } = events.add(incoming.receivedAt, { ...why, ...toKnownDelivery(incoming) })
+  const { id } = events.add(delivery.receivedAt, { ...why, ...toKnownDelivery(delivery) })
   refusals.note({ event: id, webhook: webhook.path, ...why })
 }
 
 const verifyOrDiagnose = (
   bytes: Buffer,
-  { given, request, webhook, receivedAt }: Incoming,
+  { headers, request, webhook, receivedAt }: Delivery,
   diagnose: DiagnoseRefusal,
 ): VerifiedBody => {
   const now = receivedAt.getTime()
   try {
-    return verify(bytes, given, webhook.verifier, now)
+    return verify(bytes, headers, webhook.verifier, now)
   } catch (error) {
     throw diagnose(error, bytes, request.headersDistinct, webhook, now)
   }
 }
 
-/** A verified request that asks whether the webhook works, and wakes no agent. */
+/** A verified request that tests whether the webhook works, and runs no agent. */
 type Handshake = {
   readonly status: 'ping' | 'challenge'
   readonly detail: string
-  /** The body of a 200 as plain text, where the sender wants one. */
+  /** The plain text of a 200, for a sender that requires one. */
   readonly text?: string
 }
 
@@ -254,7 +255,7 @@ export const findHandshake = (
   const [event, second] = headers['x-github-event'] ?? []
   if ((name !== 'github' && name !== 'hmac') || event !== 'ping' || second !== undefined)
     return undefined
-  return { status: 'ping', detail: 'the webhook is set up and its secret fits' }
+  return { status: 'ping', detail: 'the webhook is set up and its secret matches' }
 }
 
 const maxChallenge = 4096
@@ -264,7 +265,7 @@ const slackHandshake = (payload: Payload): Handshake | undefined => {
   if (valueAt(payload, ['type']) === 'url_verification' && typeof challenge === 'string')
     return {
       status: 'challenge',
-      detail: 'Slack asked for its challenge: the webhook is set up and its secret fits',
+      detail: 'Slack asked for its challenge: the webhook is set up and its secret matches',
       text: challenge.slice(0, maxChallenge),
     }
   if (valueAt(payload, ['ssl_check']) === '1')
@@ -273,9 +274,9 @@ const slackHandshake = (payload: Payload): Handshake | undefined => {
 }
 
 /**
- * True for what Slack wants a plain 200 for, and would show the person an error else: slash commands
- * and the buttons and forms of messages (docs: "Implementing slash commands", "Handling user
- * interaction"). A body would be shown to the person, so there is none.
+ * True for slash commands and the buttons and forms of messages, for which Slack requires a plain 200 and
+ * shows the person an error otherwise (docs: "Implementing slash commands", "Handling user interaction").
+ * The response is empty, as Slack would show its body to the person.
  */
 export const wantsEmptyAnswer = (
   { name }: SignatureScheme,
@@ -283,8 +284,8 @@ export const wantsEmptyAnswer = (
 ): boolean => name === 'slack' && isForm(contentType)
 
 /**
- * The last part of verification for a sender that puts the signed time into the body (Linear). Throws
- * `signature-invalid` when it is missing, no number of milliseconds, or too far from now either way.
+ * The last part of verification for a sender whose signed time is in the body (Linear). Throws
+ * `signature-invalid` when it is missing, not a number of milliseconds, or too far from now.
  */
 export const checkBodyTimestamp = (
   payload: Payload,
@@ -301,17 +302,17 @@ export const checkBodyTimestamp = (
   const ageMs = nowMs - timestamp
   if (Math.abs(ageMs) > toleranceSeconds * 1000)
     throw invalid(
-      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken; the signature fits: an old delivery came again, or a clock is wrong`,
+      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed; the signature matches: an old delivery was sent again, or a clock is wrong`,
     )
 }
 
 type DeliveryId = {
   readonly id: string
-  /** True when whoever made the signature chose the id too: nobody else can send the same under another. */
+  /** True when the signature covers the id, so that no one can send the same delivery under another. */
   readonly signed: boolean
 }
 
-/** What was verified of a delivery. */
+/** The verified part of a delivery. */
 type VerifiedDelivery = {
   readonly payload: Payload
   /** The id in a header that the signature covers, if there is one. */
@@ -321,17 +322,17 @@ type VerifiedDelivery = {
 }
 
 /**
- * The sender's own name for a delivery: the signed one, else the field of the verified body that the
- * scheme has it in, else the first of its headers that has one. Where it is long, or more than visible ASCII,
- * a hash stands for it: it is shown and logged. Without `verified` the headers alone are looked at, and
- * nothing of them is known to be true.
+ * The sender's id of a delivery: the signed one, else the field of the verified body that the scheme names,
+ * else the first header that has one. An id that is long, or has other characters than visible ASCII, is
+ * replaced by its hash, as ids are shown and logged. Without `verified` only the headers are read, and
+ * nothing proves them.
  */
 export const getDeliveryId = (
   { deliveryId }: SignatureScheme,
   headers: SignatureHeaders,
   verified?: VerifiedDelivery,
 ): DeliveryId | undefined => {
-  // However long it is: another header is the word of who sent it this time, and not of who signed it.
+  // However long it is: no signature covers the other headers.
   if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
     const id = getField(verified.payload, deliveryId.body)
