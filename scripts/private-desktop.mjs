@@ -1,5 +1,5 @@
-// A real Xfce desktop that nobody sees: a virtual display, a bus of its own, a window manager, a panel
-// with a tray, and a notification service, in a home of its own. For pictures; tests play their panel.
+// A real Xfce desktop on a virtual display, with its own bus, home, window manager, panel with a tray, and
+// notification service. Used for pictures; the tests play the panel themselves.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -49,7 +49,7 @@ const settings = (theme) => ({
   ),
   'xfce4-notifyd': channel(
     'xfce4-notifyd',
-    // At the bottom right, away from the menu, and there until the picture is taken.
+    // At the bottom right, away from the menu, until the picture is taken.
     `${property('notify-location', 'uint', 3)}${property('expire-timeout', 'int', 120)}
      ${property('expire-timeout-allow-override', 'bool', false)}
      ${property('initial-opacity', 'double', 1)}${property('do-slideout', 'bool', false)}
@@ -57,7 +57,7 @@ const settings = (theme) => ({
   ),
 })
 
-/** Starts one in `folder`. Throws with the packages to install when programs are missing. */
+/** Starts a desktop in `folder`. Throws with the packages to install when programs are missing. */
 export const startDesktop = async (folder, { theme, scale, width, height }) => {
   const missing = missingPackages()
   if (missing.length > 0)
@@ -156,7 +156,7 @@ export const until = async (what, ask) => {
   }
 }
 
-/** Waits until the screen stands still, and answers it as PNG. */
+/** Waits until the screen no longer changes, and returns it as PNG. */
 export const shoot = async ({ run }) => {
   const hash = () =>
     createHash('sha256')
@@ -190,7 +190,7 @@ const get = async (bus, destination, path, name, key) => {
   return value.value
 }
 
-/** Closes all there can be: the service numbers them from 1 and has nothing against other numbers. */
+/** Closes all notifications: the service numbers them from 1 and ignores unknown numbers. */
 const closeNotifications = async (bus) => {
   const name = 'org.freedesktop.Notifications'
   const path = '/org/freedesktop/Notifications'

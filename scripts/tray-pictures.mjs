@@ -1,8 +1,8 @@
-// Takes the pictures of the tray in docs/pictures, on a real panel that nobody sees:
+// Takes the pictures of the tray in docs/pictures, on the panel of a virtual display:
 //   DOORWARD_PORT=18789 node scripts/tray-pictures.mjs [FOLDER]     # other than docs/pictures
-// Without the variable the port, which the menu shows, is any free one.
-// The icon goes through every state by real means: an agent that answers, one that fails, one that waits
-// until it is told to go on, and a daemon that is stopped.
+// The menu shows the port; without the variable it is any free one.
+// Each state of the icon is real: an agent that answers, one that fails, one that waits for a signal, and
+// a daemon that is stopped.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -80,7 +80,7 @@ const visit = async (folder, { theme, scale }) => {
     try {
       send('/calendar', '--wait')
     } catch {
-      // It is there to fail.
+      // The failure is intended.
     }
     await untilRow(1, /^!/)
     pictures['needs-you'] = await shoot(desktop)
@@ -91,7 +91,7 @@ const visit = async (folder, { theme, scale }) => {
     send('/github', '--wait')
     send('/nightly')
     await untilRow(0, /running/)
-    // The pointer has to be still for the panel to take the click as one.
+    // The panel ignores a click while the pointer moves.
     pictures.running = await shoot(desktop)
     pictures.accounts = await openMenu(desktop, scale, 'Accounts')
     pictures.menu = await openMenu(desktop, scale, 'Recent events')
@@ -106,7 +106,7 @@ const visit = async (folder, { theme, scale }) => {
     try {
       doorward('daemon', 'stop')
     } catch {
-      // It has been stopped already.
+      // It was stopped before.
     }
     if (tray && tray.exitCode === null) {
       tray.kill('SIGTERM')
@@ -116,7 +116,7 @@ const visit = async (folder, { theme, scale }) => {
   }
 }
 
-/** The windows of the notifications that are to be seen. */
+/** The windows of the visible notifications. */
 const notesOf = ({ run }) => {
   const windows = run('xdotool', 'search', '--onlyvisible', '--class', 'notifyd').toString()
   return windows.split('\n').filter((id) => id !== '')
@@ -134,7 +134,7 @@ const openMenu = async (desktop, scale, label) => {
   await shoot(desktop)
   desktop.run('xdotool', 'key', ...Array.from({ length: at + 1 }, () => 'Down'), 'Right')
   const picture = await shoot(desktop)
-  // Off the icon, which the panel lights up under the pointer.
+  // The panel highlights the icon under the pointer.
   desktop.run('xdotool', 'key', 'Escape', 'Escape', 'mousemove', '10', String(100 * scale))
   await shoot(desktop)
   return picture

@@ -35,17 +35,9 @@ export const toActionKey = (action: Action): string => {
     case 'restart-daemon':
     case 'start-daemon':
       return 'daemon'
-    case 'quit':
-    case 'stop-and-quit':
-      return action.do
     case 'explain':
       return `explain ${action.title} ${action.body}`
-    case 'set-notifications':
-    case 'set-start-at-login':
-    case 'open-configuration':
-    case 'open-guide':
-    case 'open-logs':
-    case 'copy-diagnostics':
+    default:
       return action.do
   }
 }

@@ -25,12 +25,12 @@ describeOnLinux('doctor in a desktop session', () => {
     ])
   })
 
-  it('says that there is neither', async () => {
+  it('says that both are missing', async () => {
     desktop = await startDesktop({ panel: 'absent', notifications: false })
     assert.deepEqual((await look()).slice(-2), ['host warning', 'notifications warning'])
   })
 
-  it('takes a list of icons that nobody shows for no panel', async () => {
+  it('does not count a list of icons without a panel', async () => {
     desktop = await startDesktop({ panel: 'watcher-only' })
     assert.equal((await look()).at(-2), 'host warning')
   })

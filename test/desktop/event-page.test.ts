@@ -131,7 +131,7 @@ webhooks:
       })
 
   for (const look of looks)
-    it(`shows by itself what becomes of an event that runs, ${look.colorScheme}, ${look.width} pixels wide`, async () => {
+    it(`follows a running event without a reload, ${look.colorScheme}, ${look.width} pixels wide`, async () => {
       const changes = await followEvents(daemon)
       const id = await post('/webhook/slow', prose)
       const report = await reports.next()
@@ -150,7 +150,7 @@ webhooks:
       await close()
     })
 
-  it('can be loaded again by the browser that opened it, and by no other', async () => {
+  it('can be reloaded only by the browser that opened it', async () => {
     const id = await post('/webhook/echo', 'once')
     await untilFinished(daemon, id)
     const url = await linkTo(id)
@@ -168,7 +168,7 @@ webhooks:
     await close()
   })
 
-  it('runs an event again at the press of its button, and says why when it cannot', async () => {
+  it('retries an event by its button, and says why when it cannot', async () => {
     const id = await post('/webhook/review', 'again')
     await untilFinished(daemon, id)
     const { page, complaints, close } = await openWindow(browser, looks[0])
@@ -196,7 +196,7 @@ webhooks:
     await daemon.client.post('/daemon/reload')
   })
 
-  it('runs an event once when its button is clicked twice', async () => {
+  it('retries an event once when its button is clicked twice', async () => {
     const id = await post('/webhook/review', 'twice')
     await untilFinished(daemon, id)
     const { page, close } = await openWindow(browser, looks[0])
@@ -208,7 +208,7 @@ webhooks:
     await close()
   })
 
-  it('shows whatever a sender or an agent writes as text', async () => {
+  it('shows what a sender or an agent writes as plain text', async () => {
     const hostile = [
       '</pre><script>document.title = "owned"</script>',
       '<img src=x onerror="document.title = \'owned\'"><style>* { display: none }</style>',
@@ -237,7 +237,7 @@ webhooks:
     }
   })
 
-  it('shows the beginning of an answer of megabytes, and how to read the rest', async () => {
+  it('shows the start of an answer of megabytes, and how to read the rest', async () => {
     const id = await post('/webhook/echo', 'long line '.repeat(500_000))
     const event = await untilFinished(daemon, id)
     const { page, close } = await openWindow(browser, looks[2])
@@ -251,7 +251,7 @@ webhooks:
     await close()
   })
 
-  it('is not shown in a frame or after a click on another page, which use nothing up', async () => {
+  it('is not shown in a frame or by a link of another page, and stays unused then', async () => {
     const id = await post('/webhook/echo', 'framed')
     await untilFinished(daemon, id)
     const url = await linkTo(id)

@@ -6,7 +6,7 @@ import { type InstalledPackage, installPackage } from '../support/installed-pack
 
 /* No script ran when it was installed, so what the icon needs must be there as it was packed. */
 
-describeOnLinux('the tray of the package as it is installed', () => {
+describeOnLinux('the tray of the installed package', () => {
   let installed: InstalledPackage
   let desktop: Desktop | undefined
   let tray: ChildProcess | undefined

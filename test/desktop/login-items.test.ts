@@ -44,7 +44,7 @@ const check = async (program: string, args: string[], cwd: string): Promise<stri
 
 describeOnLinux('login items on Linux', () => {
   for (const name of ['plain', nasty, 'two\nlines'])
-    it(`writes units that systemd-analyze has nothing to say about, below ${JSON.stringify(name)}`, async () => {
+    it(`writes units that pass systemd-analyze, below ${JSON.stringify(name)}`, async () => {
       const [context, home] = await installedBelow(name)
       for (const uid of [0, 1000]) {
         const items = daemonItems(home, { ...context, uid }, 30_000)
@@ -74,7 +74,7 @@ describeOnLinux('login items on Linux', () => {
       }
     })
 
-  it('is installed, started, watched over, handed over and removed by a real systemd', async () => {
+  it('is installed, started, supervised, restarted and removed by a real systemd', async () => {
     const manager = await startUserManager(`home ${nasty}`)
     try {
       const config = join(manager.home, '.doorward', 'config')
@@ -128,7 +128,7 @@ describeOnLinux('login items on Linux', () => {
     }
   }).timeout(90_000)
 
-  it('lets a successor become the process that systemd watches', async () => {
+  it('makes a successor the main process of systemd', async () => {
     const manager = await startUserManager('home')
     try {
       const units = join(manager.home, '.config', 'systemd', 'user')
@@ -179,7 +179,7 @@ describeOnLinux('login items on Linux', () => {
     }
   }).timeout(90_000)
 
-  it('tells the person when the daemon cannot be kept running, and starts it no more', async () => {
+  it('notifies the user when the daemon keeps failing, and stops starting it', async () => {
     const desktop = await startDesktop()
     const manager = await startUserManager('home')
     // Where Debian's dbus-user-session is installed, the manager would name a bus of its own.

@@ -30,7 +30,7 @@ const agents = (script: string) =>
 `
 const fails = 'console.error("no <b>luck</b>"); process.exitCode = 3'
 
-describeOnLinux('notifications beside the real daemon', () => {
+describeOnLinux('notifications with the real daemon', () => {
   let desktop: Desktop
   let home: Home
   let daemon: RunningDaemon
@@ -69,7 +69,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     await desktop.stop()
   })
 
-  it('show every answer while they are on, and only what is for the desktop while they are off', async () => {
+  it('show every answer while on, and only those for the desktop while off', async () => {
     await post('/for-nobody', 'alice')
     const [first] = await desktop.untilShown(1)
     assert.equal(first?.title, 'Doorward · /for-nobody')
@@ -83,7 +83,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     assert.equal((await desktop.untilShown(2))[1]?.body, 'push by carol')
   })
 
-  it('tell why a run failed, and try it again by a click on the button', async () => {
+  it('show why a run failed, and retry it by a button', async () => {
     await post('/for-file', 'alice')
     const [failed] = await desktop.untilShown(1)
     assert.ok(failed)
@@ -108,7 +108,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     assert.equal(event?.attempts, 2)
   })
 
-  it('say so when the daemon ends without having stopped, until it runs again', async () => {
+  it('report a crash of the daemon until it runs again', async () => {
     const ended = once(daemon.process, 'exit')
     daemon.process.kill('SIGKILL')
     await ended
@@ -122,7 +122,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
 
-  it('tell once that the configuration is broken, until it is mended', async () => {
+  it('report a broken configuration once, until it is fixed', async () => {
     await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
     const [note] = await desktop.untilShown(1)
     assert.equal(note?.title, 'Doorward · configuration broken')
@@ -141,7 +141,7 @@ describeOnLinux('notifications beside the real daemon', () => {
     assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
 
-  it('tell of a secret that is unset, until it is set', async () => {
+  it('report an unset secret until it is set', async () => {
     const signed = `${webhooks}    secret_env: SIGNED_SECRET\n`
     await writeFile(join(home.config, 'webhooks.yaml'), signed)
     const [note] = await desktop.untilShown(1)
@@ -156,7 +156,7 @@ describeOnLinux('notifications beside the real daemon', () => {
 })
 
 describeOnLinux('a notification', () => {
-  it('is shown without a program, so that it stands in the arguments of none', async () => {
+  it('is shown without a program, so that its text is in no arguments', async () => {
     const desktop = await startDesktop()
     const home = await temporaryHome()
     const daemon = await startFakeDaemon(home, statusWith())
@@ -177,7 +177,7 @@ describeOnLinux('a notification', () => {
   })
 })
 
-describeOnLinux('notifications on a bad day', () => {
+describeOnLinux('notifications in bad conditions', () => {
   let desktop: Desktop
   let daemon: FakeDaemon
   let tray: RunningTray
@@ -199,7 +199,7 @@ describeOnLinux('notifications on a bad day', () => {
     await desktop.stop()
   })
 
-  it('make one of a burst of 500', async () => {
+  it('become one note in a burst of 500', async () => {
     for (let index = 0; index < 500; index += 1)
       answer(String(index), index < 100 ? { state: 'failed', detail: 'no' } : {})
     const shown = await desktop.untilShown(4, 15_000)
@@ -207,7 +207,7 @@ describeOnLinux('notifications on a bad day', () => {
     assert.equal(shown[3]?.title, 'Doorward · 497 more runs finished, 97 failed')
   })
 
-  it('say in the menu that there is no service, and appear when it comes', async () => {
+  it('say in the menu that there is no service, and appear when there is one', async () => {
     await desktop.notifications.leave()
     answer('1')
     await untilStatus('no notification service')
@@ -228,7 +228,7 @@ describeOnLinux('notifications on a bad day', () => {
     assert.deepEqual(bodies, ['answer 1', 'answer 2'])
   })
 
-  it('leave the menu alone while the service hangs, say so, and hold up no end', async () => {
+  it('leave the menu working while the service hangs, say so, and do not delay the exit', async () => {
     desktop.notifications.hang()
     for (const id of '12345') answer(id)
     daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
@@ -242,7 +242,7 @@ describeOnLinux('notifications on a bad day', () => {
     assert.equal(await tray.ended, 0)
   })
 
-  it('go away with the tray, which alone hears their buttons', async () => {
+  it('are closed with the tray, which handles their buttons', async () => {
     answer('1')
     const [shown] = await desktop.untilShown(1)
     await desktop.click('Quit tray')

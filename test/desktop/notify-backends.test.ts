@@ -68,7 +68,7 @@ const onBus = (make: (env: NodeJS.ProcessEnv) => Backend) => {
 describeOnLinux('notes over the session bus', () => {
   const on = onBus((env) => notifyDbus(env))
 
-  it('show what they say, with their buttons, icon and time', async () => {
+  it('show text, buttons, icon and time', async () => {
     await on.show()
     const [shown] = on.service.shown
     assert.deepEqual(shown, {
@@ -90,14 +90,14 @@ describeOnLinux('notes over the session bus', () => {
     assert.equal(on.service.shown[0]?.body, nastyBody)
   })
 
-  it('are plain text for a service that reads no markup, and have no buttons where there are none', async () => {
+  it('are plain text and without buttons for a service that supports neither', async () => {
     on.service.can('body')
     await on.show({ ...notice, body: '1 < 2 & 3' })
     assert.equal(on.service.shown[0]?.body, '1 < 2 & 3')
     assert.deepEqual(on.service.shown[0]?.buttons, [])
   })
 
-  it('have each button once where a click on the note is drawn as one too', async () => {
+  it('have each button once where the service draws the default action as a button', async () => {
     on.service.goBy('Xfce Notify Daemon')
     await on.show()
     assert.deepEqual(on.service.shown[0]?.buttons, [
@@ -106,7 +106,7 @@ describeOnLinux('notes over the session bus', () => {
     ])
   })
 
-  it('hear which button was pressed, once', async () => {
+  it('report which button was pressed, once', async () => {
     await on.show()
     const [shown] = on.service.shown
     assert.ok(shown)
@@ -127,7 +127,7 @@ describeOnLinux('notes over the session bus', () => {
     assert.equal(await open, 0)
   })
 
-  it('take the place of the note with the same key while it is there', async () => {
+  it('replace an open note with the same key', async () => {
     await on.show({ ...notice, key: 'k' })
     await on.show({ ...notice, key: 'other' })
     await on.show({ ...notice, key: 'k', body: 'changed' })
@@ -137,7 +137,7 @@ describeOnLinux('notes over the session bus', () => {
     )
   })
 
-  it('are taken away by their key, if they are there', async () => {
+  it('are closed by their key, if they are open', async () => {
     await on.backend.close?.('k')
     await on.show({ ...notice, key: 'k' })
     await on.show({ ...notice, key: 'other' })
@@ -147,7 +147,7 @@ describeOnLinux('notes over the session bus', () => {
     assert.equal(on.service.shown.at(-1)?.replaces, 0)
   })
 
-  it('say what is wrong, and work again when it is well', async () => {
+  it('report each failure of the service, and work again after it', async () => {
     on.service.refuse()
     await assert.rejects(on.show(), { kind: 'refused' })
     on.service.hang()
@@ -163,14 +163,14 @@ describeOnLinux('notes over the session bus', () => {
     assert.deepEqual(on.service.shown.at(-1)?.buttons, [])
   })
 
-  it('leave it to another way where there is no bus', async () => {
+  it('are unsuited where there is no bus', async () => {
     const other = notifyDbus({ DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nowhere' })
     const shown = other.show(notice, () => undefined, AbortSignal.timeout(10_000))
     await assert.rejects(shown, { kind: 'unsuited' })
     await other.stop()
   })
 
-  it('go away at the end, since nobody hears their buttons any more', async () => {
+  it('are closed at the end if they have buttons', async () => {
     await on.show()
     await on.show({ ...notice, buttons: [] })
     await on.backend.stop()
@@ -189,7 +189,7 @@ describeOnLinux('notes by node-notifier', () => {
     process.env = { ...before }
   })
 
-  it('show any text as text, and take none for an option', async () => {
+  it('show any text as text, never as an option', async () => {
     await on.show(nasty)
     const [shown] = on.service.shown
     assert.equal(shown?.app, 'Doorward')
@@ -209,7 +209,7 @@ describeOnLinux('notes by node-notifier', () => {
     await assert.rejects(on.show(), { kind: 'no-program' })
   })
 
-  it('are given up while the service hangs, and their program is ended', async () => {
+  it('are given up while the service hangs, and their program is killed', async () => {
     on.service.hang()
     const control = new AbortController()
     const shown = on.show(notice, control.signal)

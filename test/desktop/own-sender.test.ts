@@ -51,7 +51,7 @@ describe('a script that sends, as the page about webhooks writes it', () => {
     return { child, said: () => said, ended: once(child, 'close') }
   }
 
-  it('is taken, and refused with another secret', async () => {
+  it('is accepted, and refused with another secret', async () => {
     const [send = ''] = blocks
     const sent = shell(send, { JOBS_SECRET: secret })
     await sent.ended
@@ -64,7 +64,7 @@ describe('a script that sends, as the page about webhooks writes it', () => {
     assert.equal((JSON.parse(refused.said()) as { code: string }).code, 'signature-invalid')
   })
 
-  it('hears of what happens', async () => {
+  it('receives the events', async () => {
     const [send = '', follow = ''] = blocks
     const following = shell(follow)
     const heard = new Promise<void>((resolve) =>

@@ -97,7 +97,7 @@ describeOnLinux('the accounts in the tray', () => {
     assert.equal(tray.stderr(), '')
   })
 
-  it('say why nobody was logged in', async () => {
+  it('say why a login failed', async () => {
     server.answer = 'deny'
     await start(mine())
     await desktop.click('Accounts', '○ Mine: Log in…')
@@ -141,7 +141,7 @@ describeOnLinux('the accounts in the tray', () => {
     }
   })
 
-  it('have a row each when more are configured than there was room for', async () => {
+  it('have a row each when there are more than rows at the start', async () => {
     await start(mine())
     await untilAccount('○ Mine: Log in…')
     const names = Array.from({ length: 8 }, (_, index) => `own${index}`)

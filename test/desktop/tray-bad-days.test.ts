@@ -22,7 +22,7 @@ const hostile = [
 const all = (rows: readonly ShownRow[]): ShownRow[] =>
   rows.flatMap((row) => [row, ...all(row.rows)])
 
-describeOnLinux('the tray on a bad day', () => {
+describeOnLinux('the tray in bad conditions', () => {
   let desktop: Desktop
   let home: Home
   let trays: RunningTray[]
@@ -61,7 +61,7 @@ describeOnLinux('the tray on a bad day', () => {
     assert.equal(first.process.exitCode, null)
   })
 
-  it('still does what is clicked, and shows the end, when thousands of events come', async () => {
+  it('still runs actions and shows the last state when thousands of events come', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
@@ -111,7 +111,7 @@ describeOnLinux('the tray on a bad day', () => {
     await untilStatus('Ready')
   })
 
-  it('goes on when the home is removed, and sees the daemon of one that is made anew', async () => {
+  it('keeps running when the home is removed, and finds the daemon of a new one', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')

@@ -83,7 +83,7 @@ describeOnLinux('a click in the tray', () => {
       // The old one ends once the connections from before are idle.
     }).timeout(60_000)
 
-    it('does not restart it with a configuration that cannot be used', async () => {
+    it('does not restart it with an invalid configuration', async () => {
       daemon = await startDaemon({ home })
       start()
       await untilStatus('Ready')
@@ -128,7 +128,7 @@ describeOnLinux('a click in the tray', () => {
       assert.deepEqual(await stopped, [0, null])
     })
 
-    it('only quits when there is none to stop', async () => {
+    it('only quits when no daemon runs', async () => {
       daemon = await startDaemon({ home })
       const { ended } = start()
       await untilStatus('Ready')
@@ -140,7 +140,7 @@ describeOnLinux('a click in the tray', () => {
   })
 
   describe('on an event', () => {
-    it('opens its page by a link that the daemon gives', async () => {
+    it('opens its page by a link of the daemon', async () => {
       const fake = await startFakeDaemon(home, statusWith({ events: [eventWith()] }))
       const url = `${fake.url}/event-page/once`
       fake.answers.set('/events/evt_1/link', { url, expiresAt: '2026-01-02T12:05:00.000Z' })
@@ -238,7 +238,7 @@ describeOnLinux('a click in the tray', () => {
       assert.deepEqual(await entries(), [])
     })
 
-    it('begins anew with settings that are damaged, and says so', async () => {
+    it('uses default settings when the file is damaged, and says so', async () => {
       await startFakeDaemon(home, statusWith())
       await writeFile(join(home.root, 'tray.json'), '{"notifications": "perhaps"', { mode: 0o600 })
       const { stderr } = start()
@@ -323,7 +323,7 @@ describeOnLinux('a click in the tray', () => {
       }
     }
 
-    it('copies what helps, and nothing secret', async () => {
+    it('copies a report without secrets', async () => {
       await untilBusy()
       await desktop.click('Copy diagnostics')
       const [call] = await programs.untilCalled('xclip')
@@ -350,7 +350,7 @@ describeOnLinux('a click in the tray', () => {
     })
   })
 
-  it('ends the tray by Quit tray, and leaves a login to its person', async () => {
+  it('exits by Quit tray, and leaves a login open', async () => {
     const server = await startAuthorizationServer()
     try {
       home = await temporaryHome({

@@ -13,7 +13,7 @@ import { type RunningTray, startTray } from '../support/tray.ts'
 const fixture = (name: string) =>
   fileURLToPath(new URL(`../../../test/fixtures/${name}`, import.meta.url))
 
-describeOnLinux('the tray beside a daemon that is not well', () => {
+describeOnLinux('the tray with a daemon in trouble', () => {
   let desktop: Desktop
   let home: Home
   let trays: RunningTray[]
@@ -41,7 +41,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     await desktop.stop()
   })
 
-  it('says that it hangs, with another icon, and shows it again when it goes on', async () => {
+  it('says that it hangs, with another icon, and shows it again when it answers', async () => {
     const daemon = await startDaemon({ home })
     start()
     await untilStatus('Ready')
@@ -73,7 +73,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     assert.equal(await trays[0]?.ended, 0)
   })
 
-  it('shows a daemon of another version, and says that it is one', async () => {
+  it('shows a daemon of another version, and says so', async () => {
     const daemon = await startFakeDaemon(home, {
       ...statusWith({ version: '99.0.0' }),
       providers: [{ provider: 'github', status: 'limited', account: { id: '1', name: 'ada' } }],
@@ -96,7 +96,7 @@ describeOnLinux('the tray beside a daemon that is not well', () => {
     await desktop.untilMenu((rows) => rows[1]?.label === 'Accounts')
   })
 
-  it('goes by the steady clock when the clock is set hours forward and back', async () => {
+  it('uses the steady clock when the wall clock is set hours forward and back', async () => {
     const working = statusWith({ queue: { waiting: 0, running: 1, bytes: 1 } })
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start({ NODE_OPTIONS: `--import=${fixture('set-clock.mjs')}` })

@@ -67,7 +67,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
     assert.equal(tray.stderr(), '')
   })
 
-  it('is missed after a while, and the error says what to do', async () => {
+  it('is required after a while, and the error says what to do', async () => {
     await startWith({ panel: 'absent' })
     const watch = async (env: NodeJS.ProcessEnv) =>
       watchHost({
@@ -101,7 +101,7 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
     assert.deepEqual(await look(Infinity), { found: true, waited: false })
   })
 
-  it('is looked for again when the session bus dies', async () => {
+  it('is searched again when the session bus dies', async () => {
     await startWith({})
     tray = startTray(home, desktop.env)
     await untilReady()

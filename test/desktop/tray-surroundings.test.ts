@@ -56,7 +56,7 @@ describeOnLinux('the tray where the packaged program cannot run', () => {
     )
   })
 
-  it('says so as JSON to who asks for that', async () => {
+  it('says so as JSON with --json', async () => {
     const { DBUS_SESSION_BUS_ADDRESS: _, ...env } = await withoutLibrary()
     const { code, stdout, stderr } = await run(['tray', '--json'], { home, env })
     assert.deepEqual([code, stdout], [1, ''])

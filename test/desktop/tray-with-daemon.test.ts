@@ -20,7 +20,7 @@ const webhooks = `webhooks:
     deliver_to: log
 `
 
-describeOnLinux('the tray beside the real daemon', () => {
+describeOnLinux('the tray with the real daemon', () => {
   let desktop: Desktop
   let home: Home
   let tray: RunningTray | undefined
@@ -45,7 +45,7 @@ describeOnLinux('the tray beside the real daemon', () => {
     await desktop.stop()
   })
 
-  it('shows an answer, also of events that came while it was cut off', async () => {
+  it('shows answers, also of events during a lost connection', async () => {
     let daemon: RunningDaemon = await startDaemon({ home })
     tray = startTray(home, desktop.env)
     await untilStatus('Ready · 2 webhooks')

@@ -45,7 +45,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await desktop.stop()
   })
 
-  it('shows what the daemon says, and changes with it', async () => {
+  it('shows the status of the daemon and its changes', async () => {
     const daemon = await startFakeDaemon(home, statusWith({ events: [answer('a', 'run_done')] }))
     start()
     // The rows of a menu change one after the other.
@@ -160,7 +160,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal((await desktop.untilNotes(1))[0]?.body, 'heard on the new connection')
   })
 
-  it('survives a daemon that answers garbage, and says so', async () => {
+  it('survives invalid answers of the daemon, and says so', async () => {
     const daemon = await startFakeDaemon(home, '<html>')
     start()
     await untilStatus('The daemon answered 200 with a body that is not JSON')
@@ -174,7 +174,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal((await desktop.untilNotes(1))[0]?.body, 'still here')
   })
 
-  it('ends by a click on Quit tray, and leaves the daemon alone', async () => {
+  it('exits by a click on Quit tray, and leaves the daemon running', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
@@ -184,7 +184,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.deepEqual(daemon.posts, [])
   })
 
-  it('ends although the program of its icon hangs', async () => {
+  it('exits even when the icon program hangs', async () => {
     await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
@@ -231,7 +231,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.match(tray.stderr(), /found no desktop/)
   })
 
-  it('ends when the desktop goes away', async () => {
+  it('exits when the desktop session ends', async () => {
     await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
@@ -261,7 +261,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await assert.rejects(readFile(proof), { code: 'ENOENT' })
   })
 
-  it('goes on while the notification service hangs, and still ends', async () => {
+  it('keeps working while the notification service hangs, and still exits', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
     await untilStatus('Ready')
@@ -276,7 +276,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
 })
 
 describeOnLinux('the tray on a desktop without notifications', () => {
-  it('goes on and says once what is missing', async () => {
+  it('keeps working and says once what is missing', async () => {
     const desktop = await startDesktop({ notifications: false })
     const home = await temporaryHome()
     const daemon = await startFakeDaemon(home, statusWith())

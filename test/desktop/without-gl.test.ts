@@ -15,7 +15,7 @@ describeOnLinux('the tray program', () => {
     await desktop.stop()
   })
 
-  it('is kept from loading OpenGL, and nothing else that the tray starts is', async () => {
+  it('does not load OpenGL, while other programs that the tray starts may', async () => {
     const home = await temporaryHome()
     const tray = startTray(home, { ...desktop.env, DOORWARD_PORT: '0' })
     try {
@@ -30,7 +30,7 @@ describeOnLinux('the tray program', () => {
     }
   })
 
-  it('keeps what the user has set for OpenGL', async () => {
+  it('keeps the OpenGL setting of the user', async () => {
     const tray = startTray(await temporaryHome(), {
       ...desktop.env,
       DOORWARD_PORT: '0',

@@ -73,19 +73,19 @@ const later = (value: unknown): unknown => {
   return Object.fromEntries([...entries, ['laterField', { deep: true }]])
 }
 
-describe('reading what a daemon says', () => {
-  it('takes all that our own version says, as it is', () => {
+describe('parsing what a daemon sends', () => {
+  it('keeps everything that our own version sends', () => {
     assert.deepEqual(readStatus(statusSchema.parse(full)), full)
     const [event] = full.events
     assert.deepEqual(readEvent(JSON.stringify(eventSchema.parse(event))), event)
   })
 
-  it('passes over what a later version says besides', () => {
+  it('ignores what a later version adds', () => {
     assert.deepEqual(readStatus(later(full)), full)
     assert.deepEqual(readEvent(JSON.stringify(later(full.events[0]))), full.events[0])
   })
 
-  it('takes a value that is new for the one that claims least', () => {
+  it('replaces an unknown value by the one that claims least', () => {
     const [event] = full.events
     const [target] = event?.targets ?? []
     const { stage: _, ...unstaged } = event ?? eventWith()
@@ -124,7 +124,7 @@ describe('reading what a daemon says', () => {
     assert.deepEqual([status?.webhooks[0]?.counts.done, status?.webhooks[0]?.counts.failed], [9, 0])
   })
 
-  it('does without what an earlier version does not say', () => {
+  it('fills in what an earlier version does not send', () => {
     const { version, queue } = full
     assert.deepEqual(readStatus({ version, queue }), {
       ...statusWith({ queue }),
@@ -133,7 +133,7 @@ describe('reading what a daemon says', () => {
     })
   })
 
-  it('leaves out the items that it cannot read, and keeps the others', () => {
+  it('drops invalid items and keeps the others', () => {
     const times = ['', 'yesterday', '+275760-09-13T00:00:00.001Z', 5, null]
     const events = [...times.map((receivedAt) => ({ ...eventWith(), receivedAt })), null, 'x', []]
     const status = readStatus({ ...full, events: [...events, eventWith()], webhooks: 'none' })
@@ -150,7 +150,7 @@ describe('reading what a daemon says', () => {
     assert.equal(status?.events[0]?.detail?.length, 4000)
   })
 
-  it('takes nothing else for a status or an event', () => {
+  it('accepts nothing else as a status or an event', () => {
     for (const value of [
       undefined,
       null,

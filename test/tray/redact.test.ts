@@ -15,7 +15,7 @@ describe('redact', () => {
     ] as WebhookSummary[],
   })
 
-  it('takes accounts, mail addresses, unsigned paths and the public address out of any text', () => {
+  it('removes accounts, mail addresses, unsigned paths and the public URL from any text', () => {
     const report = {
       'octo at mine': ['logged in as octo (12345)', { ok: true, count: 3, none: null }],
       hooks: 'https://hooks.example.org/webhook/hard-to-guess and /signed, write to a.b+c@d-e.org.',
@@ -29,7 +29,7 @@ describe('redact', () => {
     })
   })
 
-  it('replaces the longest first, and nothing that would be found everywhere', () => {
+  it('replaces the longest first, and no very short text', () => {
     const words = [
       ['/home/ada', '~'],
       ['/home/ada/.doorward', '<home>'],

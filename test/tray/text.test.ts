@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { escapeLabel, toLabel } from '../../tray/text.ts'
 
-describe('labelOf', () => {
+describe('toLabel', () => {
   const cases: [what: string, text: string, label: string][] = [
     ['keeps plain text', 'main · 12:04 ✓', 'main · 12:04 ✓'],
     ['makes one line of several', 'a\r\nb\tc\u2028d\u0085e', 'a b cde'],
@@ -27,7 +27,7 @@ describe('labelOf', () => {
 })
 
 describe('escapeLabel', () => {
-  it('keeps underscores and ampersands where a desktop would eat them', () => {
+  it('escapes underscores and ampersands where a desktop would drop them', () => {
     assert.equal(escapeLabel('run_done & more', 'linux'), 'run__done & more')
     assert.equal(escapeLabel('run_done & more', 'win32'), 'run_done && more')
     assert.equal(escapeLabel('run_done & more', 'darwin'), 'run_done & more')

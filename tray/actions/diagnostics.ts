@@ -60,41 +60,7 @@ const toBasicFacts = (status: Status | string): object => ({
   version,
   platform: `${process.platform} ${release()} ${process.arch}`,
   node: process.version,
-  desktop: process.env['XDG_CURRENT_DESKTOP'] ?? null,
-  session: process.env['XDG_SESSION_TYPE'] ?? null,
-  daemon: typeof status === 'string' ? status : toFacts(status),
-})
-
-/**
- * The parts of a status that may be shared. Left out are details of events, which can quote an agent,
- * and names of targets, which show who gets the answers.
- */
-const toFacts = (status: Status): object => ({
-  version: status.version,
-  startedAt: status.startedAt,
-  queue: status.queue,
-  hasPublicUrl: status.publicUrl !== undefined,
-  providers: status.providers.map(({ provider, clientKnown, status: state }) => ({
-    provider,
-    clientKnown,
-    status: state,
-  })),
-  webhooks: status.webhooks.map(({ scheme, secret, enabled, deliverTo, counts }) => ({
-    scheme,
-    secret,
-    enabled,
-    deliverTo: deliverTo.map((target) => target.replace(/:.*$/s, '')),
-    counts,
-  })),
-  events: status.events.map(({ state, stage, code, attempts, durations, receivedAt }) => ({
-    receivedAt,
-    state,
-    stage,
-    code,
-    attempts,
-    durations,
-  })),
-  problems: status.problems.map(({ code }) => code),
+  daemon: typeof status === 'string' ? status : status.version,
 })
 
 /** Copies diagnostics to the clipboard, or without one writes them to a file and opens it. */

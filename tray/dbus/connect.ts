@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 
-/** A socket on which messages may be sent, and the bytes of messages that have come already. */
+/** A socket that is ready for messages, and the bytes of messages that it has received already. */
 type OpenSocket = { readonly socket: Socket; readonly early: Buffer }
 
 /**
- * Opens the first session bus that answers. Throws `bus-absent` when none is named or there,
- * `bus-refused`, `bus-closed`, `bus-timeout`.
+ * Opens the first session bus that answers. Throws `bus-absent` without one, `bus-refused`,
+ * `bus-closed`, `bus-timeout`.
  */
 export const openSocket = async (
   env: NodeJS.ProcessEnv,
@@ -17,13 +17,13 @@ export const openSocket = async (
   let failure = new BusError('bus-absent', 'there is no session bus')
   for (const path of busSockets(env)) {
     const socket = connect({ path })
-    // For its whole life: an error is always followed by `close`, and that is what is listened to.
+    // For its whole life: after each error comes `close`, which has a listener.
     socket.on('error', () => undefined)
     const tooLate = () => socket.destroy()
     limit.addEventListener('abort', tooLate)
     try {
       await once(socket, 'connect', { signal: limit }).catch(() => {
-        throw new BusError('bus-absent', 'no session bus listens')
+        throw new BusError('bus-absent', 'no session bus is listening')
       })
       return { socket, early: await authenticate(socket) }
     } catch (error) {
@@ -38,9 +38,9 @@ export const openSocket = async (
 }
 
 /**
- * The sockets at which the session bus may be, in the order to try, for `net.connect`: from
- * DBUS_SESSION_BUS_ADDRESS, else `$XDG_RUNTIME_DIR/bus` (D-Bus specification, "Server Addresses").
- * Only local sockets; an abstract one begins with NUL. Empty when there is none to try.
+ * The paths to try in this order, for `net.connect`: from DBUS_SESSION_BUS_ADDRESS, else
+ * `$XDG_RUNTIME_DIR/bus` (D-Bus specification, "Server Addresses"). Only local sockets; an abstract one
+ * begins with NUL.
  */
 export const busSockets = (env: NodeJS.ProcessEnv): string[] => {
   const runtime = env['XDG_RUNTIME_DIR']
@@ -74,9 +74,8 @@ const unescape = (pair: string): string => {
 }
 
 /**
- * Says who we are to the bus on a fresh socket: SASL EXTERNAL, the user id of the socket's owner
- * (D-Bus specification, "Authentication Protocol"). Resolves with bytes that came after the last
- * line. Throws `bus-refused` or `bus-closed`.
+ * Authenticates on a new socket by SASL EXTERNAL with the user id (D-Bus specification, "Authentication
+ * Protocol"). Resolves with the bytes after the last line. Throws `bus-refused` or `bus-closed`.
  */
 const authenticate = async (socket: Socket): Promise<Buffer> =>
   new Promise((resolve, reject) => {
@@ -104,10 +103,9 @@ const authenticate = async (socket: Socket): Promise<Buffer> =>
 const maxLine = 16_384
 
 /**
- * Why something on the bus did not work. `code` is the D-Bus name of the error
- * (`org.freedesktop.DBus.Error.ServiceUnknown`) when a program answered it, else one of
- * `bus-absent`, `bus-refused`, `bus-closed`, `bus-timeout`, `bus-protocol`. Met only inside the tray;
- * what a person sees is a `DoorwardError`. The message may come from a stranger: show the code.
+ * An error of the bus, used only inside the tray. `code` is the D-Bus name in an error reply, such as
+ * `org.freedesktop.DBus.Error.ServiceUnknown`, or else `bus-absent`, `bus-refused`, `bus-closed`,
+ * `bus-timeout` or `bus-protocol`. The message may come from another program: show only the code.
  */
 export class BusError extends Error {
   override readonly name = 'BusError'

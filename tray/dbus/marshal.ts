@@ -13,6 +13,15 @@ export const writeValues = (signature: string, values: readonly unknown[]): Buff
   return out.bytes()
 }
 
+/** Size in bytes, smallest and largest value. */
+const integerRanges = {
+  y: [1, 0, 0xff],
+  n: [2, -0x8000, 0x7fff],
+  q: [2, 0, 0xffff],
+  i: [4, -0x8000_0000, 0x7fff_ffff],
+  u: [4, 0, 0xffff_ffff],
+} as const
+
 class Writer {
   #buffer = Buffer.alloc(256)
   #length = 0
@@ -25,18 +34,16 @@ class Writer {
     this.#align(getAlignment(type))
     switch (type.kind) {
       case 'y':
-        return this.#integer(1, parseNumber(value, 0, 0xff))
+      case 'n':
+      case 'q':
+      case 'i':
+      case 'u': {
+        const [size, min, max] = integerRanges[type.kind]
+        return this.#integer(size, parseNumber(value, min, max))
+      }
       case 'b':
         if (typeof value !== 'boolean') throw misfit('b', value)
         return this.#integer(4, value ? 1 : 0)
-      case 'n':
-        return this.#integer(2, parseNumber(value, -0x8000, 0x7fff))
-      case 'q':
-        return this.#integer(2, parseNumber(value, 0, 0xffff))
-      case 'i':
-        return this.#integer(4, parseNumber(value, -0x8000_0000, 0x7fff_ffff))
-      case 'u':
-        return this.#integer(4, parseNumber(value, 0, 0xffff_ffff))
       case 'x':
       case 't':
         return this.#big(type.kind, value)
@@ -62,7 +69,7 @@ class Writer {
     }
   }
 
-  /** Room is made first: it may replace the buffer. */
+  /** Takes space before it writes, since that may replace the buffer. */
   #integer(size: 1 | 2 | 4, value: number): void {
     const at = this.#take(size)
     if (value < 0) this.#buffer.writeIntLE(value, at, size)
@@ -84,7 +91,7 @@ class Writer {
   }
 
   #text(kind: 's' | 'o', value: unknown): void {
-    // A NUL or half a character would make the bus end the connection.
+    // The bus closes the connection on a NUL or a lone surrogate.
     if (typeof value !== 'string' || value.includes('\0') || /\p{Cs}/u.test(value))
       throw misfit(kind, value)
     if (kind === 'o' && !/^\/(?:\w+(?:\/\w+)*)?$/.test(value)) throw misfit(kind, value)
@@ -112,7 +119,7 @@ class Writer {
 
   #array(of: Type, value: unknown): void {
     const lengthAt = this.#take(4)
-    // The gap before the first element is there even without one, and is not counted.
+    // The padding before the first element is there even without one, and is not counted.
     this.#align(getAlignment(of))
     const start = this.#length
     if (of.kind === 'y') {
@@ -129,7 +136,7 @@ class Writer {
     this.#buffer.writeUInt32LE(this.#length - start, lengthAt)
   }
 
-  /** Makes room of zeros and says where it begins. */
+  /** Appends zeros and returns where they begin. */
   #take(length: number): number {
     const at = this.#length
     this.#length += length
@@ -316,37 +323,21 @@ const typeAt = (signature: string, at: number, depth: number): [Type, number] =>
 const isBasic = (letter: string): letter is BasicKind => basics.has(letter)
 
 const invalid = (signature: string): BusError =>
-  new BusError('bus-protocol', `"${signature}" is no signature that can be used here`)
+  new BusError('bus-protocol', `"${signature}" is not a valid signature`)
 
-/** At which multiple of bytes a value of the type begins. */
-const getAlignment = ({ kind }: Type): 1 | 2 | 4 | 8 => alignments[kind]
-
-const alignments: Readonly<Record<Type['kind'], 1 | 2 | 4 | 8>> = {
-  y: 1,
-  g: 1,
-  v: 1,
-  n: 2,
-  q: 2,
-  b: 4,
-  i: 4,
-  u: 4,
-  s: 4,
-  o: 4,
-  a: 4,
-  x: 8,
-  t: 8,
-  d: 8,
-  r: 8,
-  e: 8,
+/** A value of the type begins at a multiple of this many bytes. */
+const getAlignment = ({ kind }: Type): number => {
+  if ('ygv'.includes(kind)) return 1
+  if ('nq'.includes(kind)) return 2
+  return 'biusoa'.includes(kind) ? 4 : 8
 }
 
 /*
- * D-Bus values in JavaScript: numbers as they are, 64-bit ones (`x`, `t`) as bigint, strings, paths
- * and signatures as strings, `ay` as bytes, other arrays and structs as arrays, dictionaries as Map,
- * and `v` as this.
+ * D-Bus values in JavaScript: 64-bit numbers (`x`, `t`) are bigint, paths and signatures strings, `ay`
+ * bytes, other arrays and structs arrays, dictionaries Map, and variants (`v`) this class.
  */
 
-/** A value that brings its type along. */
+/** A value with its type. */
 export class Variant<Value = unknown> {
   readonly signature: string
   readonly value: Value

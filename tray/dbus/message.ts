@@ -8,7 +8,7 @@ export type MessageType = keyof typeof messageTypes
 export type Message = {
   readonly type: MessageType
   readonly serial: number
-  /** A call whose sender wants no reply. */
+  /** The sender of a call wants no reply. */
   readonly noReply?: boolean | undefined
   readonly path?: string | undefined
   readonly interface?: string | undefined
@@ -34,10 +34,10 @@ const fields = [
 ] as const
 const headerSignature = 'yyyyuua(yv)'
 const noReplyFlag = 1
-/** Far over any menu; the bus itself would let 128 MiB pass. */
+/** Far more than any menu; the bus itself allows 128 MiB. */
 const maxLength = 16 * 1024 * 1024
 
-/** The bytes of a message. Throws `bus-protocol` when its body does not fit its signature. */
+/** Throws `bus-protocol` when the body does not fit the signature. */
 export const encodeMessage = (message: Message): Buffer => {
   const body = writeValues(message.signature ?? '', message.body ?? [])
   const given = fields.flatMap(([code, name, type]) => {
@@ -53,26 +53,23 @@ export const encodeMessage = (message: Message): Buffer => {
     message.serial,
     given,
   ])
-  const length = header.length + body.length + gapAfter(header.length)
+  const length = header.length + body.length + padding(header.length)
   if (length > maxLength) throw new BusError('bus-protocol', 'a message is too long for the bus')
-  return Buffer.concat([header, Buffer.alloc(gapAfter(header.length)), body])
+  return Buffer.concat([header, Buffer.alloc(padding(header.length)), body])
 }
 
-/**
- * The length of the message at the beginning of these bytes, or undefined while too few have come to
- * tell. Throws `bus-protocol`.
- */
+/** The length of the first message; undefined while its header is incomplete. Throws `bus-protocol`. */
 export const lengthOfMessage = (bytes: Buffer): number | undefined => {
   if (bytes.length < 16) return undefined
   const little = isLittle(bytes)
   const body = little ? bytes.readUInt32LE(4) : bytes.readUInt32BE(4)
   const header = 16 + (little ? bytes.readUInt32LE(12) : bytes.readUInt32BE(12))
-  const length = header + gapAfter(header) + body
+  const length = header + padding(header) + body
   if (length > maxLength) throw new BusError('bus-protocol', 'a message on the bus is too long')
   return length
 }
 
-/** Reads one whole message; undefined for a kind that a later specification may add. */
+/** Decodes one whole message; undefined for an unknown kind, which receivers must ignore. */
 export const decodeMessage = (bytes: Buffer): Message | undefined => {
   const little = isLittle(bytes)
   const { values, length } = readValues(headerSignature, bytes, little)
@@ -85,7 +82,7 @@ export const decodeMessage = (bytes: Buffer): Message | undefined => {
     number,
     [number, Variant][],
   ]
-  const type = namesOfTypes.get(typeNumber)
+  const type = typeNames.get(typeNumber)
   if (!type) return undefined
   const found: Record<string, unknown> = {}
   for (const [code, { signature, value }] of list) {
@@ -96,19 +93,19 @@ export const decodeMessage = (bytes: Buffer): Message | undefined => {
     found[name] = value
   }
   const message: Message = { ...found, type, serial, noReply: (flags & noReplyFlag) !== 0 }
-  const body = bytes.subarray(length + gapAfter(length))
+  const body = bytes.subarray(length + padding(length))
   return { ...message, body: readValues(message.signature ?? '', body, little).values }
 }
 
-const namesOfTypes: ReadonlyMap<number, MessageType> = new Map(
+const typeNames: ReadonlyMap<number, MessageType> = new Map(
   Object.entries(messageTypes).map(([name, code]) => [code, name as MessageType]),
 )
 
 const isLittle = (bytes: Buffer): boolean => {
   if (bytes[0] === 'l'.charCodeAt(0)) return true
   if (bytes[0] === 'B'.charCodeAt(0)) return false
-  throw new BusError('bus-protocol', 'what came over the bus is no message')
+  throw new BusError('bus-protocol', 'the bus sent something that is not a message')
 }
 
 /** The body begins at a multiple of 8. */
-const gapAfter = (length: number): number => (8 - (length % 8)) % 8
+const padding = (length: number): number => (8 - (length % 8)) % 8

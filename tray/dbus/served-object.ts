@@ -2,18 +2,18 @@ import { BusError } from './connect.ts'
 import type { Message } from './message.ts'
 import type { Variant } from './marshal.ts'
 
-/** One method: signatures of what comes in and goes out, and what it does. It may throw `BusError`. */
+/** One method, with the signatures of its arguments and results. `run` may throw `BusError`. */
 export type ServedMethod = {
   readonly takes: string
   readonly gives: string
   readonly run: (body: readonly unknown[], sender: string) => readonly unknown[]
 }
 
-/** One interface of an object of ours. Properties are read only and asked anew each time. */
+/** One interface of an object. Properties are read-only and read again for each request. */
 export type ServedInterface = {
   readonly methods: Readonly<Record<string, ServedMethod>>
   readonly properties: Readonly<Record<string, () => Variant>>
-  /** Signature by name of signal, for those who look what is here. */
+  /** Signatures by name, for introspection. */
   readonly signals: Readonly<Record<string, string>>
 }
 
@@ -23,8 +23,8 @@ export type ServedObject = Readonly<Record<string, ServedInterface>>
 const propertiesName = 'org.freedesktop.DBus.Properties'
 
 /**
- * What an object answers to a call: signature and values. Answers the standard interfaces Peer,
- * Properties and Introspectable too. Throws `BusError` with the D-Bus name of the error.
+ * Calls a method, also of the standard interfaces Peer, Properties and Introspectable. Returns signature
+ * and values of the reply. Throws `BusError` with the D-Bus name of the error.
  */
 export const answerCall = (
   object: ServedObject,
@@ -89,7 +89,7 @@ const getProperties = (object: ServedObject, name: unknown): ServedInterface['pr
   return found.properties
 }
 
-/** Names come from strangers: only what the object itself has. */
+/** Names come from other programs, so only own properties count. */
 const own = <Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
@@ -119,7 +119,7 @@ const args = (signature: string, direction?: 'in' | 'out'): string =>
     .map((type) => `<arg type="${type}"${direction ? ` direction="${direction}"` : ''}/>`)
     .join('')
 
-/** `ia{sv}av` to `i`, `a{sv}`, `av`. */
+/** Splits `ia{sv}av` into `i`, `a{sv}` and `av`. */
 const splitSignature = (signature: string): string[] => {
   const parts: string[] = []
   let depth = 0

@@ -111,7 +111,7 @@ const isSameShape = (some: readonly Row[] = [], others: readonly Row[] = []): bo
 type StagedProgram = { readonly program: TrayProgram; readonly folder: string }
 
 /**
- * Shows the icon by the first program that starts, from the first folder that allows it. Throws the
+ * Shows the icon by the first program that starts, from the first folder that allows it. Throws the last
  * error of the first program, which is the preferred one.
  */
 const startIcon = async (
@@ -120,33 +120,17 @@ const startIcon = async (
   state: TrayState,
   onClick: (row: Row) => void,
 ): Promise<{ icon: Icon; staged: StagedProgram }> => {
-  let first: unknown
-  for (const program of programs) {
-    try {
-      return await fromFolders(program, folders, state, onClick)
-    } catch (error) {
-      first ??= error
-    }
-  }
-  throw first
-}
-
-const fromFolders = async (
-  program: TrayProgram,
-  folders: readonly string[],
-  state: TrayState,
-  onClick: (row: Row) => void,
-): Promise<{ icon: Icon; staged: StagedProgram }> => {
   let failure: unknown
-  for (const folder of folders) {
-    try {
-      const copyDir = await stageProgram(program, folder)
-      const icon = await startSystray(copyDir, state, onClick)
-      return { icon, staged: { program, folder } }
-    } catch (error) {
-      failure = error
-      // Another folder helps only when the home is on a disk mounted noexec.
-      if (!(error instanceof DoorwardError && error.code === 'tray-not-runnable')) break
+  for (const program of programs) {
+    for (const folder of folders) {
+      try {
+        const icon = await startSystray(await stageProgram(program, folder), state, onClick)
+        return { icon, staged: { program, folder } }
+      } catch (error) {
+        if (program === programs[0]) failure = error
+        // Another folder helps only when the home is on a disk mounted noexec.
+        if (!(error instanceof DoorwardError && error.code === 'tray-not-runnable')) break
+      }
     }
   }
   throw failure

@@ -142,11 +142,7 @@ const titleFor = (action: Action): string => {
       return 'the daemon was not started'
     case 'stop-and-quit':
       return 'the daemon was not stopped'
-    case 'open-configuration':
-    case 'open-logs':
-    case 'open-guide':
-    case 'explain':
-    case 'quit':
+    default:
       return 'that did not work'
   }
 }

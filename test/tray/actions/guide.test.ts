@@ -8,7 +8,7 @@ import { guidePage } from '../../../tray/actions/open.ts'
 describe('the page about OAuth clients', () => {
   const page = readFileSync(guidePage, 'utf8')
 
-  it('says what docs/providers.md says today', () => {
+  it('matches docs/providers.md', () => {
     const script = fileURLToPath(new URL('scripts/draw-guide.mjs', packageFolder))
     const { stdout, stderr } = spawnSync(process.execPath, [script, '--print'], {
       encoding: 'utf8',
@@ -16,7 +16,7 @@ describe('the page about OAuth clients', () => {
     assert.equal(page, stdout, `run: node scripts/draw-guide.mjs ${stderr}`)
   })
 
-  it('needs nothing but itself, and leads to each of its chapters', () => {
+  it('is self-contained, and links to each of its sections', () => {
     assert.doesNotMatch(page, /<script|<img|\bsrc=|@import|url\(/)
     const chapters = new Set([...page.matchAll(/id="([^"]+)"/g)].map(([, id]) => id))
     const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)

@@ -11,7 +11,7 @@ const logout = (more: Partial<Logout>): Note =>
   toLogoutNote({ provider: 'slack', removed: true, revokedAtProvider: true, ...more })
 const failure = (action: Action, error: unknown): Note => toFailureNote(action, error)
 
-describe('what is told of a click', () => {
+describe('the note about an action', () => {
   const cases: [string, Note, string, string, boolean, key?: string][] = [
     [
       'a login',
@@ -77,7 +77,7 @@ describe('what is told of a click', () => {
       'login slack',
     ],
     [
-      'what the daemon refuses',
+      'a refusal of the daemon',
       failure(
         { do: 'retry-event', id: 'x' },
         new DoorwardError('event-not-retryable', 'it did not fail', { hint: 'wait' }),
@@ -87,7 +87,7 @@ describe('what is told of a click', () => {
       true,
     ],
     [
-      'a start that failed, in place of what was said of the daemon before',
+      'a start that failed, replacing an earlier note about the daemon',
       failure(
         { do: 'start-daemon' },
         new DoorwardError('daemon-unreachable', 'the daemon did not start: it ended'),
@@ -98,7 +98,7 @@ describe('what is told of a click', () => {
       'daemon',
     ],
     [
-      'a fault of which nothing may be shown',
+      'an error whose text must not be shown',
       failure({ do: 'copy-diagnostics' }, new Error('the token abc')),
       'diagnostics were not copied',
       'Error',
@@ -106,7 +106,7 @@ describe('what is told of a click', () => {
     ],
   ]
   for (const [what, note, title, body, fails, key] of cases)
-    it(`says of ${what}: ${title}`, () => {
+    it(`for ${what} says: ${title}`, () => {
       assert.deepEqual(note, {
         title: `Doorward · ${title}`,
         body,

@@ -49,7 +49,7 @@ describeOnLinux('the connection to the session bus', () => {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
 
-  it('calls another library, which reads the same values and answers them', async () => {
+  it('exchanges all types of values with another library', async () => {
     other.addMethodHandler((message: Message) => {
       if (message.member !== 'Echo') return false
       other.send(dbus.Message.newMethodReturn(message, message.signature, message.body))

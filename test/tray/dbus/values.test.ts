@@ -32,7 +32,7 @@ describe('values on the bus', () => {
     })
   }
 
-  it('writes what is longer than one page, whatever comes at its end', () => {
+  it('writes more than one page, whatever comes at its end', () => {
     const signature = 'sayudg'
     for (const length of [250, 255, 256, 511, 5000]) {
       const values = ['x'.repeat(length), Buffer.alloc(length, 7), 0xffff_ffff, -0.5, 'ai']
@@ -41,7 +41,7 @@ describe('values on the bus', () => {
     }
   })
 
-  it('reads what a machine of the other byte order sends', () => {
+  it('reads the other byte order', () => {
     const bytes = Buffer.from('00000003666f6f0000000007', 'hex')
     assert.deepEqual(readValues('su', bytes, false).values, ['foo', 7])
   })
@@ -78,7 +78,7 @@ describe('values on the bus', () => {
     })
   }
 
-  it('refuses bytes that end early, lie about a length or nest without end', () => {
+  it('refuses bytes that end early, have a wrong length or nest without end', () => {
     const broken: readonly [string, string][] = [
       ['u', '0100'],
       ['s', 'ff000000 61'],
@@ -95,7 +95,7 @@ describe('values on the bus', () => {
 })
 
 describe('a message on the bus', () => {
-  it('comes back as it was, and tells its length before it is whole', () => {
+  it('is decoded unchanged, and shows its length before it is complete', () => {
     const message = {
       type: 'call',
       serial: 9,
@@ -113,7 +113,7 @@ describe('a message on the bus', () => {
     assert.equal(lengthOfMessage(bytes.subarray(0, 16)), bytes.length)
   })
 
-  it('is refused when it is none, or too long', () => {
+  it('is refused when it is invalid or too long', () => {
     assert.throws(() => lengthOfMessage(Buffer.from('HTTP/1.1 200 OK\r\n\r\n')), {
       code: 'bus-protocol',
     })

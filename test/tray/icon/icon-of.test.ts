@@ -4,7 +4,7 @@ import type { View } from '../../../tray/view.ts'
 import { eventWith } from '../../support/fake-daemon.ts'
 import { connected, connecting, problem, provider, unreachable } from '../../support/views.ts'
 
-describe('iconOf', () => {
+describe('getIconName', () => {
   const failedRun = eventWith({ state: 'failed' })
   const running = { running: 1, waiting: 0, bytes: 0 }
   const cases: [string, View, string][] = [

@@ -14,7 +14,7 @@ const names: Readonly<Record<IconName, true>> = {
 const icons = Object.keys(names)
 
 describe('the icons', () => {
-  it('are drawn from icons.svg as it stands', () => {
+  it('are drawn from the current icons.svg', () => {
     const drawn = JSON.parse(read('drawn.json').toString()) as {
       from: string
       pictures: Record<string, string>
@@ -29,7 +29,7 @@ describe('the icons', () => {
     )
   })
 
-  it('are there for every state in the sizes that desktops ask for', () => {
+  it('exist for every state in the sizes that desktops use', () => {
     for (const icon of icons) {
       for (const [name, px] of Object.entries({
         [`${icon}.png`]: 22,
@@ -48,7 +48,7 @@ describe('the icons', () => {
     }
   })
 
-  it('are black and nothing else as template images', () => {
+  it('are entirely black as template images', () => {
     for (const icon of icons)
       for (const name of [`${icon}Template.png`, `${icon}Template@2x.png`]) {
         const pixels = pixelsOf(read(name))

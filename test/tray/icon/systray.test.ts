@@ -28,7 +28,7 @@ describeOnLinux('a tray program', () => {
     return startSystray(folder, face, () => undefined)
   }
 
-  it('gets its menu although it is ready before its icon has been read', async () => {
+  it('gets its menu even when it is ready before its icon has been read', async () => {
     // Reading the icon takes until the program, which is ready by then, has written it.
     execFileSync('mkfifo', [inFolder('icon')])
     const keepsMenu = `read -r menu; printf '%s' "$menu" >menu`
@@ -45,7 +45,7 @@ describeOnLinux('a tray program', () => {
     )
   })
 
-  it('is ended when it has missed the panel, so that it can be started anew', async () => {
+  it('is stopped when it has missed the panel, so that it can be started again', async () => {
     await writeFile(inFolder('icon'), 'png')
     const icon = await start(ready, 'read -r menu', `echo "${critical}" >&2`, 'read -r exit')
     // A shell that is held up for long is killed.
@@ -53,8 +53,8 @@ describeOnLinux('a tray program', () => {
   })
 })
 
-describe('the complaints of a tray program', () => {
-  it('tell that it missed the panel, and nothing else does', () => {
+describe('the warnings of a tray program', () => {
+  it('show that it missed the panel', () => {
     assert.ok(hasMissedPanel(`\n${critical}\n`))
     // GLib before 2.36 quoted so.
     assert.ok(hasMissedPanel(critical.replace("'G_IS", '`G_IS')))

@@ -33,7 +33,7 @@ describe('the programs for the icon', () => {
 })
 
 describeOnLinux('the script that starts our own program', () => {
-  it('starts the very node and file, whatever their folders are called', async () => {
+  it('starts exactly this node and file, whatever their folders are called', async () => {
     const folder = join(await temporaryFolder(), 'it\'s "a" $(folder) `of` ours')
     await mkdir(folder)
     const node = join(folder, 'no de')

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../support/temporary.ts'
 import { playXTray } from '../../support/x-tray.ts'
 
 describe('the name of a display', () => {
-  it('tells where its server listens', () => {
+  it('shows where its server listens', () => {
     const local = [{ path: '/tmp/.X11-unix/X1' }, { path: '\0/tmp/.X11-unix/X1' }]
     assert.deepEqual(parseDisplay(':1'), { number: '1', screen: 0, addresses: local })
     assert.deepEqual(parseDisplay('unix:1.2'), { number: '1', screen: 2, addresses: local })
@@ -21,7 +21,7 @@ describe('the name of a display', () => {
 })
 
 describeOnLinux('a panel on the X server', () => {
-  it('is seen when it comes and when it goes', async () => {
+  it('is detected when it appears and when it disappears', async () => {
     const desktop = await startDesktop({ panel: 'absent' })
     try {
       assert.equal(await hasXTray(desktop.env), false)
@@ -36,7 +36,7 @@ describeOnLinux('a panel on the X server', () => {
     }
   })
 
-  it('is asked for with the password of the display', async () => {
+  it('is queried with the cookie of the display', async () => {
     const cookie = randomBytes(16)
     const entry = (display: string, secret: Buffer): Buffer[] => [
       Buffer.from([1, 0]),

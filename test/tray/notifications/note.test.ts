@@ -18,7 +18,7 @@ const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
   { target: 'notify:desktop', state, attempts: 1 },
 ]
 
-describe('noteOf', () => {
+describe('toNote', () => {
   const cases: [
     what: string,
     event: Partial<EventRecord>,
@@ -92,34 +92,34 @@ describe('noteOf', () => {
     ])
   })
 
-  it('has a button for another try where there can be one', () => {
+  it('has a retry button where a retry is possible', () => {
     assert.deepEqual(labels({ state: 'failed', stage: 'agent' }), ['Open', 'Retry'])
     assert.deepEqual(labels({ state: 'failed', stage: 'deliver' }), ['Open', 'Retry'])
     assert.deepEqual(labels({ state: 'failed', stage: 'expand' }), ['Open'])
     assert.deepEqual(labels({ state: 'dropped', stage: 'queue' }), ['Open'])
   })
 
-  it('takes the place of the note about an earlier try', () => {
+  it('replaces the note about an earlier attempt', () => {
     const before = toNote(eventWith({ state: 'failed', attempts: 1 }), true)
     assert.equal(before?.key, toNote(eventWith({ state: 'done', attempts: 2 }), true)?.key)
     assert.notEqual(before?.key, toNote(eventWith({ id: 'evt_2' }), true)?.key)
   })
 
-  it('tells a retry from the same record sent twice', () => {
+  it('distinguishes a retry from the same record sent twice', () => {
     const failed = eventWith({ state: 'failed' })
     assert.equal(toKey(failed), toKey({ ...failed }))
     assert.notEqual(toKey(failed), toKey({ ...failed, attempts: 2 }))
   })
 })
 
-describe('resultNoteOf', () => {
+describe('toResultNote', () => {
   it('prefers the whole result to its beginning', () => {
     const note = toResultNote({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
     assert.equal(note.title, 'Doorward · /github: done')
     assert.equal(note.body, 'beginning')
   })
 
-  it('never tries again by a click on the note itself', () => {
+  it('never retries by a click on the note itself', () => {
     const note = toResultNote(eventWith({ state: 'failed', stage: 'agent' }))
     assert.deepEqual(
       note.buttons?.map(({ label }) => label),
@@ -128,12 +128,12 @@ describe('resultNoteOf', () => {
   })
 })
 
-describe('bodyOf', () => {
-  it('keeps the first six lines that say something', () => {
+describe('toBody', () => {
+  it('keeps the first six lines that are not empty', () => {
     assert.equal(toBody('\n1\n\n2\n3\n4\n5\n6\n7'), '1\n2\n3\n4\n5\n6 …')
   })
 
-  it('cuts a long line and makes dots of list marks', () => {
+  it('cuts a long line and turns list marks into dots', () => {
     assert.equal(toBody(`- ${'x'.repeat(5000)}`), `• ${'x'.repeat(398)} …`)
   })
 })
@@ -144,11 +144,11 @@ describe('the text of a note', () => {
     assert.equal(bodyMarkup('<a href="x">1 & 2</a>'), '&lt;a href="x"&gt;1 &amp; 2&lt;/a&gt;')
   })
 
-  it('cannot become markup after notify-send has undone its backslashes', () => {
+  it('cannot become markup after notify-send has resolved its backslashes', () => {
     assert.equal(bodyArgument(String.raw`\074b\076 C:\new`), String.raw`\\074b\\076 C:\\new`)
   })
 
-  it('holds nothing that turns or hides what is beside it', () => {
+  it('contains nothing that reorders or hides other text', () => {
     assert.equal(titleText('a\u202Eb\u200Bc\u001B[31md\u0000'), 'abcd')
     assert.equal(bodyMarkup('one\u2066\ntwo'), 'one\ntwo')
     assert.equal(toTitle('one\ntwo'), 'Doorward · one two')
@@ -159,7 +159,7 @@ describe('the text of a note', () => {
   })
 })
 
-describe('optionsOf', () => {
+describe('toOptions', () => {
   const note = { title: '--help <i>', body: String.raw`-u critical & <b> \074`, icon: '/icon.png' }
 
   it('lets nothing become an option or markup on Linux', () => {
@@ -172,7 +172,7 @@ describe('optionsOf', () => {
     })
   })
 
-  it('leaves markup alone where it is only text', () => {
+  it('leaves markup alone where it is plain text', () => {
     assert.deepEqual(
       toOptions({ title: 'a < b', body: 'a & b', icon: 'i', shownMs: 1 }, 'darwin'),
       {
@@ -185,7 +185,7 @@ describe('optionsOf', () => {
     assert.ok(!('timeout' in toOptions({ ...note, shownMs: 1 }, 'win32')))
   })
 
-  it('has the program of macOS end at once, not wait for a click as the library would have it', () => {
+  it('keeps the program of macOS from waiting for a click', () => {
     const require = createRequire(import.meta.url)
     const { mapToMac } = require('node-notifier/lib/utils') as {
       mapToMac: (options: object) => Record<string, unknown>

@@ -90,7 +90,7 @@ describe('the notifier', () => {
   const bodies = () => desktop.calls.map(({ notice }) => notice.body)
   afterEach(async () => notifier.stop())
 
-  it('does what the pressed button says', () => {
+  it('runs the action of the pressed button', () => {
     start()
     const buttons = [
       { label: 'Open', action: { do: 'show-event', id: 'a' } },
@@ -105,7 +105,7 @@ describe('the notifier', () => {
     assert.deepEqual(actions, [{ do: 'retry-event', id: 'a' }])
   })
 
-  it('has two on their way at most, and keeps the newest that wait', async () => {
+  it('sends at most two at a time, and keeps the newest that wait', async () => {
     start()
     desktop.answers(untilEnd)
     for (const body of '12345678') notifier.show(note(body))
@@ -114,7 +114,7 @@ describe('the notifier', () => {
     assert.deepEqual(bodies(), ['1', '2'])
   })
 
-  it('keeps the last of those that take the place of each other', async () => {
+  it('keeps the last of those with the same key', async () => {
     start({ inFlight: 1 })
     let let1Go: () => void = () => undefined
     desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
@@ -128,7 +128,7 @@ describe('the notifier', () => {
     assert.deepEqual(bodies(), ['1', '3', '4'])
   })
 
-  it('takes away what is no longer so, after what is on its way, and shows none that waits', async () => {
+  it('closes a note after those being sent, and drops it if it waits', async () => {
     start({ inFlight: 1 })
     let let1Go: () => void = () => undefined
     desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
@@ -145,7 +145,7 @@ describe('the notifier', () => {
     assert.deepEqual(bodies(), ['1', '3'])
   })
 
-  it('says once that notes do not appear, and that they do again; none is lost meanwhile', async () => {
+  it('reports once that notes do not appear and once that they do again, and loses none', async () => {
     start({ retryMs: [1, 60_000] })
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
@@ -166,7 +166,7 @@ describe('the notifier', () => {
     assert.equal(troubles[1], undefined)
   })
 
-  it('tries again at once when the service comes back', async () => {
+  it('tries again immediately when the service comes back', async () => {
     start({ retryMs: [60_000] })
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
@@ -179,7 +179,7 @@ describe('the notifier', () => {
     assert.deepEqual(bodies(), ['1', '1'])
   })
 
-  it('gives up what takes too long', async () => {
+  it('gives up after the time limit', async () => {
     start({ answerMs: 10, retryMs: [60_000] })
     desktop.answers(untilEnd)
     notifier.show(note('1'))
@@ -187,7 +187,7 @@ describe('the notifier', () => {
     assert.equal(notifier.trouble, 'the notification service hangs')
   })
 
-  it('ends in time, whatever the way to the desktop does', async () => {
+  it('stops in time, whatever the backend does', async () => {
     start()
     desktop.answers(async () => new Promise(() => undefined))
     notifier.show(note('1'))

@@ -15,7 +15,7 @@ const main = fileURLToPath(new URL('../../../tray/sni/main.js', import.meta.url)
 const icon = readFileSync(new URL('assets/icons/idle@2x.png', packageFolder)).toString('base64')
 const itemName = 'org.kde.StatusNotifierItem'
 
-describeOnLinux('the tray program of our own', () => {
+describeOnLinux('our own tray program', () => {
   let children: ChildProcess[]
   let bus: Bus
   let program: ChildProcessWithoutNullStreams
@@ -114,7 +114,7 @@ describeOnLinux('the tray program of our own', () => {
     assert.deepEqual(tip.value, ['', [], 'Doorward: Working', ''])
   })
 
-  it('tells of a click, and goes on after lines and pictures that are none', async () => {
+  it('reports a click, and survives invalid lines and pictures', async () => {
     const items = [{ __id: 1, title: 'Quit', enabled: true, hidden: false }]
     for (const line of ['', 'garbage', '{"type":"update-item"}', '{"type":"dance"}', '[1]'])
       say(line)
@@ -137,7 +137,7 @@ describeOnLinux('the tray program of our own', () => {
     assert.match(stderr, /the icon cannot be shown/)
   })
 
-  it('ends when it is told to, and when whoever started it has gone', async () => {
+  it('exits on request, and when its parent has exited', async () => {
     say({ type: 'exit' })
     assert.deepEqual(await once(program, 'exit'), [0, null])
     await start()
@@ -146,7 +146,7 @@ describeOnLinux('the tray program of our own', () => {
     assert.deepEqual(await once(program, 'exit'), [0, null])
   })
 
-  it('ends with a reason when the session bus dies', async () => {
+  it('exits with a reason when the session bus dies', async () => {
     await show({ icon, title: '', tooltip: '', items: [] })
     const closed = once(program, 'close')
     await Promise.all(children.map(end))
