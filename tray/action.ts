@@ -37,7 +37,14 @@ export const toActionKey = (action: Action): string => {
       return 'daemon'
     case 'explain':
       return `explain ${action.title} ${action.body}`
-    default:
+    case 'set-notifications':
+    case 'set-start-at-login':
+    case 'open-configuration':
+    case 'open-guide':
+    case 'open-logs':
+    case 'copy-diagnostics':
+    case 'quit':
+    case 'stop-and-quit':
       return action.do
   }
 }

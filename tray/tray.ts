@@ -112,7 +112,7 @@ class Tray {
       onWaiting: () => say('waiting for a panel that shows tray icons'),
       signal,
     })
-    // Imported only here: it takes as long to load as all that the icon needs.
+    // Imported after the icon is shown, as it takes as long to load as everything before.
     const { follow } = await import('./daemon-follower.ts')
     const follower = {
       onStatus: (status: Status) => this.#onStatus(status),

@@ -89,7 +89,7 @@ describeOnLinux('the tray with a daemon in trouble', () => {
     )
     assert.equal(
       need?.label,
-      `! The daemon is version 99.0.0, the tray ${version}: start the tray again`,
+      `! The daemon is version 99.0.0, the tray ${version}: restart the tray`,
     )
     daemon.status = statusWith()
     daemon.send({})

@@ -191,11 +191,8 @@ const startProcess = (home: Home, onFailed: (why: string) => void): void => {
   child.once('message', () => child.disconnect())
   child.once('error', () => onFailed('it cannot be run'))
   child.once('exit', (code, signal) => {
-    if (code !== 0)
-      void readReason(
-        home,
-        signal ? `it was ended by ${signal}` : `it exited with code ${code}`,
-      ).then(onFailed)
+    const ending = signal ? `it was ended by ${signal}` : `it exited with code ${code}`
+    if (code !== 0) void readReason(home, ending).then(onFailed)
   })
   child.unref()
 }

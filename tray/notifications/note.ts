@@ -142,7 +142,11 @@ const titleFor = (action: Action): string => {
       return 'the daemon was not started'
     case 'stop-and-quit':
       return 'the daemon was not stopped'
-    default:
+    case 'open-configuration':
+    case 'open-logs':
+    case 'open-guide':
+    case 'explain':
+    case 'quit':
       return 'that did not work'
   }
 }
