@@ -1,5 +1,5 @@
-// Makes docs/configuration.md from the schemas of the configuration, so that the page has every key and
-// no other, and says of each what the program says:
+// Writes docs/configuration.md from the schemas of the configuration, so that the page has every key with
+// the program's own description:
 //   node scripts/write-configuration.mjs            writes it
 //   node scripts/write-configuration.mjs --print    writes it to standard output, for the test that compares
 import { writeFileSync } from 'node:fs'
@@ -11,24 +11,24 @@ const introduction = `# Configuration
 
 <!-- made by scripts/write-configuration.mjs from the schemas: change those -->
 
-Three files in \`config/\` of the home folder, which \`doorward config path\` prints. The first start writes a commented sample of each, and only what differs from a default has to stand there.
+Three files in \`config/\` of the home folder; \`doorward config path\` prints where. The first start writes a commented sample of each. A file needs only the settings that differ from a default.
 
 \`\`\`sh
 doorward config edit webhooks     # or agents, gateway, env: opens $VISUAL or $EDITOR, and checks what you saved
-doorward config check             # every problem at once, as file:line:column
+doorward config check             # every problem, as file:line:column
 doorward config schema webhooks   # the JSON Schema, for other tools
 \`\`\`
 
-The daemon takes a change as the file is saved. One that cannot be used leaves the old configuration in force, and \`doorward status\`, the log and the tray say so. Only \`server.host\`, \`server.port\` and \`server.public_port\` wait for \`doorward daemon restart\`.
+The daemon applies a change when you save the file. If the file is invalid, the old configuration stays in use, and \`doorward status\`, the log and the tray report it. Only \`server.host\`, \`server.port\` and \`server.public_port\` need \`doorward daemon restart\`.
 
 Durations are written \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`7d\`; sizes \`512kb\`, \`25mb\`, \`1gb\`; rates \`10/s\`, \`60/min\`, \`1000/h\`. Unknown keys are errors, with the nearest valid one.
 
-A secret never stands in these files, only the name of a variable. Its value stands in \`.env\` of the home (mode 0600, \`NAME=value\`) or in the environment of the daemon, which wins. \`DOORWARD_HOME\` names another home, \`DOORWARD_PORT\` another port.
+These files never contain a secret, only the name of a variable. Its value is in \`.env\` of the home (mode 0600, \`NAME=value\`) or in the environment of the daemon, which has priority. \`DOORWARD_HOME\` sets another home, \`DOORWARD_PORT\` another port.
 
 The first line of each file, \`# yaml-language-server: $schema=./schema/….json\`, lets editors with the YAML language server complete keys, explain them and mark mistakes as you type: VS Code with the extension YAML, Neovim, Helix, Emacs, Zed and others.
 `
 
-/** What a value has to be, in a word. */
+/** The kind of a value, in a word. */
 const valueOf = (schema) => {
   if (schema.const !== undefined) return code(schema.const)
   if (schema.enum) return schema.enum.map(code).join(', ')
@@ -69,7 +69,7 @@ const plural = (text) =>
 
 const code = (value) => (value === '' ? 'empty' : `\`${value}\``)
 
-/** `Larger bodies are refused. Default 25mb.` in its two parts; other words for a default stay words. */
+/** Splits `Larger bodies are refused. Default 25mb.` into the meaning and the default. */
 const meaningOf = ({ description = '', default: given }) => {
   const [, meaning, words] = /^(.*?)(?:\s*Default:? (.+)\.)?$/s.exec(description)
   const isPlain = given !== undefined && typeof given !== 'object'

@@ -111,6 +111,19 @@ describe('the documents', () => {
     }
   })
 
+  it('name only files and folders that exist, and every dependency', async () => {
+    const page = await read('../CONTRIBUTING.md')
+    const names = [...page.matchAll(/`([^`\s]+)`/g)].map(([, name = '']) => name)
+    const paths = names.filter((name) => /^[a-z.-]+\/./.test(name) || /^[a-z]+\/$/.test(name))
+    assert.ok(paths.length > 80)
+    for (const path of paths) await stat(new URL(path, packageFolder))
+    const { dependencies, devDependencies } = JSON.parse(
+      await readFile(new URL('package.json', packageFolder), 'utf8'),
+    ) as Record<string, Record<string, string>>
+    for (const name of Object.keys({ ...dependencies, ...devDependencies }))
+      assert.ok(names.includes(name), name)
+  })
+
   it('show only commands and options that exist', async () => {
     const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
     const program = createProgram(groups, undefined)

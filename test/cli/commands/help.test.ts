@@ -56,7 +56,7 @@ describe('cli: help', () => {
   it('explains an error code', async () => {
     const { code, stdout } = await run(['help', 'callback-port-in-use'])
     assert.equal(code, 0)
-    assert.match(stdout, /^`callback-port-in-use`\n\nAnother program has port 53174/)
+    assert.match(stdout, /^`callback-port-in-use`\n\nAnother program uses port 53174/)
     assert.doesNotMatch(stdout, /callback-invalid/)
     assert.ok((await troubleEntries()).size > 60)
   })
