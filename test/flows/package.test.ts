@@ -56,10 +56,11 @@ describeOnPosix('the package', function () {
       ),
     )
     assert.ok(named.includes('dist/bin/doorward-daemon.cjs'))
-    assert.deepEqual(
-      named.filter((name) => !existsSync(join(inside, name))),
-      [],
+    // Node creates the folder of compiled code when the program runs.
+    const missing = named.filter(
+      (name) => name !== 'dist/.compiled' && !existsSync(join(inside, name)),
     )
+    assert.deepEqual(missing, [])
     for (const path of code)
       assert.doesNotMatch(readFileSync(join(inside, path), 'utf8'), /sourceMappingURL/, path)
   })

@@ -36,7 +36,7 @@ describe('SIGUSR1, by which Node opens its debugger', function () {
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       return text
     }
-    const shut = `const { keepDebuggerShut } = await import('${module}'); keepDebuggerShut()
+    const shut = `const { ignoreSigusr1 } = await import('${module}'); ignoreSigusr1()
       process.on('SIGUSR1', () => process.stderr.write('heard\\n'))`
     assert.match(await said('', /Debugger listening/), /Debugger listening/)
     assert.equal(await said(shut, /heard/), 'sent\nheard\n')
