@@ -3,7 +3,7 @@ import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
 import { packageFolder, version } from '../shared/version.ts'
-import { endLeftovers, noteAndRun, noteRuns } from './agents/orphans.ts'
+import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
 import { DaemonFile, watchDaemonFile, watchHomeRemoved } from './daemon-file.ts'
@@ -102,7 +102,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       const result = onlyDelivers ? memory.events.get(id)?.result : undefined
       if (event) live.current().runEvent.requeue(id, event, result)
     },
-    onKilled: () => void endLeftovers(home, log),
+    onKilled: () => void killOrphans(home, log),
   })
 
   return {
@@ -167,7 +167,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     home,
     queue: intake.queue,
     access: leadership.access,
-    run: noteAndRun(noteRuns(home)),
+    run: createRecordedRun(home),
     marks,
     log,
     // After a restart the tray follows the other daemon.

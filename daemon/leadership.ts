@@ -3,7 +3,7 @@ import type { Gateway } from '../shared/config/schema.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { type HomeLock, acquireLock } from '../shared/home/lock.ts'
-import { endLeftovers } from './agents/orphans.ts'
+import { killOrphans } from './agents/orphans.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
@@ -59,7 +59,7 @@ export class Leadership {
   /** Leads from now on; `unsaved` are tokens that the daemon before could not write to the disk. */
   async acquire(lock: HomeLock, unsaved: readonly TokenRecord[]): Promise<void> {
     this.#lock = lock
-    await endLeftovers(this.#parts.home, this.#parts.log)
+    await killOrphans(this.#parts.home, this.#parts.log)
     if (unsaved.length > 0) this.#oauth = this.#createOAuth(unsaved)
     // Before the first request: a killed daemon may have used up the stored tokens.
     await this.#oauth.start()

@@ -7,113 +7,125 @@ import type { Log } from '../log/log.ts'
 import { type ProcessOptions, type ProcessResult, runProcess } from './process.ts'
 import { isAgentFolder, removeOrphanedFolders } from './workspace.ts'
 
-/** Notes a program that is about to start. */
-type NoteRun = (folder: string | undefined) => RunNote
+/*
+ * Agents have their own process groups, so they survive a daemon that is killed. Each running agent has a
+ * record in `run/agents`, by which the next daemon finds and kills it. The record is written before the
+ * program starts: if the daemon is killed in between, a mark in the environment of the program identifies it.
+ */
 
-type RunNote = {
-  /** What its environment is to have under `markVariable`. */
-  readonly mark: string
-  /** It runs, under this number. */
-  readonly started: (pid: number) => void
-  /** It has ended, or could not be started. */
-  readonly forget: () => Promise<void>
+export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
+  /** A folder that is removed afterwards. */
+  readonly folder: string | undefined
 }
 
-const getFolder = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
+/** Runs a program as `runProcess` does. */
+export type RunProcess = (options: RunOptions) => Promise<ProcessResult>
 
-/**
- * Notes running agents in `run/agents`, one file each, so that the next daemon can end them should this
- * one be killed: they have process groups of their own and live on. There is a note before there is a
- * process, as we can be killed while it starts: its mark is all that tells of it then. Throws nothing:
- * without a note an agent runs as well.
- */
-export const noteRuns = (home: Pick<Home, 'run'>): NoteRun => {
+/** The variable in the environment of every agent program. */
+const markVariable = 'DOORWARD_RUN'
+
+const neverStarted: ProcessResult = {
+  reason: 'stopped',
+  exitCode: null,
+  exitSignal: null,
+  stdout: Buffer.alloc(0),
+  cut: false,
+  stderr: Buffer.alloc(0),
+}
+
+const getRecordFolder = (home: Pick<Home, 'run'>): string => join(home.run, 'agents')
+
+/** Runs programs, with a record of each while it runs. A program runs even if no record can be written. */
+export const createRecordedRun = (home: Pick<Home, 'run'>): RunProcess => {
   const daemon = { pid: process.pid, start: readStartTime(process.pid) }
-  return (folder) => {
-    // Of no two programs the same.
+  return async ({ folder, ...options }) => {
+    if (options.signal.aborted) return neverStarted
     const mark = `${process.pid}-${process.hrtime.bigint()}`
-    const path = join(getFolder(home), `${mark}.json`)
-    // At once, before anything can happen to us. A line that is there stays whole.
-    const add = (line: object) => {
-      try {
-        appendFileSync(path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
-      } catch {
-        // As on a full disk.
-      }
-    }
+    const path = join(getRecordFolder(home), `${mark}.json`)
     try {
-      // Not what is above it: a home that was removed is not made anew.
-      mkdirSync(getFolder(home), { mode: 0o700 })
+      // Not recursive: a removed home must not be created again.
+      mkdirSync(getRecordFolder(home), { mode: 0o700 })
     } catch {
-      // It is there, or nothing can be made: then there is no place for a note.
+      // It exists, or cannot be created.
     }
-    add({ mark, folder, daemon })
-    return {
-      mark,
-      started: (pid) => add({ pid, start: readStartTime(pid) }),
-      forget: async () => rm(path, { force: true }).catch(() => undefined),
+    appendLine(path, { mark, folder, daemon })
+    try {
+      return await runProcess({
+        ...options,
+        env: { ...options.env, [markVariable]: mark },
+        onStart: (pid) => appendLine(path, { pid, start: readStartTime(pid) }),
+      })
+    } finally {
+      await rm(path, { force: true }).catch(() => undefined)
     }
   }
 }
 
+/** Synchronous, as the daemon may be killed at any time. */
+const appendLine = (path: string, line: object): void => {
+  try {
+    appendFileSync(path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
+  } catch {
+    // For example on a full disk.
+  }
+}
+
 /**
- * Ends the agents that a killed daemon left running, with their process groups, and removes their
- * folders. Only a process that started when the note says is one of them, or one that has the mark of a
- * note which says no more; where the system does not tell (all but Linux) none is ended. Those of a daemon
- * that lives and finishes its work after a restart are left alone. Call it while holding the home's lock.
+ * Kills the agents of a daemon that was killed, with their process groups, and removes their folders. Kills
+ * only a process whose start time matches its record, or that has the mark of a record without a pid; on
+ * systems that report neither (all but Linux) it kills none. Spares agents of a daemon that still runs, as
+ * after a restart. Requires the home's lock.
  */
-export const endLeftovers = async (home: Home, log: Log): Promise<void> => {
-  let ended = 0
-  for (const name of await readdir(getFolder(home)).catch(() => [])) {
-    const path = join(getFolder(home), name)
-    const note = parseNote(await readFile(path, 'utf8').catch(() => ''))
-    if (note.daemon && isSameProcess(note.daemon)) continue
-    if (await killLeftover(note)) ended += 1
-    if (note.folder !== undefined && isAgentFolder(note.folder))
-      await rm(note.folder, { recursive: true, force: true }).catch(() => undefined)
+export const killOrphans = async (home: Home, log: Log): Promise<void> => {
+  let killed = 0
+  for (const name of await readdir(getRecordFolder(home)).catch(() => [])) {
+    const path = join(getRecordFolder(home), name)
+    const record = parseRecord(await readFile(path, 'utf8').catch(() => ''))
+    if (record.daemon && isSameProcess(record.daemon)) continue
+    if (await killGroupOf(record)) killed += 1
+    if (record.folder !== undefined && isAgentFolder(record.folder))
+      await rm(record.folder, { recursive: true, force: true }).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
   await removeOrphanedFolders()
-  if (ended > 0) log.warn({ agents: ended }, 'ended agents of a daemon that was killed')
+  if (killed > 0) log.warn({ agents: killed }, 'killed agents of a daemon that was killed')
 }
 
-type Noted = { readonly pid: number; readonly start?: string }
+type ProcessId = { readonly pid: number; readonly start?: string }
 
-type Note = {
+type RunRecord = {
   readonly mark?: string
   /** Once it runs. */
-  readonly program?: Noted | undefined
+  readonly program?: ProcessId | undefined
   readonly folder?: string
-  /** Who runs it. */
-  readonly daemon?: Noted | undefined
+  readonly daemon?: ProcessId | undefined
 }
 
-/** What its lines say together; one that is cut says nothing. */
-const parseNote = (text: string): Note => {
+const parseRecord = (text: string): RunRecord => {
   const value: Record<string, unknown> = {}
   for (const line of text.split('\n'))
     try {
       Object.assign(value, JSON.parse(line))
     } catch {
-      // The last one, or none of ours.
+      // The empty last line, or one that was cut off.
     }
   const { mark, folder } = value
   return {
     ...(typeof mark === 'string' && { mark }),
     ...(typeof folder === 'string' && { folder }),
-    program: notedIn(value),
-    daemon: notedIn(value['daemon']),
+    program: parseProcessId(value),
+    daemon: parseProcessId(value['daemon']),
   }
 }
 
-const notedIn = (value: unknown): Noted | undefined => {
+const parseProcessId = (value: unknown): ProcessId | undefined => {
   const { pid, start } = (value ?? {}) as Record<string, unknown>
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1) return undefined
   return { pid, ...(typeof start === 'string' && { start }) }
 }
 
-const killLeftover = async ({ program, mark }: Note): Promise<boolean> => {
-  const pid = program ? sameAs(program) : mark && (await untilFound(mark))
+const killGroupOf = async ({ program, mark }: RunRecord): Promise<boolean> => {
+  const pid = program ? verifyPid(program) : mark && (await findMarked(mark))
   if (!pid) return false
   try {
     process.kill(-pid, 'SIGKILL')
@@ -123,37 +135,29 @@ const killLeftover = async ({ program, mark }: Note): Promise<boolean> => {
   }
 }
 
-const sameAs = ({ pid, start }: Noted): number | undefined =>
+const verifyPid = ({ pid, start }: ProcessId): number | undefined =>
   start !== undefined && readStartTime(pid) === start ? pid : undefined
 
-const looks = 5
-const lookMs = 50
+const maxAttempts = 5
+const attemptMs = 50
 
-/** For the first moments of its life a process has the environment of the daemon that it was made by. */
-const untilFound = async (mark: string): Promise<number | undefined> => {
-  for (let look = 1; look <= looks; look += 1) {
-    const pid = programMarked(mark)
+/** Tries for a moment: at first, a new process still has the environment of its parent. */
+const findMarked = async (mark: string): Promise<number | undefined> => {
+  for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
+    const pid = findGroupLeader(mark)
     if (pid !== undefined) return pid
-    if (look < looks) await new Promise((resolve) => setTimeout(resolve, lookMs))
+    if (attempt < maxAttempts) await new Promise((resolve) => setTimeout(resolve, attemptMs))
   }
   return undefined
 }
 
-/** The variable that every agent program has its mark in. */
-const markVariable = 'DOORWARD_RUN'
+/** The oldest group leader with this mark: its children inherit the mark. */
+const findGroupLeader = (mark: string): number | undefined =>
+  listProcesses()
+    .filter((pid) => pid !== process.pid && isGroupLeader(pid) && hasMark(pid, mark))
+    .toSorted((a, b) => Number(readStartTime(a)) - Number(readStartTime(b)))[0]
 
-/**
- * The number of the program that was started with this mark; undefined where there is none, or the system
- * does not tell (all but Linux). Its children have the mark too: it leads its group, and was there first.
- */
-const programMarked = (mark: string): number | undefined => {
-  const leaders = processes().filter(
-    (pid) => pid !== process.pid && isGroupLeader(pid) && hasMark(pid, mark),
-  )
-  return leaders.toSorted((a, b) => Number(readStartTime(a)) - Number(readStartTime(b)))[0]
-}
-
-const processes = (): number[] => {
+const listProcesses = (): number[] => {
   try {
     return readdirSync('/proc').map(Number).filter(Number.isSafeInteger)
   } catch {
@@ -166,38 +170,7 @@ const hasMark = (pid: number, mark: string): boolean => {
     const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
     return variables.includes(`${markVariable}=${mark}`)
   } catch {
-    // It has ended meanwhile, or is another user's.
+    // It has exited, or belongs to another user.
     return false
   }
 }
-
-export type RunOptions = Omit<ProcessOptions, 'onStart'> & {
-  /** A folder that is removed after it. */
-  readonly folder: string | undefined
-}
-
-/** Runs a program as `runProcess` does, which says what it rejects with. */
-export type RunProcess = (options: RunOptions) => Promise<ProcessResult>
-
-const neverStarted: ProcessResult = {
-  reason: 'stopped',
-  exitCode: null,
-  exitSignal: null,
-  stdout: Buffer.alloc(0),
-  cut: false,
-  stderr: Buffer.alloc(0),
-}
-
-/** Runs programs, with a note of each for as long as it runs. */
-export const noteAndRun =
-  (noteRun: NoteRun): RunProcess =>
-  async ({ folder, ...options }) => {
-    if (options.signal.aborted) return neverStarted
-    const note = noteRun(folder)
-    const env = { ...options.env, [markVariable]: note.mark }
-    try {
-      return await runProcess({ ...options, env, onStart: note.started })
-    } finally {
-      await note.forget()
-    }
-  }

@@ -12,22 +12,25 @@ import { send } from '../support/http.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
 
-type Note = { readonly pid: number; readonly folder: string }
+type RunRecord = { readonly pid: number; readonly folder: string }
 
-const notesOf = async (run: string): Promise<Note[]> => {
+const readRecords = async (run: string): Promise<RunRecord[]> => {
   const folder = join(run, 'agents')
   const names = await readdir(folder).catch(() => [])
   return Promise.all(
     names.map(async (name) => {
       const lines = (await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')
-      return Object.assign({}, ...lines.map((line) => JSON.parse(line) as Partial<Note>)) as Note
+      return Object.assign(
+        {},
+        ...lines.map((line) => JSON.parse(line) as Partial<RunRecord>),
+      ) as RunRecord
     }),
   )
 }
 
 describe('a daemon that was killed', () => {
   it('leaves agents that the next start kills, with their children and their folder', async function () {
-    // Elsewhere the system does not tell when a process started, and none is ended.
+    // Other systems do not report when a process started, so none is killed.
     if (process.platform !== 'linux') this.skip()
     const folder = await temporaryFolder()
     const command = JSON.stringify(fixtureAgent('ignores-sigterm', join(folder, 'pids')))
@@ -38,9 +41,9 @@ describe('a daemon that was killed', () => {
     const headers = { 'content-type': 'application/json' }
     assert.equal((await send(`${first.url}/a`, { headers, body: '{}' })).status, 202)
     const pids = (await untilText(folder, 'pids', /./)).split(' ').map(Number)
-    const [note] = await notesOf(first.home.run)
-    assert.ok(note && pids[0] === note.pid && existsSync(note.folder))
-    assert.ok(note.folder.startsWith(tmpdir()))
+    const [record] = await readRecords(first.home.run)
+    assert.ok(record && pids[0] === record.pid && existsSync(record.folder))
+    assert.ok(record.folder.startsWith(tmpdir()))
 
     first.client.close()
     const ended = once(first.process, 'exit')
@@ -50,8 +53,8 @@ describe('a daemon that was killed', () => {
 
     const second = await startDaemon({ home: first.home })
     for (const pid of pids) await waitForProcessExit(pid)
-    assert.equal(existsSync(note.folder), false)
-    assert.deepEqual(await notesOf(first.home.run), [])
+    assert.equal(existsSync(record.folder), false)
+    assert.deepEqual(await readRecords(first.home.run), [])
     assert.equal(await second.stop(), 0)
     assert.match(
       await readFile(first.home.log, 'utf8'),
@@ -60,10 +63,10 @@ describe('a daemon that was killed', () => {
   })
 
   it('leaves no agent that the next start misses, even when it is killed while one starts', async function () {
-    // Elsewhere nothing tells of a process that has no note of its number.
+    // Other systems do not report the environment of a process.
     if (process.platform !== 'linux') this.skip()
     const folder = await temporaryFolder()
-    // Before the daemon can know its number.
+    // Before the daemon has its pid.
     const script = 'kill -9 $PPID; echo $$ > pid.tmp; mv pid.tmp pid; sleep 600'
     const first = await startDaemon({
       webhooks: 'webhooks:\n  - { path: /a, agent: murderer, prompt_template: x }\n',
@@ -96,7 +99,7 @@ describe('a daemon that was killed', () => {
     const left = String(made).trim()
     assert.ok(existsSync(left))
     await writeFile(join(left, 'login.json'), '{}')
-    // Of one who lives, as after a restart, and what nobody made so.
+    // Of a running process, as after a restart, and a folder that is not ours.
     const kept = [await makeAgentFolder(folder), join(folder, 'doorward-agent-mine')]
     await mkdir(join(folder, 'doorward-agent-mine'))
 
@@ -115,7 +118,7 @@ describe('a daemon that was killed', () => {
     const precious = await temporaryFolder()
     const agents = join(home.run, 'agents')
     await mkdir(agents, { recursive: true, mode: 0o700 })
-    const notes = {
+    const records = {
       'reused.json': JSON.stringify({ pid: stranger.pid, start: '1', folder: precious }),
       'unknown.json': JSON.stringify({
         pid: stranger.pid,
@@ -126,7 +129,7 @@ describe('a daemon that was killed', () => {
       // No process has this mark.
       'starting.json': JSON.stringify({ mark: '1-2', folder: precious }),
     }
-    for (const [name, text] of Object.entries(notes)) await writeFile(join(agents, name), text)
+    for (const [name, text] of Object.entries(records)) await writeFile(join(agents, name), text)
     const daemon = await startDaemon({ home })
     assert.equal(await daemon.stop(), 0)
     assert.equal(await isRunning(stranger.pid ?? 0), true)
