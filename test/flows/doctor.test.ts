@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Home, resolveHome } from '../../shared/home/home.ts'
 import { run } from '../cli/support/cli.ts'
@@ -84,6 +84,19 @@ describe('doctor in a home where something is wrong', () => {
     assert.match(check?.hint ?? '', /^chmod 600 /)
     assert.equal(of('secrets', '.env')[0]?.status, 'error')
     assert.equal(of('configuration')[0]?.status, 'ok')
+  })
+
+  it('still says which secrets are unset while .env is not used', async () => {
+    const home = await homeWith({ env: 'OTHER=4f6f1c0d9b7a4e52a9f1\n' })
+    await chmod(home.env, 0o644)
+    const unset = await examined(home)
+    assert.equal(unset.of('secrets', '.env')[0]?.status, 'error')
+    assert.equal(unset.of('secrets', '/a')[0]?.status, 'error')
+    assert.match(unset.of('secrets', '/a')[0]?.detail ?? '', /HOOK_SECRET is unset or empty/)
+    await writeFile(home.env, good, { mode: 0o644 })
+    const set = await examined(home)
+    assert.equal(set.of('secrets', '/a')[0]?.status, 'skipped')
+    assert.doesNotMatch(set.stdout, /4f6f1c0d/)
   })
 
   it('names every problem of the configuration with its place', async () => {
@@ -178,7 +191,7 @@ describe('doctor in a home where something is wrong', () => {
     )
     assert.equal(code, 1)
     assert.match(of('agents', 'works')[0]?.detail ?? '', /claude \(1\.2\.3 \(Claude Code\)\)$/)
-    assert.match(of('agents', 'fails')[0]?.detail ?? '', /ended with 7/)
+    assert.match(of('agents', 'fails')[0]?.detail ?? '', /exited with 7/)
     assert.equal(of('agents', 'hangs')[0]?.status, 'warning')
     assert.match(of('agents', 'missing')[0]?.hint ?? '', /npm install -g opencode-ai/)
     assert.match(of('agents', 'homeless')[0]?.hint ?? '', /^mkdir -p /)
@@ -218,7 +231,7 @@ describe('doctor in a home where something is wrong', () => {
     assert.doesNotMatch(text.stdout, /canary|jane|4f6f1c0d/)
   })
 
-  it('sees that a daemon was killed, and that its clock was ahead', async () => {
+  it('sees that a daemon was killed', async () => {
     const home = await homeWith()
     const daemon = await startDaemon({ home })
     await untilText(home.logs, 'daemon.log', /"listening"/)
@@ -226,13 +239,10 @@ describe('doctor in a home where something is wrong', () => {
     const gone = new Promise((resolve) => daemon.process.once('exit', resolve))
     daemon.process.kill('SIGKILL')
     await gone
-    const later = Date.now() / 1000 + 7200
-    await utimes(home.log, later, later)
     const { code, of } = await examined(home)
     assert.equal(code, 1)
     assert.match(of('daemon', 'running')[0]?.detail ?? '', /killed or crashed/)
-    assert.match(of('daemon', 'crashes')[0]?.detail ?? '', /once in the last day/)
-    assert.match(of('system', 'clock')[0]?.detail ?? '', /daemon\.log was written .* in the future/)
+    assert.match(of('daemon', 'crashes')[0]?.detail ?? '', /once in the last 24 hours/)
   })
 
   it('waits for no daemon that hangs', async () => {

@@ -7,7 +7,7 @@ import { systemCode } from '../../../shared/errors.ts'
 import { bareHost, isCertificateError, isNotTls } from '../../../shared/net.ts'
 import { version } from '../../../shared/version.ts'
 
-export type Asked =
+export type Answer =
   | {
       readonly is: 'answered'
       readonly status: number
@@ -29,7 +29,7 @@ const usualLimitMs = 6000
 const mostBytes = 256 * 1024
 
 /** One HTTP request on a connection of its own: no redirect is followed, no proxy of the environment used. */
-export const ask = async (url: URL, options: AskOptions = {}): Promise<Asked> => {
+export const ask = async (url: URL, options: AskOptions = {}): Promise<Answer> => {
   const { method = 'GET', headers, limitMs = usualLimitMs } = options
   const signal = AbortSignal.timeout(limitMs)
   try {
@@ -105,10 +105,10 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** Why a connection failed, in words; of a foreign error no more than its code. */
-export const describeReason = (error: unknown): string => reasonOfCode(systemCode(error) ?? '')
+export const describeReason = (error: unknown): string => describeCode(systemCode(error) ?? '')
 
 /** The same by the code of an error. */
-export const reasonOfCode = (code: string): string => {
+export const describeCode = (code: string): string => {
   if (isCertificateError(code)) return `its certificate cannot be trusted (${code})`
   if (isNotTls(code)) return `it does not speak TLS (${code})`
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
@@ -116,7 +116,7 @@ export const reasonOfCode = (code: string): string => {
 }
 
 /** An answer's JSON object, or an empty one. */
-export const parseJsonAnswer = (asked: Asked): Readonly<Record<string, unknown>> => {
+export const parseJsonAnswer = (asked: Answer): Readonly<Record<string, unknown>> => {
   if (asked.is !== 'answered') return {}
   try {
     const value: unknown = JSON.parse(asked.text)

@@ -1,6 +1,6 @@
 /*
- * What doctor finds: one check is one line. The files in `judge/` make checks out of facts and touch
- * nothing; those in `look/` and `online/` find the facts.
+ * One check is one line of doctor. In each file of `checks/`, `collectX` finds facts and changes nothing,
+ * and the pure function `checkX` turns them into checks.
  */
 
 export const groups = [
@@ -26,13 +26,13 @@ export type Check = {
   readonly group: Group
   readonly name: string
   readonly status: CheckStatus
-  /** What is so; never a secret, a token or the name of an account. */
+  /** Never contains a secret, a token or the name of an account. */
   readonly detail: string
-  /** What mends it: a command to run or a setting to change. */
+  /** The fix: a command to run or a setting to change. */
   readonly hint?: string
 }
 
-/** Makes the checks of one group. */
+/** Functions that make checks of one group. */
 export const checksFor = (group: Group) => {
   const made =
     (status: CheckStatus) =>
@@ -51,19 +51,18 @@ export const checksFor = (group: Group) => {
   }
 }
 
-/** How many checks there are of each status. */
+/** Counts checks by status. */
 export const countByStatus = (checks: readonly Check[]): Record<CheckStatus, number> => {
   const summary = { ok: 0, warning: 0, error: 0, skipped: 0 }
   for (const { status } of checks) summary[status] += 1
   return summary
 }
 
-/** What came of something that had so long: its value, or that it took longer. */
 type Within<Value> = { readonly value: Value } | 'late'
 
 /**
- * Waits for a promise so many milliseconds at most. What it stands for goes on, as a file system that
- * hangs cannot be interrupted: who gives up on it has to end the process. Throws as the promise does.
+ * Waits for a promise at most `ms` milliseconds. The work itself continues, as a file system that hangs
+ * cannot be interrupted: the process must exit explicitly. Throws as the promise does.
  */
 export const within = async <Value>(
   ms: number,

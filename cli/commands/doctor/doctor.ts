@@ -10,7 +10,7 @@ import { pause } from '../../terminal/spinner.ts'
 import { asInvoked, type Style, type Terminal } from '../../terminal/terminal.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
 import { type Check, type CheckStatus, groups, countByStatus } from './check.ts'
-import type { Examination } from './run.ts'
+import type { DoctorResult } from './run.ts'
 
 export type DoctorOptions = {
   readonly privacy?: boolean
@@ -35,9 +35,9 @@ export const doctor = async (
     throw new DoorwardError('usage', 'webhooks are named for the privacy check only', {
       hint: `doorward doctor --privacy ${paths.join(' ')}`,
     })
-  const { examine } = await import('./run.ts')
+  const { runChecks } = await import('./run.ts')
   const { home, userAgent, terminal } = context
-  const found = await examine({ home, userAgent, env: process.env, online })
+  const found = await runChecks({ home, userAgent, env: process.env, online })
   if (found.checks.some(({ status }) => status === 'error')) process.exitCode = exitFailed
   if (terminal.json) await printDocument(context, found, online)
   else await printPage(context, found)
@@ -61,7 +61,7 @@ const patienceMs = 1000
 const isReading = (): boolean =>
   process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))
 
-const printPage = async ({ terminal }: Context, { checks }: Examination): Promise<void> => {
+const printPage = async ({ terminal }: Context, { checks }: DoctorResult): Promise<void> => {
   const shown = checks.map((check) =>
     check.hint === undefined ? check : { ...check, hint: asInvoked(check.hint) },
   )
@@ -71,7 +71,7 @@ const printPage = async ({ terminal }: Context, { checks }: Examination): Promis
 
 const printDocument = async (
   { home, terminal }: Context,
-  { checks, config }: Examination,
+  { checks, config }: DoctorResult,
   online: boolean,
 ): Promise<void> => {
   const facts = {

@@ -4,99 +4,98 @@ import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
 import { version } from '../../../shared/version.ts'
 import type { Asker } from '../../context.ts'
 import { type Check, checksFor, type Group, groups, within } from './check.ts'
-import { judgeAgents, lookAtAgents } from './checks/agents.ts'
-import { judgeAutostart, lookAtAutostart } from './checks/autostart.ts'
-import { judgeConfiguration, lookAtConfiguration } from './checks/configuration.ts'
-import { judgeDaemon, lookAtDaemon, lookAtLog } from './checks/daemon.ts'
-import { judgeHome, lookAtHome } from './checks/home.ts'
-import { judgeLogins, lookAtTokenFiles, neededLogins } from './checks/logins.ts'
-import { judgePorts, lookAtPorts } from './checks/ports.ts'
-import { judgeSecrets } from './checks/secrets.ts'
-import { judgeClock, judgeSystem, lookAtClock, lookAtSystem } from './checks/system.ts'
-import { judgeTargets, lookAtFileTargets } from './checks/targets.ts'
-import { judgeTray, lookAtDesktop } from './checks/tray.ts'
-import { askTunnel, judgeTunnel } from './checks/tunnel.ts'
+import { checkAgents, collectAgents } from './checks/agents.ts'
+import { checkAutostart, collectAutostart } from './checks/autostart.ts'
+import { checkConfiguration, collectConfiguration } from './checks/configuration.ts'
+import { checkDaemon, collectDaemon, collectLog } from './checks/daemon.ts'
+import { checkHome, collectHome } from './checks/home.ts'
+import { checkLogins, collectTokenFiles, neededLogins } from './checks/logins.ts'
+import { checkPorts, collectPorts } from './checks/ports.ts'
+import { checkSecrets } from './checks/secrets.ts'
+import { checkClock, checkSystem, collectClock, collectSystem } from './checks/system.ts'
+import { checkTargets, collectFileTargets } from './checks/targets.ts'
+import { checkTray, collectDesktop } from './checks/tray.ts'
+import { askTunnel, checkTunnel } from './checks/tunnel.ts'
 import { reachAgents, reachProviders } from './checks/online-others.ts'
-import { type Reached, reachTargets } from './checks/online-targets.ts'
+import { type Reachable, reachTargets } from './checks/online-targets.ts'
 
 /*
- * The story of an examination: look at the configuration and the daemon, then at everything else at once,
- * each within its limit; judge what was seen. Nothing is changed, and nothing is started. What took longer
- * than its limit may still go on afterwards.
+ * Collects the configuration and the daemon's state, then runs the checks of all groups in parallel, each
+ * with a deadline. Changes and starts nothing. A group that fails does not stop the others.
  */
 
-export type Examination = {
+export type DoctorResult = {
   readonly checks: readonly Check[]
   readonly config: Config | undefined
 }
 
-export type Patient = Asker & {
+export type DoctorContext = Asker & {
   readonly env: NodeJS.ProcessEnv
-  /** Asks others too: targets, providers, the tunnel. */
+  /** Also asks targets, providers and the tunnel. */
   readonly online: boolean
 }
 
 const offlineMs = 5000
 const onlineMs = 20_000
 
-export const examine = async (patient: Patient): Promise<Examination> => {
-  const { home, env, online } = patient
+export const runChecks = async (context: DoctorContext): Promise<DoctorResult> => {
+  const { home, env, online } = context
   const now = Date.now()
   const end = performance.now() + (online ? onlineMs : offlineMs)
 
-  /** The checks of one group; what cannot be looked at, or takes too long, is a check of its own. */
-  const group = async (name: Group, look: () => Promise<readonly Check[]>) => {
+  /** Runs the checks of one group; a failure or a timeout becomes a check of its own. */
+  const group = async (name: Group, run: () => Promise<readonly Check[]>) => {
     const { error, skipped } = checksFor(name)
     try {
-      const found = await within(Math.max(0, end - performance.now()), look())
+      const found = await within(Math.max(0, end - performance.now()), run())
       if (found !== 'late') return found.value
-      // One thing that hangs is told of once.
+      // Reports a configuration that hangs only once.
       return name !== 'configuration' && (await settled(configuration)) === undefined
-        ? [skipped(name, 'the configuration could not be read in time')]
-        : [error(name, 'it could not be checked in time: something here hangs')]
+        ? [skipped(name, 'reading the configuration timed out')]
+        : [error(name, 'the check timed out')]
     } catch (thrown) {
-      return [error(name, `it could not be checked (${errorName(thrown)})`)]
+      return [error(name, `the check failed (${errorName(thrown)})`)]
     }
   }
 
-  const configuration = lookAtConfiguration(home, env)
-  const daemon = lookAtDaemon(patient)
+  const configuration = collectConfiguration(home, env)
+  const daemon = collectDaemon(context)
   const outside = online ? reach(configuration, daemon, home, now) : undefined
-  // Each group tells of it; none of them may be the first to look.
+  // The groups that await them report a rejection; it may come before they do.
   for (const promise of [configuration, daemon, outside]) promise?.catch(() => undefined)
 
   const all = await Promise.all([
     group('system', async () => {
       const { file, isAlive } = await daemon
-      const clock = await lookAtClock(home, isAlive ? file : undefined, now)
+      const clock = await collectClock(isAlive ? file : undefined, now)
       const skewMs = (await outside)?.skewMs
-      return [...judgeSystem(await lookAtSystem()), judgeClock(clock, now, skewMs, online)]
+      return [...checkSystem(await collectSystem()), checkClock(clock, skewMs, online)]
     }),
-    group('home', async () => judgeHome(await lookAtHome(home))),
+    group('home', async () => checkHome(await collectHome(home))),
     group('configuration', async () =>
-      judgeConfiguration(
+      checkConfiguration(
         await configuration,
-        (await lookAtHome(home)).exists,
+        (await collectHome(home)).exists,
         (await daemon).status?.problems ?? [],
       ),
     ),
-    group('secrets', async () => judgeSecrets(await configuration)),
+    group('secrets', async () => checkSecrets(await configuration)),
     group('ports', async () => {
       const { config } = await configuration
-      if (!config) return unread('ports')
-      const { file, isAlive, untold } = await daemon
-      const running = file ?? (untold === undefined ? undefined : { pid: untold })
-      return judgePorts(await lookAtPorts(config.gateway), isAlive ? running : undefined)
+      if (!config) return unreadable('ports')
+      const { file, isAlive, unlistedPid } = await daemon
+      const running = file ?? (unlistedPid === undefined ? undefined : { pid: unlistedPid })
+      return checkPorts(await collectPorts(config.gateway), isAlive ? running : undefined)
     }),
     group('daemon', async () => {
-      const [facts, log] = await Promise.all([daemon, lookAtLog(home, now)])
-      return judgeDaemon(facts, log, { version, now })
+      const [facts, log] = await Promise.all([daemon, collectLog(home, now)])
+      return checkDaemon(facts, log, { version, now })
     }),
     group('agents', async () => {
       const { config, env: variables } = await configuration
-      if (!config) return unread('agents')
-      const seen = judgeAgents(
-        await lookAtAgents(config, variables, home.root),
+      if (!config) return unreadable('agents')
+      const seen = checkAgents(
+        await collectAgents(config, variables, home.root),
         config,
         (await daemon).status?.problems ?? [],
       )
@@ -108,29 +107,29 @@ export const examine = async (patient: Patient): Promise<Examination> => {
       ]
     }),
     group('logins', async () => {
-      const files = await lookAtTokenFiles(home, now)
+      const files = await collectTokenFiles(home, now)
       const { status } = await daemon
-      const seen = judgeLogins(files, status, await configuration, new Date(now))
+      const seen = checkLogins(files, status, await configuration, new Date(now))
       return [...seen, ...((await outside)?.providers ?? [])]
     }),
     group('targets', async () => {
       const { config, env: variables } = await configuration
-      if (!config) return unread('targets')
+      if (!config) return unreadable('targets')
       const [files, fileWarnings] = await Promise.all([
-        lookAtFileTargets(config, home),
+        collectFileTargets(config, home),
         fileTargetWarnings(config, home.root),
       ])
-      return judgeTargets(config, variables, files, fileWarnings, (await outside)?.targets)
+      return checkTargets(config, variables, files, fileWarnings, (await outside)?.targets)
     }),
     group('tray', async () =>
-      judgeTray(await lookAtDesktop(home, env), (await configuration).config),
+      checkTray(await collectDesktop(home, env), (await configuration).config),
     ),
-    group('autostart', async () => judgeAutostart(await lookAtAutostart(home))),
+    group('autostart', async () => checkAutostart(await collectAutostart(home))),
     group('tunnel', async () => {
       const { config } = await configuration
-      if (!config) return unread('tunnel')
+      if (!config) return unreadable('tunnel')
       const isRunning = (await daemon).status !== undefined
-      return judgeTunnel(config.gateway, (await outside)?.tunnel, isRunning)
+      return checkTunnel(config.gateway, (await outside)?.tunnel, isRunning)
     }),
   ])
   const [read, asked] = await Promise.all([settled(configuration), settled(daemon)])
@@ -139,13 +138,13 @@ export const examine = async (patient: Patient): Promise<Examination> => {
   return { checks, config: read?.config }
 }
 
-/** What a promise came to, if it did by now. */
+/** The value of a promise that has already resolved. */
 const settled = async <Value>(promise: Promise<Value>): Promise<Value | undefined> => {
   const result = await within(0, promise).catch(() => 'late' as const)
   return result === 'late' ? undefined : result.value
 }
 
-const unread = (group: Group): Check[] => [
+const unreadable = (group: Group): Check[] => [
   checksFor(group).skipped(group, 'the configuration cannot be read'),
 ]
 
@@ -157,17 +156,17 @@ type Outside = {
   readonly skewMs: number | undefined
 }
 
-/** All that is asked of others, at once. Undefined without a configuration that says whom to ask. */
+/** Asks all other services in parallel. Undefined without a configuration, which names them. */
 const reach = async (
-  configuration: ReturnType<typeof lookAtConfiguration>,
-  daemon: ReturnType<typeof lookAtDaemon>,
-  home: Patient['home'],
+  configuration: ReturnType<typeof collectConfiguration>,
+  daemon: ReturnType<typeof collectDaemon>,
+  home: DoctorContext['home'],
   now: number,
 ): Promise<Outside | undefined> => {
   const [{ config, env }, { client }, files] = await Promise.all([
     configuration,
     daemon,
-    lookAtTokenFiles(home, now),
+    collectTokenFiles(home, now),
   ])
   if (!config) return undefined
   const { server, providers: entries } = config.gateway
@@ -184,7 +183,7 @@ const reach = async (
       ? askTunnel(server.public_url, webhook)
       : Promise.resolve(undefined),
   ])
-  const checksIn = (reached: readonly Reached[]) => reached.map(({ check }) => check)
+  const checksIn = (reached: readonly Reachable[]) => reached.map(({ check }) => check)
   return {
     agents,
     providers: checksIn(providers),

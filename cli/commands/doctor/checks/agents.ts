@@ -20,25 +20,25 @@ import { canConnect } from './ports.ts'
 type AgentFacts = {
   readonly name: string
   readonly kind: Agent['kind']
-  /** The program that it runs, and where it was found. */
+  /** The program it runs, and its path if found. */
   readonly program?: string
   readonly path?: string
   readonly install?: string
   readonly run?: VersionRun
   /** Its working folder as configured. */
   readonly cwd?: { readonly path: string; readonly is: 'folder' | 'other' | 'missing' }
-  /** Variables of ours that it names and that are unset. */
+  /** Unset variables that it needs. */
   readonly unset: readonly string[]
-  /** Providers whose tokens it gets. */
+  /** Providers whose tokens it receives. */
   readonly providers: readonly string[]
-  /** Where it is asked: host and port, and whether something listens there, for this machine alone. */
+  /** Its host and port, and whether something listens there; undefined for another machine. */
   readonly address?: { readonly host: string; readonly listens: boolean | undefined }
 }
 
 const versionMs = 3500
 
-/** The agents that enabled webhooks name, each with what it needs and what of that is there. */
-export const lookAtAgents = async (
+/** Collects the agents of enabled webhooks, and which of their requirements are met. */
+export const collectAgents = async (
   { webhooks }: Config,
   env: NodeJS.ProcessEnv,
   homeFolder: string,
@@ -47,11 +47,11 @@ export const lookAtAgents = async (
     webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
   )
   return Promise.all(
-    [...used].map(async ([name, agent]) => lookAtAgent(name, agent, env, homeFolder)),
+    [...used].map(async ([name, agent]) => collectAgent(name, agent, env, homeFolder)),
   )
 }
 
-const lookAtAgent = async (
+const collectAgent = async (
   name: string,
   agent: Agent,
   env: NodeJS.ProcessEnv,
@@ -80,7 +80,7 @@ const lookAtAgent = async (
     providers: listProviders(agent.env ?? {}),
     ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
     ...(path !== undefined && { path }),
-    // A program that is not known may do anything, whatever it is asked.
+    // An unknown program may do anything, even with --version.
     ...(path !== undefined &&
       isKnown && {
         run: await runVersion(path, buildEnvironment(agent.env ?? {}, env), versionMs),
@@ -109,7 +109,7 @@ const findProgramPath = async (
 const passed =
   /^(PATH|Path|PATHEXT|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|SystemRoot|SystemDrive|USERPROFILE|APPDATA|LOCALAPPDATA|ComSpec|COMSPEC)$/
 
-/** Nothing that is a secret, and nothing that makes a program look for a newer one of itself. */
+/** Without secrets, and without checks for updates. */
 const buildEnvironment = (
   added: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
@@ -130,7 +130,7 @@ const whatIs = async (path: string): Promise<NonNullable<AgentFacts['cwd']>['is'
     () => 'missing',
   )
 
-/** What is on this machine can be asked without a network. */
+/** Connects only to this machine: that needs no network. */
 const probeAddress = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
   const { host, hostname, port, protocol } = new URL(url)
   if (!isLoopbackUrl(url)) return { host, listens: undefined }
@@ -140,18 +140,18 @@ const probeAddress = async (url: string): Promise<NonNullable<AgentFacts['addres
 
 const { ok, warning, error, skipped } = checksFor('agents')
 
-/** Whether the agents of enabled webhooks can be asked, and which may act on their own. */
-export const judgeAgents = (
+/** Checks whether the agents of enabled webhooks can run, and which may act without permission. */
+export const checkAgents = (
   agents: readonly AgentFacts[],
   config: Config,
-  daemonSays: readonly StatusProblem[],
+  daemonProblems: readonly StatusProblem[],
 ): Check[] => [
-  ...(agents.length === 0 ? [skipped('agents', 'no enabled webhook names one')] : []),
-  ...agents.flatMap((agent) => judgeAgent(agent, daemonSays)),
+  ...(agents.length === 0 ? [skipped('agents', 'no enabled webhook has one')] : []),
+  ...agents.flatMap((agent) => checkAgent(agent, daemonProblems)),
   ...riskWarnings(config).map(({ detail, hint }) => warning('permissions', detail, hint)),
 ]
 
-const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Check[] => {
+const checkAgent = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]): Check[] => {
   const { name, unset, cwd } = facts
   const faults: Check[] = []
   const key = facts.kind === 'openai' || facts.kind === 'http'
@@ -168,18 +168,18 @@ const judgeAgent = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Ch
       cwd.is === 'missing'
         ? `mkdir -p ${shellWord(cwd.path)}`
         : 'name a folder: doorward config edit agents'
-    faults.push(error(name, `its cwd ${cwd.path} is no folder`, hint))
+    faults.push(error(name, `its cwd ${cwd.path} is not a folder`, hint))
   }
-  const itself = judgeItself(facts, daemonSays)
+  const itself = checkItself(facts, daemonProblems)
   return itself.status === 'ok' && faults.length > 0 ? faults : [...faults, itself]
 }
 
-const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): Check => {
+const checkItself = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]): Check => {
   const { name, kind, program = '', path, install, run, address } = facts
-  if (kind === 'echo') return ok(name, 'answers with the prompt; needs nothing')
+  if (kind === 'echo') return ok(name, 'answers with the prompt')
   if (address)
     return address.listens === undefined
-      ? skipped(name, `${address.host} is asked with --online only`)
+      ? skipped(name, `only --online asks ${address.host}`)
       : address.listens
         ? ok(name, `something listens at ${address.host}`)
         : error(name, `nothing listens at ${address.host}`, startHint(address.host))
@@ -187,7 +187,7 @@ const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): C
     return error(
       name,
       /[\\/]/.test(program)
-        ? `${program} is not there, or not executable`
+        ? `${program} is missing, or not executable`
         : `the program ${program} is not on PATH`,
       install === undefined
         ? 'install it, or write its full path: doorward config edit agents'
@@ -201,15 +201,15 @@ const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): C
     )
   if (run?.is === 'late')
     return warning(name, `${path} did not answer --version in time`, `${program} --version`)
-  const missing = daemonSays.find(
+  const missing = daemonProblems.find(
     ({ code, detail }) =>
       code === 'agent-program-missing' && detail.startsWith(`agent ${name} needs`),
   )
   if (missing)
     return error(
       name,
-      `it is at ${path}, but the running daemon has another PATH and does not find it`,
-      // A restart hands the environment on; a service has the one it was installed with.
+      `it is at ${path}, but not on the PATH of the running daemon`,
+      // A restart keeps the environment; a service has that of its installation.
       'from this shell: doorward daemon stop && doorward daemon start (if it starts at login: doorward daemon install)',
     )
   return ok(
@@ -221,7 +221,7 @@ const judgeItself = (facts: AgentFacts, daemonSays: readonly StatusProblem[]): C
 const startHint = (host: string): string =>
   isLoopbackUrl(`http://${host}`) && host.endsWith(':11434')
     ? 'ollama serve'
-    : 'start the server of the model, or mend its address: doorward config edit agents'
+    : 'start the server of the model, or fix its address: doorward config edit agents'
 
 /** How a program answered to `--version`. */
 type VersionRun =
@@ -234,15 +234,15 @@ const longestLine = 60
 const mostBytes = 4096
 
 /**
- * Runs `<path> --version` so many milliseconds at most, in a folder that is nobody's project, without
- * input and with these variables alone. What it has started is ended with it.
+ * Runs `<path> --version` for at most `limitMs`, outside any project, without input and with these variables
+ * only. Kills its whole process group at the limit.
  */
 const runVersion = async (
   path: string,
   env: Readonly<Record<string, string>>,
   limitMs: number,
 ): Promise<VersionRun> => {
-  // Only a shell could run those, with all that it reads into arguments.
+  // Only a shell can run these, and it would interpret the arguments.
   if (/\.(cmd|bat)$/i.test(path)) return { is: 'not-run' }
   return new Promise((resolve) => {
     const child = spawn(path, ['--version'], {
@@ -254,7 +254,7 @@ const runVersion = async (
     })
     let output = ''
     const timer = setTimeout(() => {
-      end(child.pid)
+      killGroup(child.pid)
       child.stdout.destroy()
       resolve({ is: 'late' })
     }, limitMs)
@@ -268,7 +268,8 @@ const runVersion = async (
     child.once('close', (code, signal) => {
       clearTimeout(timer)
       if (code === 0) resolve({ is: 'answered', line: firstLine(output) })
-      else resolve({ is: 'failed', how: signal ? `ended by ${signal}` : `ended with ${code}` })
+      else
+        resolve({ is: 'failed', how: signal ? `was killed by ${signal}` : `exited with ${code}` })
     })
   })
 }
@@ -281,12 +282,12 @@ const firstLine = (text: string): string =>
       .find((line) => line !== '') ?? ''
   ).slice(0, longestLine)
 
-/** The whole group: many of these programs are scripts that start the real one. */
-const end = (pid: number | undefined): void => {
+/** Kills the group: many of these programs are scripts that start the real one. */
+const killGroup = (pid: number | undefined): void => {
   if (pid === undefined) return
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
   } catch {
-    // It has just ended.
+    // It has just exited.
   }
 }

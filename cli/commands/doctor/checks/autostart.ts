@@ -7,8 +7,8 @@ import {
 } from '../../../../shared/service/service.ts'
 import { type Check, checksFor } from '../check.ts'
 
-/** What starts at login, and what is wrong with it. */
-export const lookAtAutostart = async (home: Home): Promise<AutostartFacts> => {
+/** Collects what starts at login, and what is wrong with it. */
+export const collectAutostart = async (home: Home): Promise<AutostartFacts> => {
   const [daemon, tray, problems] = await Promise.all([
     daemonAutostart(home).isOn(),
     trayAutostart(home).isOn(),
@@ -25,13 +25,13 @@ type AutostartFacts = {
   readonly problems: readonly Warning[]
 }
 
-/** Whether the daemon starts at login, and whether what was installed for that still works. */
-export const judgeAutostart = ({ daemon, tray, problems }: AutostartFacts): Check[] => {
+/** Checks whether the daemon starts at login, and whether the installed entry still works. */
+export const checkAutostart = ({ daemon, tray, problems }: AutostartFacts): Check[] => {
   if (problems.length > 0)
     return problems.map(({ code, detail, hint }) =>
       (code === 'login-item-program-missing' ? error : warning)('at login', detail, hint),
     )
   if (!daemon)
-    return [skipped('daemon', 'it does not start at login; to have it so: doorward daemon install')]
+    return [skipped('daemon', 'it does not start at login; doorward daemon install changes that')]
   return [ok('daemon', 'it starts at login'), ...(tray ? [ok('tray', 'it starts at login')] : [])]
 }

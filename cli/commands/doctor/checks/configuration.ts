@@ -1,3 +1,5 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parse } from 'dotenv'
 import type { StatusProblem } from '../../../../shared/api.ts'
@@ -17,18 +19,18 @@ import { type Check, checksFor } from '../check.ts'
 export type ConfigurationFacts = {
   readonly config: Config | undefined
   readonly problems: readonly Problem[]
-  /** The variables that secrets are looked up in. */
+  /** The variables that secrets come from. */
   readonly env: NodeJS.ProcessEnv
-  /** What `.env` says; the process environment wins over it. Undefined when it cannot be used. */
-  readonly ofFile: Readonly<Record<string, string>> | undefined
-  /** What `.env` has that is passed over. */
+  /** The variables of `.env`, also where it is not used. Undefined when it cannot be read. */
+  readonly fileEnv: Readonly<Record<string, string>> | undefined
+  /** Lines of `.env` that are ignored. */
   readonly unread?: ReturnType<typeof ignoredEnvLines>
   /** Why `.env` cannot be used. */
   readonly envProblem?: { readonly detail: string; readonly hint: string | undefined }
 }
 
-/** Reads and checks the configuration, also where `.env` may not be used. */
-export const lookAtConfiguration = async (
+/** Loads the configuration, also where `.env` cannot be used. */
+export const collectConfiguration = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv,
 ): Promise<ConfigurationFacts> => {
@@ -42,39 +44,59 @@ export const lookAtConfiguration = async (
   }
 }
 
-type ReadEnv = Pick<ConfigurationFacts, 'env' | 'ofFile' | 'unread' | 'envProblem'>
+type ReadEnv = Pick<ConfigurationFacts, 'env' | 'fileEnv' | 'unread' | 'envProblem'>
 
 const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadEnv> => {
   try {
     const env = await readEnvironment(home, processEnv)
     const text = (await readSecretFile(home.env)) ?? ''
-    return { env, ofFile: parse(text), unread: ignoredEnvLines(text) }
+    return { env, fileEnv: parse(text), unread: ignoredEnvLines(text) }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return {
       env: processEnv,
-      ofFile: undefined,
+      fileEnv: await readInsecureEnv(home.env),
       envProblem: { detail: error.message, hint: error.hint },
     }
   }
 }
 
+/**
+ * The variables of a `.env` that other users can read: no secret is used, but doctor can tell which are set.
+ * Undefined for a link, a file of another user, or one that cannot be read.
+ */
+const readInsecureEnv = async (path: string): Promise<Record<string, string> | undefined> => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    // Neither flag exists on Windows, where no file is insecure.
+    .catch(() => undefined)
+  if (!file) return undefined
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.uid !== process.getuid?.()) return undefined
+    return parse(await file.readFile('utf8'))
+  } catch {
+    return undefined
+  } finally {
+    await file.close()
+  }
+}
+
 const { ok, warning, error, skipped } = checksFor('configuration')
 
-/** What the running daemon alone can know of its configuration. */
-const ofDaemon = ['restart-needed', 'config-not-watched']
+/** Problems that only the running daemon can know. */
+const daemonCodes = ['restart-needed', 'config-not-watched']
 
-/** The warnings that no other group has checks of its own for, and what they are about. */
-const judgedHere: Readonly<Record<string, string>> = {
+/** Warnings without checks in another group, by the name of their check here. */
+const checkedHere: Readonly<Record<string, string>> = {
   'body-limit-too-large': 'limits',
   'provider-incomplete': 'providers',
 }
 
-/** Every problem of the three files with its place, and what the running daemon says of them. */
-export const judgeConfiguration = (
+/** Reports every problem of the three files, and what the running daemon reports of them. */
+export const checkConfiguration = (
   { config, problems, env }: ConfigurationFacts,
   hasHome: boolean,
-  daemonSays: readonly StatusProblem[],
+  daemonProblems: readonly StatusProblem[],
 ): Check[] => {
   if (!hasHome) return [skipped('files', 'there is no home yet')]
   const found = problems.map(({ hint, ...problem }) => {
@@ -85,8 +107,8 @@ export const judgeConfiguration = (
       isMissing ? 'doorward init' : editHint(problem.file),
     )
   })
-  const said = daemonSays
-    .filter(({ code }) => ofDaemon.includes(code))
+  const said = daemonProblems
+    .filter(({ code }) => daemonCodes.includes(code))
     .map(({ detail, hint }) => warning('daemon', detail, hint))
   if (!config) return [...found, ...said]
   const { webhooks, agents } = config
@@ -97,7 +119,7 @@ export const judgeConfiguration = (
       `${count(webhooks.length, 'webhook')} (${enabled} enabled), ${count(agents.size, 'agent')}`,
     ),
     ...collectWarnings(config, env).flatMap(({ code, detail, hint }) => {
-      const name = judgedHere[code]
+      const name = checkedHere[code]
       return name === undefined ? [] : [warning(name, detail, hint)]
     }),
     ...said,
@@ -106,18 +128,13 @@ export const judgeConfiguration = (
 
 const editHint = (file: string): string => {
   const [, name] = /(webhooks|agents|gateway)\.yaml$/.exec(file) ?? []
-  return name === undefined
-    ? 'mend it, then: doorward config check'
-    : `doorward config edit ${name}`
+  return name === undefined ? 'fix it, then: doorward config check' : `doorward config edit ${name}`
 }
 
 const count = (number: number, what: string): string =>
   `${number} ${what}${number === 1 ? '' : 's'}`
 
-/*
- * What is wrong with a secret whatever its sender: a text that stands for one, or one that can be
- * guessed. Says nothing of the value itself.
- */
+/* Placeholders and guessable secrets, of any sender. No message contains the value. */
 
 const placeholders =
   /^(change[-_ ]?me|replace[-_ ]?me|todo|fixme|tbd|secret|password|passw0rd|test|testing|example|dummy|foo|bar|abc|none|null|undefined|x{3,}|\*{3,}|\.{3,}|-+|12345\d*|0+)!?$/i
@@ -126,13 +143,13 @@ const placeholderWords =
 
 const shortest = 16
 
-/** Why a secret is none, or a bad one: `bad` when it cannot be meant. */
+/** Why a secret is a placeholder (`bad`), or can be guessed. */
 export const shapeFault = (
   value: string,
 ): { readonly reason: string; readonly bad: boolean } | undefined => {
   const text = value.trim()
   if (placeholders.test(text) || placeholderWords.test(text))
-    return { reason: 'holds a placeholder, not a secret', bad: true }
+    return { reason: 'is a placeholder, not a secret', bad: true }
   if (text.length < shortest)
     return { reason: `is shorter than ${shortest} characters: it can be guessed`, bad: false }
   if (new Set(text).size < 6)

@@ -14,29 +14,27 @@ import { endingWords } from '../../../terminal/format.ts'
 import { type Check, checksFor, within } from '../check.ts'
 
 type DaemonFacts = {
-  /** `run/daemon.json`, which a daemon that was killed leaves behind. */
+  /** `run/daemon.json`; a killed daemon leaves it behind. */
   readonly file: DaemonFile | undefined
   readonly isAlive: boolean
-  /** The process that has locked the home, where the file is missing. */
-  readonly untold?: number
-  /** There while it answers. */
+  /** The pid that has locked the home, if the file is missing. */
+  readonly unlistedPid?: number
   readonly client?: Client
   readonly status?: Status
   readonly answeredMs?: number
-  /** Why it does not answer. */
   readonly failure?: { readonly code: string; readonly detail: string; readonly hint?: string }
 }
 
 const answerMs = 2000
 
-/** Asks the daemon of a home how it is; starts none. The caller closes the client. */
-export const lookAtDaemon = async (asker: Asker): Promise<DaemonFacts> => {
+/** Asks the running daemon for its status; starts none. The caller closes the client. */
+export const collectDaemon = async (asker: Asker): Promise<DaemonFacts> => {
   const file = await readDaemonFile(asker.home).catch(() => undefined)
-  const untold = file ? undefined : await readLockOwner(asker.home, 'daemon')
+  const unlistedPid = file ? undefined : await readLockOwner(asker.home, 'daemon')
   const facts = {
     file,
-    isAlive: file ? isAlive(file.pid) : untold !== undefined,
-    ...(untold !== undefined && { untold }),
+    isAlive: file ? isAlive(file.pid) : unlistedPid !== undefined,
+    ...(unlistedPid !== undefined && { unlistedPid }),
   }
   const start = performance.now()
   try {
@@ -68,20 +66,20 @@ const toFailure = (error: unknown): NonNullable<DaemonFacts['failure']> => {
 }
 
 type LogFacts = {
-  /** Of all files in `logs/`, in bytes. */
+  /** Size of all files in `logs/`. */
   readonly bytes: number
-  /** Starts and ends that the log of the last day tells of. */
+  /** Starts and orderly exits in the log of the last day. */
   readonly starts: number
-  readonly ends: number
-  /** What the daemon that was started in the background last left on standard error. */
+  readonly exits: number
+  /** Standard error of the last start in the background. */
   readonly lastWords: string
 }
 
 const tailBytes = 512 * 1024
 const dayMs = 86_400_000
 
-/** Looks at the daemon's log as a whole, never at what single lines say. */
-export const lookAtLog = async (home: Home, now: number): Promise<LogFacts> => {
+/** Collects sizes and counts of the daemon's log, and the standard error of its last start. */
+export const collectLog = async (home: Home, now: number): Promise<LogFacts> => {
   const names = await readdir(home.logs).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
     throw error
@@ -99,8 +97,8 @@ export const lookAtLog = async (home: Home, now: number): Promise<LogFacts> => {
   return {
     bytes: sizes.reduce((sum, size) => sum + size, 0),
     starts: of('listening'),
-    // One that hands over to its successor is finished, not stopped.
-    ends: of('stopped', 'finished'),
+    // `finished`: after a restart, by the old process.
+    exits: of('stopped', 'finished'),
     lastWords: (await readFile(getStderrPath(home), 'utf8').catch(() => '')).slice(0, 64 * 1024),
   }
 }
@@ -131,18 +129,18 @@ const messagesSince = (text: string, since: number): string[] =>
 
 const { ok, warning, error, skipped } = checksFor('daemon')
 
-/** Ten megabytes and four old files of them are kept. */
+/** The daemon keeps five files of 10 MB. */
 const largeLog = 80 * 1024 * 1024
 const slowMs = 1000
 
-/** Whether the daemon runs, answers, and is the one of this command; and what its log says of crashes. */
-export const judgeDaemon = (
+/** Checks that the daemon runs, answers and has our version, and looks for crashes in its log. */
+export const checkDaemon = (
   facts: DaemonFacts,
   log: LogFacts,
   { version, now }: { readonly version: string; readonly now: number },
-): Check[] => [...life(facts, version, now), ...traces(facts, log)]
+): Check[] => [...checkProcess(facts, version, now), ...checkLog(facts, log)]
 
-const life = (
+const checkProcess = (
   { file, isAlive, status, answeredMs, failure }: DaemonFacts,
   version: string,
   now: number,
@@ -157,7 +155,7 @@ const life = (
         ? ok('running', `${where}, for ${since}`)
         : warning(
             'running',
-            `${where}, but it was stopped: it takes nothing new and ends ${ending}`,
+            `${where}, but it was stopped: it accepts nothing new and exits ${ending}`,
             'doorward daemon start',
           ),
       answered > slowMs
@@ -177,10 +175,10 @@ const life = (
       file
         ? error(
             'running',
-            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which has gone`,
+            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which no longer runs`,
             'doorward daemon start',
           )
-        : warning('running', 'it does not run: no webhook is taken', 'doorward daemon start'),
+        : warning('running', 'it does not run: webhooks are not received', 'doorward daemon start'),
     ]
   return [
     error('running', failure?.detail ?? 'it does not answer', failure?.hint),
@@ -188,11 +186,11 @@ const life = (
   ]
 }
 
-const traces = (
+const checkLog = (
   { isAlive }: DaemonFacts,
-  { bytes, starts, ends, lastWords }: LogFacts,
+  { bytes, starts, exits, lastWords }: LogFacts,
 ): Check[] => {
-  const crashes = starts - ends - (isAlive ? 1 : 0)
+  const crashes = starts - exits - (isAlive ? 1 : 0)
   const words = firstWords(lastWords)
   return [
     bytes > largeLog
@@ -201,20 +199,20 @@ const traces = (
           `logs/ holds ${formatSize(bytes)}`,
           'remove old files in logs/ of the home folder',
         )
-      : ok('log', bytes === 0 ? 'nothing is logged yet' : `${formatSize(bytes)} in logs/`),
+      : ok('log', bytes === 0 ? 'empty' : `${formatSize(bytes)} in logs/`),
     crashes > 0
       ? warning(
           'crashes',
-          `it ended without a goodbye ${crashes === 1 ? 'once' : `${crashes} times`} in the last day`,
+          `it crashed ${crashes === 1 ? 'once' : `${crashes} times`} in the last 24 hours`,
           'doorward daemon logs',
         )
-      : ok('crashes', 'none in the last day'),
+      : ok('crashes', 'none in the last 24 hours'),
     ...(words === undefined
       ? []
       : [
           warning(
             'last words',
-            `the last start in the background left on standard error: ${words}`,
+            `the last start in the background printed an error: ${words}`,
             'see logs/daemon.stderr in the home folder',
           ),
         ]),
@@ -224,7 +222,7 @@ const traces = (
 const formatSize = (bytes: number): string =>
   bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} kB` : `${Math.round(bytes / 1024 / 1024)} MB`
 
-/** Our own first line; of a crash no more than its class, as a foreign message may hold anything. */
+/** Our own first line, or the class of another error: its message may contain anything. */
 const firstWords = (text: string): string | undefined => {
   if (text.trim() === '') return undefined
   const own = /^doorward: (.*)$/m.exec(text)?.[1]

@@ -6,13 +6,13 @@ import type { Home } from '../../../../shared/home/home.ts'
 import { shellWord } from '../../../terminal/format.ts'
 import { type Check, checksFor } from '../check.ts'
 
-/** What a file or folder of a home is for, which says who may reach it. */
+/** Decides who may access a file or folder of a home. */
 type HomeRole = 'folder' | 'secret-folder' | 'secret-file' | 'config-file'
 
 export type HomeEntry = {
   readonly path: string
   readonly role: HomeRole
-  /** A link in the place of a file counts; a folder may be one, as a home may lie on another disk. */
+  /** A folder may be a link, as to another disk, and counts as what it points to. */
   readonly is: 'file' | 'folder' | 'link' | 'other'
   readonly uid: number
   /** The nine bits of permission. */
@@ -21,10 +21,10 @@ export type HomeEntry = {
 
 export type HomeFacts = {
   readonly root: string
-  /** False where the system has no modes that say who may read a file. */
+  /** False where files have no permission bits. */
   readonly hasModes: boolean
   readonly uid: number | undefined
-  /** Undefined when there is no home yet; else why it cannot be looked at. */
+  /** Why the folder cannot be read. */
   readonly unreadable?: string
   readonly exists: boolean
   readonly entries: readonly HomeEntry[]
@@ -32,8 +32,8 @@ export type HomeFacts = {
   readonly freeBytes: number | undefined
 }
 
-/** Looks at owners and modes of everything in a home, and changes nothing. */
-export const lookAtHome = async (home: Home): Promise<HomeFacts> => {
+/** Collects owners and modes of everything in a home, and changes nothing. */
+export const collectHome = async (home: Home): Promise<HomeFacts> => {
   const facts = {
     root: home.root,
     hasModes: process.platform !== 'win32',
@@ -95,7 +95,7 @@ const readEntry = async (path: string, role: HomeRole): Promise<HomeEntry | unde
           : 'other'
     return { path, role, is, uid: found.uid, mode: found.mode & 0o777 }
   } catch {
-    // What is missing is made when it is needed; a folder that is closed to us is told of itself.
+    // A missing file is created when it is needed; a closed folder is reported itself.
     return undefined
   }
 }
@@ -105,27 +105,26 @@ const { ok, warning, error, skipped } = checksFor('home')
 const little = 100 * 1024 * 1024
 const nothing = 1024 * 1024
 
-/** Whether only their owner can reach the files of a home, and whether there is room for more. */
-export const judgeHome = (facts: HomeFacts): Check[] => {
+/** Checks that only the owner can access the files of a home, and that the disk has space. */
+export const checkHome = (facts: HomeFacts): Check[] => {
   if (facts.unreadable !== undefined)
     return [
       error(
         'folder',
-        `${facts.root} cannot be looked at (${facts.unreadable})`,
-        'make it yours, or name another home with --home or DOORWARD_HOME',
+        `${facts.root} cannot be read (${facts.unreadable})`,
+        'take ownership of it, or choose another home with --home or DOORWARD_HOME',
       ),
     ]
   if (!facts.exists)
     return [warning('folder', `there is no home at ${facts.root} yet`, 'doorward init')]
-  return [...places(facts), room(facts)]
+  return [...checkEntries(facts), checkDisk(facts)]
 }
 
-const places = (facts: HomeFacts): Check[] => {
+const checkEntries = (facts: HomeFacts): Check[] => {
   const wrong = facts.entries.flatMap((entry) => findFault(entry, facts) ?? [])
   if (!facts.isWritable)
     wrong.unshift(error('folder', `${facts.root} cannot be written to`, 'make it writable for you'))
-  if (!facts.hasModes)
-    wrong.push(skipped('modes', 'this system has no file modes that say who may read a file'))
+  if (!facts.hasModes) wrong.push(skipped('modes', 'files have no permission bits on this system'))
   const secrets = facts.entries.filter(({ role }) => role === 'secret-file').length
   if (wrong.length > 0) return wrong
   return [
@@ -144,8 +143,8 @@ const findFault = (entry: HomeEntry, { root, hasModes, uid }: HomeFacts): Check 
     return role === 'secret-file'
       ? error(
           name,
-          `${path} is a link: a secret is read from no other place`,
-          'put the file itself there',
+          `${path} is a link: links to secrets are not followed`,
+          'replace it with the file itself',
         )
       : undefined
   if (!hasModes) return undefined
@@ -165,7 +164,7 @@ const findFault = (entry: HomeEntry, { root, hasModes, uid }: HomeFacts): Check 
         `chmod ${wanted} ${shellWord(path)}`,
       )
   } else if ((mode & 0o022) !== 0)
-    // Who can write the configuration says which programs run.
+    // The configuration decides which programs run.
     return error(
       name,
       `other users can write to ${path} (${shown})`,
@@ -180,12 +179,11 @@ const findFault = (entry: HomeEntry, { root, hasModes, uid }: HomeFacts): Check 
   return undefined
 }
 
-const room = ({ freeBytes, root }: HomeFacts): Check => {
-  if (freeBytes === undefined)
-    return skipped('disk', 'the system does not say how full the disk is')
+const checkDisk = ({ freeBytes, root }: HomeFacts): Check => {
+  if (freeBytes === undefined) return skipped('disk', 'the free disk space is unknown')
   const shown = `${Math.floor(freeBytes / 1024 / 1024)} MB free`
   if (freeBytes < nothing)
-    return error('disk', `the disk of ${root} is full`, 'make room: tokens cannot be saved')
-  if (freeBytes < little) return warning('disk', `only ${shown}`, 'make room on the disk')
+    return error('disk', `the disk of ${root} is full`, 'free some space: tokens cannot be saved')
+  if (freeBytes < little) return warning('disk', `only ${shown}`, 'free some space')
   return ok('disk', freeBytes >= 1024 ** 3 ? `${Math.floor(freeBytes / 1024 ** 3)} GB free` : shown)
 }

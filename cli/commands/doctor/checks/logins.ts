@@ -12,8 +12,8 @@ import type { ConfigurationFacts } from './configuration.ts'
 
 const { ok, warning, error, skipped } = checksFor('logins')
 
-/** The provider's logins: fresh, complete, and there where something needs them. */
-export const judgeLogins = (
+/** Checks the logins: whether they are valid, have their scopes, and exist where something needs them. */
+export const checkLogins = (
   files: readonly TokenFile[],
   status: Status | undefined,
   { config, env }: Pick<ConfigurationFacts, 'config' | 'env'>,
@@ -21,14 +21,14 @@ export const judgeLogins = (
 ): Check[] => {
   const needed = config ? neededLogins(config) : []
   const found = files.flatMap((file) => {
-    const told = status?.tokens.find(({ provider }) => provider === file.provider)
+    const reported = status?.tokens.find(({ provider }) => provider === file.provider)
     const need = needed.find(({ provider }) => provider === file.provider)
     if (file.is !== 'read' || !file.login) return unusable(file)
-    // The daemon knows which scopes hold others.
-    const login = told
-      ? { ...file.login, ...told, missingScopes: told.missingScopes ?? [] }
+    // The daemon knows which scopes include others.
+    const login = reported
+      ? { ...file.login, ...reported, missingScopes: reported.missingScopes ?? [] }
       : file.login
-    return ofLogin(file.provider, login, need, { isTold: told !== undefined, now })
+    return checkLogin(file.provider, login, need, { isReported: reported !== undefined, now })
   })
   const missing = needed
     .filter(({ provider }) => !files.some((file) => file.provider === provider))
@@ -45,19 +45,19 @@ export const judgeLogins = (
         ? [
             warning(
               name,
-              `${variable} is unset or empty: its logins go without a client secret`,
+              `${variable} is unset or empty: logins send no client secret`,
               `set ${variable} in .env: doorward config edit env`,
             ),
           ]
         : [],
   )
   const all = [...found, ...missing, ...clients]
-  return all.length > 0 ? all : [skipped('logins', 'logged in nowhere, and nothing here needs it')]
+  return all.length > 0 ? all : [skipped('logins', 'no login, and nothing needs one')]
 }
 
 const unusable = ({ provider, is }: TokenFile): Check[] =>
   is === 'insecure'
-    ? [skipped(provider, 'its token file may not be read as it is: see home')]
+    ? [skipped(provider, 'its token file is not read: see home')]
     : [
         error(
           provider,
@@ -66,11 +66,11 @@ const unusable = ({ provider, is }: TokenFile): Check[] =>
         ),
       ]
 
-const ofLogin = (
+const checkLogin = (
   provider: string,
   login: Login,
   need: NeededLogin | undefined,
-  { isTold, now }: { readonly isTold: boolean; readonly now: Date },
+  { isReported, now }: { readonly isReported: boolean; readonly now: Date },
 ): Check[] => {
   const again = `doorward oauth login ${provider}`
   if (login.status === 'needs-login')
@@ -78,18 +78,18 @@ const ofLogin = (
       error(
         provider,
         login.ended === undefined
-          ? 'its access token has expired, and nothing can renew it'
-          : `the login has ended: ${login.ended}`,
+          ? 'its access token has expired and cannot be refreshed'
+          : `the login has expired: ${login.ended}`,
         again,
       ),
     ]
   const words = expiryWords(login, now)
-  const isStale = login.status === 'expired' && isTold
+  const isStale = login.status === 'expired' && isReported
   return [
     isStale
-      ? warning(provider, `${words}; the daemon could not renew it yet`, 'doorward daemon logs')
+      ? warning(provider, `${words}; the daemon could not refresh it yet`, 'doorward daemon logs')
       : ok(provider, words),
-    ...checkScopes(provider, login, need, isTold),
+    ...checkScopes(provider, login, need, isReported),
   ]
 }
 
@@ -97,13 +97,13 @@ const checkScopes = (
   provider: string,
   { scopes, missingScopes }: Login,
   need: NeededLogin | undefined,
-  isTold: boolean,
+  isReported: boolean,
 ): Check[] => {
   const name = `${provider} scopes`
   const lacks =
     need !== undefined &&
     need.anyOf.length > 0 &&
-    // One that names no scope does not grant by them, as GitHub's Apps.
+    // A token without scopes, as of a GitHub App, has other permissions.
     scopes.length > 0 &&
     !need.anyOf.some((scope) => scopes.includes(scope))
   if (lacks)
@@ -116,7 +116,7 @@ const checkScopes = (
     ]
   if (missingScopes.length === 0) return []
   const shown = shortScopes(missingScopes).join(', ')
-  return isTold
+  return isReported
     ? [
         warning(
           name,
@@ -124,27 +124,27 @@ const checkScopes = (
           loginCommand(provider, [...scopes, ...missingScopes]),
         ),
       ]
-    : [skipped(name, `whether ${shown} is held by others, only the running daemon knows`)]
+    : [skipped(name, `only the running daemon knows whether other scopes include ${shown}`)]
 }
 
-/** What a token file says of its login, or why it says nothing. Never a token. */
+/** A token file without its tokens, or why it cannot be read. */
 type TokenFile = {
   readonly provider: string
   readonly is: 'read' | 'damaged' | 'insecure'
   readonly login?: Login
 }
 
-/** The part of a login that can be known without the daemon; `account` is left out. */
+/** What is known of a login without the daemon; without `account`. */
 type Login = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'scopes'> & {
-  /** What was asked for and not granted by name. */
+  /** Requested scopes that were not granted by name. */
   readonly missingScopes: readonly string[]
   readonly loginExpiresAt?: string
-  /** Why it is over, where the provider said so. */
+  /** Why the login expired, if the provider said. */
   readonly ended?: string
 }
 
-/** Reads the token files as the daemon would, and moves none of them. */
-export const lookAtTokenFiles = async (home: Home, now: number): Promise<TokenFile[]> => {
+/** Reads the token files as the daemon does, and moves none of them. */
+export const collectTokenFiles = async (home: Home, now: number): Promise<TokenFile[]> => {
   const names = await readdir(home.tokens).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'EACCES') return []
     throw error
@@ -198,13 +198,13 @@ const textsIn = (value: unknown): string[] =>
 
 type NeededLogin = {
   readonly provider: string
-  /** What uses it: targets and agents, as the configuration names them. */
+  /** The targets and agents that use it, as the configuration names them. */
   readonly by: readonly string[]
-  /** Scopes of which one is needed to deliver; none for an agent, which may do anything. */
+  /** One of these scopes is needed to deliver; empty for an agent, which may do anything. */
   readonly anyOf: readonly string[]
 }
 
-/** The logins that what is enabled cannot do without. */
+/** The logins that enabled webhooks need. */
 export const neededLogins = ({ webhooks, gateway }: Config): NeededLogin[] => {
   const needed = new Map<string, { by: Set<string>; anyOf: readonly string[] }>()
   const need = (provider: string, by: string, anyOf: readonly string[]) => {
@@ -226,7 +226,7 @@ export const neededLogins = ({ webhooks, gateway }: Config): NeededLogin[] => {
 
 const gmail = 'https://www.googleapis.com/auth/gmail'
 
-/** The login by which a kind of target is delivered to, where no variable holds its token. */
+/** The login that a kind of target uses when no variable has its token. */
 export const findLogin = (
   kind: Target['kind'],
   targets: Config['gateway']['targets'],

@@ -4,7 +4,7 @@ import type { Config } from '../../../../shared/config/load.ts'
 import { joinUrl } from '../../../../shared/net.ts'
 import { type Check, checksFor } from '../check.ts'
 import { ask, reachServer } from '../ask.ts'
-import type { Reached } from './online-targets.ts'
+import type { Reachable } from './online-targets.ts'
 
 const agents = checksFor('agents')
 const logins = checksFor('logins')
@@ -20,9 +20,9 @@ const builtIn: Readonly<Record<string, string>> = {
 export const reachProviders = async (
   providers: readonly string[],
   entries: Readonly<Record<string, ProviderEntry>>,
-): Promise<Reached[]> =>
+): Promise<Reachable[]> =>
   Promise.all(
-    providers.map(async (name): Promise<Reached> => {
+    providers.map(async (name): Promise<Reachable> => {
       const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
       const known = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined
       const endpoint = entry?.token_endpoint ?? entry?.issuer ?? known

@@ -12,11 +12,11 @@ import { DoorwardError } from '../../../../shared/errors.ts'
 import { isFixed } from '../../../../shared/templates.ts'
 import {
   ask,
-  type Asked,
+  type Answer,
   parseJsonAnswer,
   reachServer,
   describeReason,
-  reasonOfCode,
+  describeCode,
 } from '../ask.ts'
 import { type Check, checksFor } from '../check.ts'
 import { findLogin } from './logins.ts'
@@ -28,7 +28,7 @@ const { ok, warning, error, skipped } = checksFor('targets')
  * mail, no comment. Where a kind has no such question, the connection alone is made.
  */
 
-export type Reached = { readonly check: Check; readonly skewMs?: number }
+export type Reachable = { readonly check: Check; readonly skewMs?: number }
 
 type Parts = {
   readonly config: Config
@@ -38,7 +38,7 @@ type Parts = {
 }
 
 /** One check for each target of an enabled webhook that leaves this machine and has its secret. */
-export const reachTargets = async (parts: Parts): Promise<Reached[]> => {
+export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
   const { webhooks, gateway } = parts.config
   const targets = webhooks.filter(({ enabled }) => enabled).flatMap((webhook) => webhook.targets)
   const kinds = new Set(targets.map(({ kind }) => kind))
@@ -92,17 +92,17 @@ const fetchToken = async (
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 /** What an answer says of the token: `good`, `refused`, or why it says nothing of it. */
-const judged = (
+const toCheck = (
   kind: string,
-  asked: Asked,
+  asked: Answer,
   good: boolean,
   refused: boolean,
-  mend: string,
-): Reached => {
+  fix: string,
+): Reachable => {
   if (asked.is === 'failed') return { check: error(kind, asked.why, 'check the network') }
   const skew = asked.skewMs === undefined ? {} : { skewMs: asked.skewMs }
   if (good) return { check: ok(kind, 'it answers and takes our token'), ...skew }
-  if (refused) return { check: error(kind, 'it refuses our token', mend), ...skew }
+  if (refused) return { check: error(kind, 'it refuses our token', fix), ...skew }
   return {
     check: warning(kind, `it answers ${asked.status}, which says nothing of our token`),
     ...skew,
@@ -115,7 +115,7 @@ const getFix = (variable: string | undefined, provider: string): string =>
     : `put a valid token into ${variable} in .env: doorward config edit env`
 
 /** https://docs.slack.dev/reference/methods/auth.test */
-const reachSlack = async (parts: Parts): Promise<Reached[]> => {
+const reachSlack = async (parts: Parts): Promise<Reachable[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.slack
   const found = await fetchToken('slack', variable, parts)
   if (!found) return []
@@ -125,15 +125,15 @@ const reachSlack = async (parts: Parts): Promise<Reached[]> => {
     headers: bearer(found.token),
   })
   const { ok: isOk, error: refusal } = parseJsonAnswer(asked)
-  const mend = getFix(variable, 'slack')
+  const fix = getFix(variable, 'slack')
   const scopes = asked.is === 'answered' ? asked.headers['x-oauth-scopes'] : undefined
   if (isOk === true && typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
-    return [{ check: error('slack', 'its token lacks the scope chat:write', mend) }]
-  return [judged('slack', asked, isOk === true, typeof refusal === 'string', mend)]
+    return [{ check: error('slack', 'its token lacks the scope chat:write', fix) }]
+  return [toCheck('slack', asked, isOk === true, typeof refusal === 'string', fix)]
 }
 
 /** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
-const reachGithub = async (parts: Parts): Promise<Reached[]> => {
+const reachGithub = async (parts: Parts): Promise<Reachable[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.github
   const found = await fetchToken('github', variable, parts)
   if (!found) return []
@@ -142,11 +142,11 @@ const reachGithub = async (parts: Parts): Promise<Reached[]> => {
     headers: bearer(found.token),
   })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [judged('github', asked, status === 200, status === 401, getFix(variable, 'github'))]
+  return [toCheck('github', asked, status === 200, status === 401, getFix(variable, 'github'))]
 }
 
 /** https://core.telegram.org/bots/api#getme */
-const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
+const reachTelegram = async (parts: Parts): Promise<Reachable[]> => {
   const { token_env: variable, api_url: base } = parts.config.gateway.targets.telegram
   const found = await fetchToken('telegram', variable, parts)
   if (!found) return []
@@ -157,7 +157,7 @@ const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
   const status = asked.is === 'answered' ? asked.status : 0
   const refused = status === 401 || status === 404
   return [
-    judged(
+    toCheck(
       'telegram',
       asked,
       parseJsonAnswer(asked)['ok'] === true,
@@ -168,18 +168,18 @@ const reachTelegram = async (parts: Parts): Promise<Reached[]> => {
 }
 
 /** https://discord.com/developers/docs/resources/webhook#get-webhook-with-token */
-const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reached[]> => {
+const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reachable[]> => {
   const variable = config.gateway.targets.discord[name]?.url_env ?? ''
   const url = parseDiscordUrl(listSecrets([variable], env)[0] ?? '')
   if (!url) return []
   const asked = await ask(url)
   const status = asked.is === 'answered' ? asked.status : 0
-  const mend = `copy the URL of the webhook again into ${variable} in .env`
+  const fix = `copy the URL of the webhook again into ${variable} in .env`
   const refused = status === 401 || status === 404
-  return [judged(`discord:${name}`, asked, status === 200, refused, mend)]
+  return [toCheck(`discord:${name}`, asked, status === 200, refused, fix)]
 }
 
-const reachEmail = async (parts: Parts): Promise<Reached[]> => {
+const reachEmail = async (parts: Parts): Promise<Reachable[]> => {
   const { smtp_url_env: variable, api_url: base } = parts.config.gateway.targets.email
   if (variable !== undefined) {
     const server = parseSmtpServer(listSecrets([variable], parts.env)[0] ?? '')
@@ -201,11 +201,11 @@ const reachEmail = async (parts: Parts): Promise<Reached[]> => {
   const url = new URL(`${base ?? 'https://gmail.googleapis.com'}/gmail/v1/users/me/profile`)
   const asked = await ask(url, { headers: bearer(found.token) })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [judged('email', asked, status === 200, status === 401, getFix(undefined, 'google'))]
+  return [toCheck('email', asked, status === 200, status === 401, getFix(undefined, 'google'))]
 }
 
 /** Any request would be a message to whoever listens there. */
-const reachHttp = async (name: string, { config }: Parts): Promise<Reached[]> => {
+const reachHttp = async (name: string, { config }: Parts): Promise<Reachable[]> => {
   const url = config.gateway.targets.http[name]?.url
   if (url === undefined) return []
   const why = await reachServer(new URL(url))
@@ -242,7 +242,7 @@ export const askSmtp = async (server: SmtpServer): Promise<string | undefined> =
     if (typeof responseCode === 'number') return `it answers ${responseCode}`
     if (code === 'ETIMEDOUT' || code === 'ECONNECTION') return 'it cannot be reached'
     // What the system said; nodemailer has a word of its own for all of that.
-    return typeof originalCode === 'string' ? reasonOfCode(originalCode) : describeReason(error)
+    return typeof originalCode === 'string' ? describeCode(originalCode) : describeReason(error)
   } finally {
     transport.close()
   }

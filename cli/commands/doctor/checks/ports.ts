@@ -17,7 +17,7 @@ type PortFacts = {
 }
 
 /** Looks whether each port that is configured is free, and who holds it. */
-export const lookAtPorts = async ({ server, oauth, providers }: Gateway): Promise<PortFacts[]> => {
+export const collectPorts = async ({ server, oauth, providers }: Gateway): Promise<PortFacts[]> => {
   const callbacks = Object.entries(providers).flatMap(([name, entry]) =>
     entry.callback_port === undefined
       ? []
@@ -40,15 +40,15 @@ export const lookAtPorts = async ({ server, oauth, providers }: Gateway): Promis
     ),
   ] as const
   return Promise.all(
-    wanted.map(async ({ host, ...port }) => ({ ...port, ...(await lookAtPort(host, port.port)) })),
+    wanted.map(async ({ host, ...port }) => ({ ...port, ...(await collectPort(host, port.port)) })),
   )
 }
 
 type Found = Pick<PortFacts, 'is' | 'holder' | 'occupant'>
 
-const lookAtPort = async (host: string, port: number): Promise<Found> => {
+const collectPort = async (host: string, port: number): Promise<Found> => {
   if (port === 0) return { is: 'any' }
-  const code = await codeOfListening(host, port)
+  const code = await tryToListen(host, port)
   if (code === undefined) return { is: 'free' }
   if (code === 'EACCES') return { is: 'forbidden' }
   if (code === 'EADDRNOTAVAIL') return { is: 'no-address' }
@@ -65,7 +65,7 @@ const lookAtPort = async (host: string, port: number): Promise<Found> => {
 }
 
 /** Listens for a moment: nothing else says for sure whether a daemon or a login could. */
-const codeOfListening = async (host: string, port: number): Promise<string | undefined> =>
+const tryToListen = async (host: string, port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy())
     server.once('error', (error) => resolve(systemCode(error) ?? 'unknown'))
@@ -83,10 +83,10 @@ const { ok, warning, error, skipped } = checksFor('ports')
 type Running = { readonly pid: number; readonly url?: string; readonly publicUrl?: string }
 
 /** Whether the daemon and the logins have their ports; `daemon` is the one that runs, if any. */
-export const judgePorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
-  ports.map((port) => judgePort(port, daemon))
+export const checkPorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
+  ports.map((port) => checkPort(port, daemon))
 
-const judgePort = (facts: PortFacts, daemon: Running | undefined): Check => {
+const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
   const { what, setting, port, is } = facts
   const name = setting.startsWith('providers.') ? setting : what
   const free = port < 65_535 ? port + 1 : port - 1
@@ -101,7 +101,7 @@ const judgePort = (facts: PortFacts, daemon: Running | undefined): Check => {
         'doorward daemon restart',
       )
     case 'held':
-      return judgeHeld(facts, name, daemon)
+      return checkHeld(facts, name, daemon)
     case 'forbidden':
       return error(
         name,
@@ -119,7 +119,7 @@ const judgePort = (facts: PortFacts, daemon: Running | undefined): Check => {
   }
 }
 
-const judgeHeld = (
+const checkHeld = (
   { what, setting, port, holder, occupant }: PortFacts,
   name: string,
   daemon: Running | undefined,

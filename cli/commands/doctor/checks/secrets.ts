@@ -9,32 +9,52 @@ import { type ConfigurationFacts, shapeFault } from './configuration.ts'
 
 const { ok, warning, error, skipped } = checksFor('secrets')
 
-/** Whether the webhooks have the secrets that they verify by, and whether those can be such. */
-export const judgeSecrets = (facts: ConfigurationFacts): Check[] => {
-  const { config, env, ofFile, unread, envProblem } = facts
+/** Checks the secrets of the webhooks: whether they are set, and can be secrets. */
+export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
+  const { config, env, fileEnv, unread, envProblem } = facts
   if (!config) return [skipped('webhooks', 'the configuration cannot be read')]
   if (envProblem)
     return [
       error('.env', `it is not used: ${envProblem.detail}`, envProblem.hint),
-      skipped('webhooks', '.env holds their secrets and cannot be used'),
+      ...config.webhooks
+        .filter((webhook) => webhook.enabled)
+        .flatMap((webhook) => checkWithoutEnvFile(webhook, facts, usedVariables(config))),
     ]
   const passedOver = unread ? [warning('.env', unread.detail, unread.hint)] : []
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
   if (enabled.length === 0) return [...passedOver, skipped('webhooks', 'no webhook is enabled')]
   return [
     ...passedOver,
-    ...enabled.flatMap((webhook) => ofWebhook(webhook, env, usedVariables(config))),
-    ...shadowed(config, env, ofFile ?? {}),
+    ...enabled.flatMap((webhook) => checkWebhookSecrets(webhook, env, usedVariables(config))),
+    ...checkShadowed(config, env, fileEnv ?? {}),
   ]
 }
 
-const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv, used: readonly string[]): Check[] => {
+/** The secrets of a webhook while `.env` is not used: which are unset all the same. */
+const checkWithoutEnvFile = (
+  { path, secretNames }: Webhook,
+  { env, fileEnv }: ConfigurationFacts,
+  used: readonly string[],
+): Check[] =>
+  secretNames.map((name) => {
+    if (listSecrets([name], env).length > 0) return ok(path, `${name} is set in the environment`)
+    if (!fileEnv) return skipped(path, `${name} may be in .env, which cannot be read`)
+    return listSecrets([name], fileEnv).length > 0
+      ? skipped(path, `${name} is in .env, which is not used`)
+      : error(path, `${name} is unset or empty`, describeUnset([name], fileEnv, used))
+  })
+
+const checkWebhookSecrets = (
+  webhook: Webhook,
+  env: NodeJS.ProcessEnv,
+  used: readonly string[],
+): Check[] => {
   const { path, secretNames } = webhook
   if (secretNames.length === 0)
     return [
       warning(
         path,
-        'has no secret_env: whoever knows its address can run the agent',
+        'has no secret_env: anyone who knows its address can run the agent',
         'add secret_env to its entry: doorward config edit webhooks',
       ),
     ]
@@ -42,11 +62,11 @@ const ofWebhook = (webhook: Webhook, env: NodeJS.ProcessEnv, used: readonly stri
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
     ...differs.map(({ detail, hint }) => error(path, detail, hint)),
-    ...secretNames.map((name) => ofSecret(webhook, name, env, { isServed, used })),
+    ...secretNames.map((name) => checkSecret(webhook, name, env, { isServed, used })),
   ]
 }
 
-const ofSecret = (
+const checkSecret = (
   { path, scheme }: Webhook,
   name: string,
   env: NodeJS.ProcessEnv,
@@ -63,7 +83,7 @@ const ofSecret = (
   const shape = shapeFault(secret)
   if (shape?.bad) return error(path, `${name} ${shape.reason}`, again)
   const fault = secretFault(scheme, secret)
-  // Senders show secrets without white space and quotes: with them nothing fits.
+  // Senders show secrets without white space and quotes: no signature matches with them.
   const isBroken = fault?.unusable || /white space|quotes/.test(fault?.reason ?? '')
   if (fault && isBroken)
     return error(path, `${name} ${fault.reason}; nothing can be verified with it`, again)
@@ -77,18 +97,18 @@ const ofSecret = (
   return ok(path, `${name} is set, signed as ${scheme.name}`)
 }
 
-/** A variable of the shell that hides what was written into `.env`. */
-const shadowed = (
+/** Finds variables of the shell that hide those in `.env`. */
+const checkShadowed = (
   config: Config,
   env: NodeJS.ProcessEnv,
-  ofFile: Readonly<Record<string, string>>,
+  fileEnv: Readonly<Record<string, string>>,
 ): Check[] =>
   [...new Set(config.webhooks.flatMap(({ secretNames }) => secretNames))]
-    .filter((name) => Object.hasOwn(ofFile, name) && env[name] !== ofFile[name])
+    .filter((name) => Object.hasOwn(fileEnv, name) && env[name] !== fileEnv[name])
     .map((name) =>
       warning(
         name,
-        `the environment of this shell has another value than .env, and wins over it for a daemon that is started here`,
+        `this shell has another value than .env, which a daemon that is started here would use`,
         `unset ${name}`,
       ),
     )

@@ -1,9 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import type { DaemonFile } from '../../../../shared/api.ts'
-import type { Home } from '../../../../shared/home/home.ts'
 import { readStartTime } from '../../../../shared/home/lock.ts'
 import { formatDuration } from '../../../../shared/text.ts'
 import { packageFolder, version } from '../../../../shared/version.ts'
@@ -14,20 +12,20 @@ const { ok, warning, error, skipped } = checksFor('system')
 type SystemFacts = {
   readonly version: string
   readonly node: string
-  /** As package.json asks for it: `>=20.19`. */
+  /** As in package.json: `>=20.19`. */
   readonly engines: string
   readonly platform: string
   readonly arch: string
 }
 
-export const judgeSystem = ({ version, node, engines, platform, arch }: SystemFacts): Check[] => [
+export const checkSystem = ({ version, node, engines, platform, arch }: SystemFacts): Check[] => [
   ok('doorward', `${version} on ${platform} ${arch}`),
   isAtLeast(node, engines)
     ? ok('node', node)
     : error('node', `${node} is too old: doorward needs ${engines}`, 'install a newer Node.js'),
 ]
 
-/** True where this version (`v20.20.2`) is not below that of `>=20.19`. */
+/** True if a version (`v20.20.2`) is within a range (`>=20.19`). */
 export const isAtLeast = (version: string, range: string): boolean => {
   const parts = (text: string) => (/\d+(\.\d+)*/.exec(text)?.[0] ?? '0').split('.').map(Number)
   const [has, needs] = [parts(version), parts(range)]
@@ -38,50 +36,42 @@ export const isAtLeast = (version: string, range: string): boolean => {
   return true
 }
 
-/** Senders that sign the time are refused when it is further off (Stripe, Slack, Standard Webhooks). */
+/** Signed timestamps of Stripe, Slack and Standard Webhooks may differ by this much. */
 const toleranceMs = 300_000
 const notableMs = 60_000
 
 /**
- * What can be said of the clock without asking another one: that it contradicts itself, or that the
- * system keeps it. `skewMs` is how far it is ahead of a server that was asked; `wasAsked` where none told.
+ * Checks the clock. `skewMs` is how far it is ahead of a server that was asked; `wasAsked` says that
+ * servers were asked, also if none sent the time.
  */
-export const judgeClock = (
-  { newest, movedMs, isSynchronized }: ClockFacts,
-  now: number,
+export const checkClock = (
+  { movedMs, isSynchronized }: ClockFacts,
   skewMs: number | undefined,
   wasAsked = false,
 ): Check => {
-  const mend = 'set the clock, on Linux by: sudo timedatectl set-ntp true'
+  const fix = 'set the clock, on Linux by: sudo timedatectl set-ntp true'
   if (skewMs !== undefined && Math.abs(skewMs) > notableMs) {
     const off = `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'fast' : 'slow'}`
     return Math.abs(skewMs) > toleranceMs
-      ? error('clock', `it is ${off}: signed webhooks are refused`, mend)
-      : warning('clock', `it is ${off}`, mend)
+      ? error('clock', `it is ${off}: signed webhooks are refused`, fix)
+      : warning('clock', `it is ${off}`, fix)
   }
-  const behindMs = newest === undefined ? 0 : newest.at - now
-  if (newest && behindMs > notableMs)
-    return (behindMs > toleranceMs ? error : warning)(
-      'clock',
-      `${newest.what} was written ${formatDuration(behindMs)} in the future: the clock is slow, or was fast then`,
-      mend,
-    )
   if (movedMs !== undefined && Math.abs(movedMs) > toleranceMs)
     return warning(
       'clock',
-      `it was moved by ${formatDuration(Math.abs(movedMs))} since the daemon started`,
-      'doorward daemon restart, so that times in memory are right',
+      `it was changed by ${formatDuration(Math.abs(movedMs))} since the daemon started`,
+      'doorward daemon restart, to correct the times in memory',
     )
-  if (skewMs !== undefined) return ok('clock', 'as that of a server that was asked')
-  if (isSynchronized) return ok('clock', 'the system keeps it by the network')
-  const said = isSynchronized === false ? 'the system does not keep it by the network' : undefined
+  if (skewMs !== undefined) return ok('clock', 'it agrees with a server that was asked')
+  if (isSynchronized) return ok('clock', 'the system synchronizes it')
+  const system = isSynchronized === false ? 'the system does not synchronize it' : 'not checked'
   return skipped(
     'clock',
-    `${said ? `${said}; ` : ''}nothing here contradicts it; ${wasAsked ? 'no server that was asked told the time' : 'how exact it is, --online finds out'}`,
+    `${system}; ${wasAsked ? 'no server that was asked sent the time' : '--online compares it with servers'}`,
   )
 }
 
-export const lookAtSystem = async (): Promise<SystemFacts> => {
+export const collectSystem = async (): Promise<SystemFacts> => {
   const text = await readFile(new URL('package.json', packageFolder), 'utf8')
   const { engines } = JSON.parse(text) as { engines?: { node?: string } }
   return {
@@ -94,49 +84,26 @@ export const lookAtSystem = async (): Promise<SystemFacts> => {
 }
 
 export type ClockFacts = {
-  /** The file of the newest time that was found, and that time in milliseconds since 1970. */
-  readonly newest: { readonly what: string; readonly at: number } | undefined
-  /** How far the clock was moved since the daemon started, where the system tells. */
+  /** By how much the clock was changed since the daemon started; undefined if unknown. */
   readonly movedMs: number | undefined
-  /** Whether the system keeps the clock by the network; undefined where it does not say. */
+  /** Whether the system synchronizes the clock with the network; undefined if unknown. */
   readonly isSynchronized: boolean | undefined
 }
 
-/** Touched by systemd-timesyncd whenever it has set the clock, and now and then (systemd-timesyncd(8)). */
-const timesyncClock = '/var/lib/systemd/timesync/clock'
-
-/** What this machine knows of its own clock without asking any other. */
-export const lookAtClock = async (
-  home: Home,
+/** Collects what this machine knows of its clock, without the network. */
+export const collectClock = async (
   daemon: DaemonFile | undefined,
   now: number,
 ): Promise<ClockFacts> => ({
-  newest: await newestFile(home),
-  movedMs: daemon === undefined ? undefined : movedSince(daemon, now),
+  movedMs: daemon && measureClockChange(daemon, now),
   isSynchronized: await askTimedatectl(),
 })
 
-const newestFile = async (home: Home): Promise<ClockFacts['newest']> => {
-  const folders = [home.run, home.tokens, home.clients, home.logs, home.config]
-  const names = await Promise.all(
-    folders.map(async (folder) =>
-      (await readdir(folder).catch(() => [])).map((name) => join(folder, name)),
-    ),
-  )
-  const times = await Promise.all(
-    [...names.flat(), timesyncClock].map(async (path) => {
-      const found = await stat(path).catch(() => undefined)
-      return found ? [{ what: basename(path), at: found.mtimeMs }] : []
-    }),
-  )
-  return times.flat().toSorted((a, b) => b.at - a.at)[0]
-}
-
 /**
- * The daemon wrote down when it started, and the kernel counts how long it runs whatever the clock does
- * (proc(5): field 22 of stat in ticks of 10 ms since boot).
+ * Compares the daemon's recorded start with its age, which the kernel counts without the clock (proc(5):
+ * field 22 of stat, in ticks of 10 ms since boot).
  */
-const movedSince = ({ pid, startedAt }: DaemonFile, now: number): number | undefined => {
+const measureClockChange = ({ pid, startedAt }: DaemonFile, now: number): number | undefined => {
   try {
     const ticks = Number(readStartTime(pid))
     const [uptime = ''] = readFileSync('/proc/uptime', 'utf8').split(' ')

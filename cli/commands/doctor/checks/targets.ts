@@ -10,7 +10,7 @@ import { type Check, checksFor } from '../check.ts'
 const { ok, warning, error, skipped } = checksFor('targets')
 
 /** Whether the targets of enabled webhooks have what they need; `reached` are those that were asked. */
-export const judgeTargets = (
+export const checkTargets = (
   config: Config,
   env: NodeJS.ProcessEnv,
   files: readonly FileTarget[],
@@ -56,7 +56,7 @@ type FileTarget = {
 }
 
 /** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
-export const lookAtFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
+export const collectFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
   Promise.all(
     listFilePaths(config, home.root).map(async ({ text, folder, file = folder }) => ({
       text,

@@ -29,11 +29,11 @@ type DesktopFacts = {
 }
 
 /** What the tray needs of this machine and this session. */
-export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
+export const collectDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
   const address = findBusAddress(env)
   const [program, pid, hasPanel, hasNotifications] = await Promise.all([
-    lookAtProgram(),
-    pidOfTray(home),
+    collectProgram(),
+    readTrayPid(home),
     address === undefined ? undefined : hasHost(address, env),
     address === undefined ? undefined : canStart('org.freedesktop.Notifications', address, env),
   ])
@@ -50,7 +50,7 @@ export const lookAtDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise
   }
 }
 
-const lookAtProgram = async (): Promise<DesktopFacts['program']> => {
+const collectProgram = async (): Promise<DesktopFacts['program']> => {
   const [name, sha256] = systrayPrograms[process.platform] ?? []
   if (name === undefined) return 'none'
   try {
@@ -63,7 +63,7 @@ const lookAtProgram = async (): Promise<DesktopFacts['program']> => {
   }
 }
 
-const pidOfTray = async (home: Home): Promise<number | undefined> => {
+const readTrayPid = async (home: Home): Promise<number | undefined> => {
   const lock = await readFile(join(home.run, 'tray.lock'), 'utf8').catch(() => '')
   const pid = Number.parseInt(lock, 10)
   return pid > 0 && isAlive(pid) ? pid : undefined
@@ -176,7 +176,7 @@ type Delivering = {
  * Whether the tray's program is whole, whether this session can show its icon and its notes, and whether it
  * runs where an enabled webhook delivers to it.
  */
-export const judgeTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
+export const checkTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
   const { pid } = facts
   return [
     checkTrayProgram(facts),

@@ -1,11 +1,11 @@
 import type { Config } from '../../../../shared/config/load.ts'
-import { ask, type Asked, parseJsonAnswer } from '../ask.ts'
+import { ask, type Answer, parseJsonAnswer } from '../ask.ts'
 import { type Check, checksFor } from '../check.ts'
 
 const { ok, warning, error, skipped } = checksFor('tunnel')
 
-/** What the internet reaches of the daemon; `answers` are there when it was asked (--online). */
-export const judgeTunnel = (
+/** Checks what the internet can reach of the daemon; `answers` only with --online. */
+export const checkTunnel = (
   { server }: Config['gateway'],
   answers: readonly TunnelAnswer[] | undefined,
   isRunning: boolean,
@@ -21,7 +21,7 @@ export const judgeTunnel = (
       ...address,
       skipped(
         'tunnel',
-        isRunning ? 'what answers there is asked with --online only' : 'the daemon does not run',
+        isRunning ? 'only --online asks what answers there' : 'the daemon does not run',
       ),
     ]
   const silent = answers.find(({ is }) => is === 'nothing')
@@ -33,17 +33,17 @@ export const judgeTunnel = (
   const webhook = answers.find(({ path }) => !closedPaths.includes(path))
   return [
     ...address,
-    ...answers.filter(({ path }) => closedPaths.includes(path)).map(judgeClosed),
-    ...(webhook ? [judgeWebhook(webhook)] : []),
+    ...answers.filter(({ path }) => closedPaths.includes(path)).map(checkClosed),
+    ...(webhook ? [checkWebhook(webhook)] : []),
   ]
 }
 
-const toPublicPort = 'set server.public_port in gateway.yaml, and let the tunnel end there'
+const toPublicPort = 'set server.public_port in gateway.yaml, and point the tunnel at it'
 
-const judgeClosed = ({ path, status, is, code, why }: TunnelAnswer): Check => {
+const checkClosed = ({ path, status, is, code, why }: TunnelAnswer): Check => {
   if (is === 'route')
     return error(path, `it answers to the whole internet (${status})`, toPublicPort)
-  // The guard took the request for one of this machine: the bearer token alone is left.
+  // The guard accepted the request as local: only the bearer token protects the API.
   if (code === 'unauthorized' || code === 'origin-forbidden')
     return error(
       path,
@@ -57,31 +57,31 @@ const judgeClosed = ({ path, status, is, code, why }: TunnelAnswer): Check => {
     : ok(path, `nothing of doorward answers (${status})`)
 }
 
-const judgeWebhook = ({ path, status, is, code }: TunnelAnswer): Check => {
+const checkWebhook = ({ path, status, is, code }: TunnelAnswer): Check => {
   if (code === 'method-not-allowed') return ok(path, 'the webhook answers there')
   if (is === 'refusal')
     return error(path, `the webhook does not answer there (${status} ${code})`, toHome)
   return error(path, `what answers there is not doorward (${status})`, toHome)
 }
 
-const toHome = 'let the tunnel end at the port of this daemon, and check server.public_url'
+const toHome = 'point the tunnel at the port of this daemon, and check server.public_url'
 
 /** What answered at one path behind the public address. */
 export type TunnelAnswer = {
   readonly path: string
   readonly status: number
-  /** A route of ours; ours but refused, with the code; another program; or no answer at all. */
+  /** Our route, our refusal (with its code), another program, or no answer. */
   readonly is: 'route' | 'refusal' | 'other' | 'nothing'
   readonly code?: string
   readonly why?: string
 }
 
-/** The routes that nobody may reach from outside. */
+/** Routes that must not be reachable from outside. */
 const closedPaths = ['/status', '/events', '/oauth/tokens', '/health']
 
 /**
- * Asks the public address for what must not answer there, and for a webhook (by GET, which none takes).
- * Without the bearer token, and following no redirect.
+ * Requests the routes that must not answer at the public address, and a webhook (by GET, which webhooks
+ * refuse). Sends no bearer token and follows no redirect.
  */
 export const askTunnel = async (
   publicUrl: string,
@@ -94,7 +94,7 @@ export const askTunnel = async (
   )
 }
 
-const toAnswer = (path: string, asked: Asked): TunnelAnswer => {
+const toAnswer = (path: string, asked: Answer): TunnelAnswer => {
   if (asked.is === 'failed') return { path, status: 0, is: 'nothing', why: asked.why }
   const { status } = asked
   const json = parseJsonAnswer(asked)
