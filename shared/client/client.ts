@@ -5,7 +5,7 @@ import type { DaemonFile, ProblemDocument } from '../api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from '../errors.ts'
 import { type Home, readSecretFile } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
-import { type ForeignDaemon, readDaemonFile } from './discovery.ts'
+import { type ForeignDaemon, foreignDaemonError, readDaemonFile } from './discovery.ts'
 import { challengeHeader, isProof, toEndpoint, proofHeader } from './identity.ts'
 import {
   ProvenConnections,
@@ -166,8 +166,6 @@ const prove = async (
     throw new DoorwardError('daemon-unreachable', `the daemon at ${daemon.url} does not answer`, {
       hint: 'doorward daemon start',
     })
-  // Loaded lazily: every command would otherwise wait for what is rarely needed.
-  const { foreignDaemonError } = await import('./discovery.ts')
   throw await foreignDaemonError(daemon, hungUp ? 'hung-up' : listener)
 }
 
