@@ -7,52 +7,58 @@ export type Row = {
   readonly row: string
   readonly measure: string
   readonly values: Readonly<Partial<Record<Column, number>>>
-  /** Doorward's figure as a multiple of the bare server's, the median of what it was in each round. */
+  /** Doorward's figure as a multiple of the bare server's in the same round: the median over the rounds. */
   readonly timesBare?: number
   readonly goal?: string
   readonly holds?: boolean
 }
 
-/** The figures of all rounds as lines, in the order in which they were first taken. */
+/** Combines the figures of all rounds to lines, in the order in which they were first measured. */
 export const rowsOf = (samples: readonly Sample[]): Row[] => {
-  const keys = new Map(samples.map((one) => [`${one.row}\n${one.measure}`, one]))
+  const keys = new Map(samples.map((sample) => [`${sample.row}\n${sample.measure}`, sample]))
   return [...keys.values()].map(({ row, measure }) => {
-    const of = samples.filter((one) => one.row === row && one.measure === measure)
+    const same = samples.filter((sample) => sample.row === row && sample.measure === measure)
     const values: Partial<Record<Column, number>> = {}
     for (const column of columns) {
-      const all = of.filter((one) => one.column === column).map(({ value }) => value)
+      const all = same.filter((sample) => sample.column === column).map(({ value }) => value)
       if (all.length > 0) values[column] = median(all)
     }
-    const goal = goals.find((one) => one.row === row && one.measure === measure)
-    const times = compared(of, (mine, bare) => mine / bare)
+    const timesBare = compareWith('bare', same)
     return {
       row,
       measure,
       values,
-      ...(times !== undefined && values.bare !== 0 && { timesBare: times }),
-      ...(goal && judged(goal, of, values.doorward)),
+      ...(timesBare !== undefined && values.bare !== 0 && { timesBare }),
+      ...judge(
+        goals.filter((goal) => goal.row === row && goal.measure === measure),
+        same,
+        values.doorward,
+      ),
     }
   })
 }
 
-const judged = (goal: Goal, of: readonly Sample[], mine = 0): Pick<Row, 'goal' | 'holds'> => {
-  const value =
-    goal.how === 'is'
-      ? mine
-      : compared(of, (a, bare) => (goal.how === 'times' ? a / bare : a - bare))
-  // Without anything to compare with there is nothing to say.
-  if (value === undefined) return { goal: goalText(goal) }
-  return { goal: goalText(goal), holds: holds(goal, value) }
+/** A goal whose reference was not measured says nothing. */
+const judge = (
+  ofRow: readonly Goal[],
+  same: readonly Sample[],
+  doorward = 0,
+): Pick<Row, 'goal' | 'holds'> => {
+  if (ofRow.length === 0) return {}
+  const results = ofRow.flatMap((goal) => {
+    const { reference } = goal
+    const value = reference === 'nothing' ? doorward : compareWith(reference, same)
+    return value === undefined ? [] : [holds(goal, value)]
+  })
+  const goal = ofRow.map(goalText).join(', ')
+  return results.length === 0 ? { goal } : { goal, holds: !results.includes(false) }
 }
 
-/** The median over the rounds of one figure beside the other of the same round. */
-const compared = (
-  of: readonly Sample[],
-  compare: (doorward: number, bare: number) => number,
-): number | undefined => {
-  const all = of.flatMap(({ column, round, value }) => {
-    const bare = of.find((one) => one.column === 'bare' && one.round === round)
-    return column === 'doorward' && bare ? [compare(value, bare.value)] : []
+/** Doorward's figure divided by that of another server in the same round: the median over the rounds. */
+const compareWith = (reference: Column, same: readonly Sample[]): number | undefined => {
+  const all = same.flatMap(({ column, round, value }) => {
+    const other = same.find((sample) => sample.column === reference && sample.round === round)
+    return column === 'doorward' && other ? [value / other.value] : []
   })
   return all.length > 0 ? median(all) : undefined
 }
