@@ -14,8 +14,8 @@ import { startHangingProvider } from './servers/hanging-provider.ts'
 import { type OidcAgent, startOidcAgent } from './servers/oidc-agent.ts'
 
 /*
- * What a command costs: whole processes, from the start to the end, in turn, each beside the `node -e 0`
- * of its round; `gh` and `oidc-token` where they are installed. Node reads NODE_EXTRA_CA_CERTS at every
+ * What a command costs: whole processes, from start to exit, one after the other, compared with the `node -e 0`
+ * of the same round; `gh` and `oidc-token` where they are installed. Node reads NODE_EXTRA_CA_CERTS at every
  * start, which makes `node -e 0` slower and all ratios smaller: where it is set, all is measured with it
  * and without it.
  */

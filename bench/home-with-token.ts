@@ -4,7 +4,7 @@ import { type Home, prepareHome } from '../shared/home/home.ts'
 import { providerEntry, storedToken } from './stored-token.ts'
 
 /**
- * Fills a home whose daemon has tokens of these providers, each valid for so many milliseconds more.
+ * Fills a home whose daemon has tokens of these providers, each valid for some more milliseconds.
  * `origin` is where a new one would be asked for.
  */
 export const writeHomeWithTokens = async (

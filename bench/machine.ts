@@ -6,7 +6,7 @@ import { versionsOfOpenclaw } from './openclaw-folder.ts'
 
 const run = promisify(execFile)
 
-/** Servers run on the first core and the load on the last, so that neither takes the other's time. */
+/** Servers run on the first core and the load on the last, so that they do not compete. */
 export const serverCore = '0'
 const loadCore = String(cpus().length - 1)
 

@@ -23,8 +23,8 @@ import { startOidcAgent } from './servers/oidc-agent.ts'
 import { startAdnanh, startPeer } from './servers/peers.ts'
 
 /*
- * The story of a measurement: all servers stand -> in each round each of them gets the same, in turn ->
- * medians over the rounds, beside the goals -> the table, JSON lines, and bench/RESULTS.md.
+ * The story of a measurement: start all servers -> in each round, give each of them the same load ->
+ * medians over the rounds, compared with the goals -> the table, JSON lines, and bench/RESULTS.md.
  */
 
 const main = async (): Promise<void> => {
@@ -66,7 +66,7 @@ const warnMissingPrograms = async (): Promise<string | undefined> => {
   return undefined
 }
 
-/** Takes part where it is installed: its name, its program, its package. */
+/** Measured where installed: name, program, package. */
 const peers = [
   ['adnanh/webhook', 'webhook', 'webhook'],
   ['gh', 'gh', 'gh'],
@@ -137,7 +137,7 @@ const report = async (
   console.log('')
   for (const row of rows) console.log(JSON.stringify(row))
   if (growth.length > 0) for (const row of rowsOf(growth)) console.log(JSON.stringify(row))
-  // Only a whole run is kept.
+  // Only a complete run is written to the file.
   if (isShort || groups.length < groupNames.length) return
   const file = new URL('bench/RESULTS.md', packageFolder)
   await writeFile(file, results({ machine: [...machine, how], rows, growth, date: new Date() }))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A folder with openclaw and a Node for it, as README.md says how to make one. */
+/** A folder with openclaw and a Node for it; README.md says how to create it. */
 const folder = process.env['BENCH_OPENCLAW'] || undefined
 
 const pathOf = (...names: string[]): string => join(folder ?? '', 'node_modules', ...names)
@@ -12,7 +12,7 @@ export const openclawPrograms = {
   openclaw: pathOf('openclaw', 'openclaw.mjs'),
 }
 
-/** Undefined where it takes no part. */
+/** Undefined where it is not measured. */
 export const versionsOfOpenclaw = (): { node: string; openclaw: string } | undefined => {
   if (folder === undefined) return undefined
   const versionOf = (name: string): string =>

@@ -1,4 +1,4 @@
-/** The file of a token as a login leaves it, valid for so many milliseconds from now on. */
+/** The file of a token as a login writes it, valid for `ms` milliseconds from now. */
 export const storedToken = (provider: string, leftMs: number) => {
   const now = Date.now()
   return {

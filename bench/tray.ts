@@ -11,10 +11,10 @@ import { removeTemporaryFolders } from '../test/support/temporary.ts'
 import { startTray } from '../test/support/tray.ts'
 
 /*
- * What the tray costs, beside its goals: the time from the start of `node dist/tray/main.js` until its
+ * What the tray costs, with its goals: the time from the start of `node dist/tray/main.js` until its
  * icon is registered at a panel, with the tray program already in place and at the first start of a
  * home; then, connected to a daemon, settled and left alone for a minute, its processor time and the memory of
- * both its processes, beside a Node that does nothing. Linux; on a virtual display and a bus of its own.
+ * both its processes, compared with a Node that does nothing. Linux only; on a virtual display and a private bus.
  */
 
 const rounds = Number(process.env['BENCH_ROUNDS'] ?? 9)
@@ -78,7 +78,7 @@ const measureIdle = async (home: Home, desktop: Desktop): Promise<Sample[]> => {
     await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
     const processes: readonly (readonly [string, number])[] = [
       ['tray', pidOf(tray.process)],
-      // The same process where no program of its own shows the icon.
+      // The same process where no other program shows the icon.
       ...[await desktop.iconProcess()]
         .filter((pid) => pid !== tray.process.pid)
         .map((pid) => ['tray program', pid] as const),

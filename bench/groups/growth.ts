@@ -11,7 +11,7 @@ import { type Doorward, type DoorwardOptions, startDoorward } from '../servers/d
 import { untilIdle } from './load.ts'
 
 /*
- * What grows with what is configured, kept and followed: a daemon of its own for each state, at the same
+ * What grows with what is configured, kept and followed: one daemon for each state, at the same
  * pace of posts, so that a state that costs more shows as processor time and not as fewer posts.
  */
 

@@ -7,14 +7,14 @@ import type { Doorward } from '../servers/doorward.ts'
 import type { OidcAgent } from '../servers/oidc-agent.ts'
 import type { Server } from '../servers/server.ts'
 
-/* As many deliveries as each server takes: answers a second, times of an answer, processor time of each. */
+/* As many deliveries as each server accepts: responses per second, their times, processor time of each. */
 
 export type Standing = {
   readonly bare: Server
   readonly koa: Server
   readonly adnanh: Server | undefined
   readonly doorward: Doorward
-  /** Tokens alone. */
+  /** For tokens only. */
   readonly oidcAgent: OidcAgent | undefined
 }
 
@@ -27,7 +27,7 @@ export const cases: readonly (readonly [size: Size, callers: number, isInShort: 
   ['1 MB', 64, true],
 ]
 
-/** Code that has run a while is faster: none of it is measured cold. */
+/** Runs the code of each server until it is compiled. */
 export const warmUp = async (standing: Standing, { isShort }: { isShort: boolean }) => {
   for (const { url } of targetsOf(standing, isShort))
     await postAll(url, await deliveryOf('24 KB'), { callers: 16, seconds: isShort ? 1 : 3 })
@@ -43,7 +43,7 @@ export const measureLoads = async (
     if (isShort && !isInShort) continue
     const delivery = await deliveryOf(size)
     const row = `posts of ${size}, ${callers} callers`
-    // Another one first each round: what runs next to us on the machine then hits all alike.
+    // Each round begins with another server, so that other work on the machine affects all of them.
     for (const target of rotated(targets, round))
       await measureOne(row, target, delivery, { callers, seconds }, note)
   }
@@ -90,11 +90,10 @@ export const measureOne = async (
   const children = await childCount(pid)
   const before = await processorMs(pid)
   const load = await postAll(url, delivery, pressure)
-  // What was accepted is worked off first: it belongs to the cost of the requests.
+  // The work for accepted posts belongs to their cost.
   await untilIdle(pid, children)
   const used = (await processorMs(pid)) - before
   const good = (load.answers['202'] ?? 0) + (load.answers['200'] ?? 0)
-  // Nothing was answered in time: nothing to say of each.
   if (load.requests === 0) return note({ row, measure: 'answers/s', column, value: 0 })
   note({ row, measure: 'answers/s', column, value: good / load.seconds })
   note({ row, measure: 'p99 ms', column, value: load.p99 })
@@ -102,12 +101,12 @@ export const measureOne = async (
   note({ row, measure: 'other answers %', column, value: (1 - good / load.requests) * 100 })
 }
 
-/** How long nothing comes before what a server still holds is looked at: a daemon idles most of its life. */
+/** How long no request comes before the memory is read, in milliseconds. */
 export const quietMs = 10_000
 
 /**
- * Until it used no processor time for a while and has no more children than these: what it has yet to do
- * would hit the next one that is measured.
+ * Waits until a process uses no processor time and has at most `children` children, as the rest of its work
+ * would slow down the next server.
  */
 export const untilIdle = async (pid: number, children = 0): Promise<void> => {
   for (let last = await processorMs(pid); ;) {

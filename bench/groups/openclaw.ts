@@ -7,8 +7,8 @@ import { startOpenclaw, withHookToken } from '../servers/openclaw.ts'
 import { cases, measureOne, quietMs } from './load.ts'
 
 /**
- * openclaw's hooks: its start, and the loads of other servers but 1 MB, which it does not take. It lives
- * for these alone: beside the others it would take of their core by itself.
+ * openclaw's hooks: its start, and the loads of other servers but 1 MB, which it refuses. It runs
+ * for these only: it uses processor time even when it is idle.
  */
 export const measureOpenclaw = async (
   folder: string,

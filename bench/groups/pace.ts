@@ -7,8 +7,8 @@ import type { Server } from '../servers/server.ts'
 import { type Standing, untilIdle } from './load.ts'
 
 /*
- * Posts at a fixed pace. Meanwhile the daemon runs four programs at a time, 200 ms each, beside the
- * agents of the posts themselves: each start of a program holds it up.
+ * Posts at a fixed pace. The daemon also runs four other programs at a time, 200 ms each: each start of a
+ * program blocks it.
  */
 
 export const sleepers = {
@@ -31,7 +31,7 @@ export const measurePaces = async (
   const targets: readonly (readonly [Column, Server | undefined])[] = [
     ['bare', bare],
     ['koa', isShort ? undefined : koa],
-    // It runs a program for each post, and answers before that ends.
+    // It runs a program for each post, and responds before that exits.
     ['adnanh, runs', isShort ? undefined : adnanh],
     ['doorward', doorward],
   ]
@@ -39,8 +39,8 @@ export const measurePaces = async (
     for (const [column, server] of targets) {
       if (server === undefined) continue
       const { pid, url } = server
-      const meanwhile = column === 'doorward' ? `${doorward.origin}/webhook/sleeper` : undefined
-      const answers = await paced(url, delivery, { perSecond, seconds }, meanwhile)
+      const otherUrl = column === 'doorward' ? `${doorward.origin}/webhook/sleeper` : undefined
+      const answers = await paced(url, delivery, { perSecond, seconds }, otherUrl)
       await untilIdle(pid)
       const row = `posts of 24 KB, ${perSecond} a second`
       const times = answers.map(({ ms }) => ms)
@@ -55,10 +55,10 @@ const paced = async (
   url: string,
   delivery: Delivery,
   pace: { readonly perSecond: number; readonly seconds: number },
-  meanwhile: string | undefined,
+  otherUrl: string | undefined,
 ): Promise<Answer[]> => {
   const sender = createSender(url, delivery)
-  const other = meanwhile === undefined ? undefined : createSender(meanwhile, delivery)
+  const other = otherUrl === undefined ? undefined : createSender(otherUrl, delivery)
   // Connections are there, and the first program runs, before the time counts.
   await Promise.all(Array.from({ length: 16 }, async () => sender.post()))
   await other?.post()

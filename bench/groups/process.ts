@@ -9,8 +9,8 @@ import { writeGhConfig } from '../servers/gh-config.ts'
 import type { Standing } from './load.ts'
 
 /*
- * A whole process of the command line, beside a Node that does nothing and the programs that people ask
- * for tokens today. Node reads the file of NODE_EXTRA_CA_CERTS at every start, which makes all of them
+ * A whole process of the command line, compared with a Node that does nothing and with the programs that
+ * people use for tokens today. Node reads the file of NODE_EXTRA_CA_CERTS at every start, which makes all of them
  * slower: it is left out. More: bench/cli.ts.
  */
 

@@ -12,9 +12,9 @@ import { startAdnanh, startPeer } from '../servers/peers.ts'
 import type { Server } from '../servers/server.ts'
 
 /*
- * The life of a fresh server: start to the first good answer, memory while it idles, then 5,000 posts at
- * once by 256 callers, each with 200 ms of work for an agent; how much memory and how many programs that
- * takes at its highest, and what became of each post.
+ * The life of a new server: start to the first good response, memory while it is idle, then 5,000 posts from 256
+ * callers, each with 200 ms of work for an agent; the peak of memory and of programs, and the result of each
+ * post.
  */
 
 const flood = { posts: 5000, callers: 256 }
@@ -33,7 +33,6 @@ export const measureStarts = async (
     await liveThrough('adnanh, runs', server, note)
   }
   await liveThrough('doorward', await startWith(1000), note)
-  // Once with room for all of them.
   if (!isShort)
     await liveThrough('doorward', await startWith(flood.posts), note, false, ', room for all')
 }
@@ -95,7 +94,7 @@ const liveThrough = async (
 
 const times = (answers: readonly Answer[]): number[] => answers.map(({ ms }) => ms)
 
-/** Waits for the queue to run empty; every event that was accepted is then done, or it is lost. */
+/** Waits until the queue is empty; every accepted event is then done, or it is lost. */
 const noteLost = async (
   doorward: Doorward,
   accepted: number,

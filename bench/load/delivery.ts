@@ -5,7 +5,7 @@ import { packageFolder } from '../../shared/version.ts'
 /** What every server of the bench checks signatures with. */
 export const secret = 'bench-secret-0123456789abcdef'
 
-/** A delivery as GitHub sends it, but for its id, which each sending has anew. */
+/** A delivery as GitHub sends it, without its id, which is new for each post. */
 export type Delivery = {
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>

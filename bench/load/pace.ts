@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Answer, Sender } from './sender.ts'
 
 /**
- * Posts at a fixed pace, whatever the answers take, as the world does. Each time counts from the moment
- * the post was due, so that a server that stands still is not spared the posts it would have got.
+ * Posts at a fixed pace, however long the responses take. Each time counts from the moment the post was due,
+ * so that a server that is blocked does not look faster.
  */
 export const postAtPace = async (
   { post }: Sender,
@@ -21,7 +21,7 @@ export const postAtPace = async (
   return Promise.all(answers)
 }
 
-/** Posts so many times, with so many callers who each wait for their answer. */
+/** Sends `posts` posts from `callers` callers, each of which waits for its responses. */
 export const postAtOnce = async (
   { post }: Sender,
   { posts, callers }: { readonly posts: number; readonly callers: number },

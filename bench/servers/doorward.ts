@@ -15,11 +15,11 @@ export type Doorward = Server & {
 
 export type DoorwardOptions = {
   readonly first: Delivery
-  /** More of `webhooks.yaml`, a list; the paths /webhook/github and /webhook/filtered are there. */
+  /** Added to `webhooks.yaml`, a list, after /webhook/github and /webhook/filtered. */
   readonly webhooks?: string
-  /** More of `agents.yaml`; `echo` is there. */
+  /** Added to `agents.yaml`, after `echo`. */
   readonly agents?: string
-  /** More of `gateway.yaml`; `server` is there. */
+  /** Added to `gateway.yaml`, after `server`. */
   readonly gateway?: string
   readonly tokens?: readonly object[]
   readonly profile?: string | undefined
@@ -42,7 +42,7 @@ const usual = `webhooks:
     filter: { action: closed }
 `
 
-/** Starts a daemon in a home of its own, which its end takes away. */
+/** Starts a daemon in a temporary home, which `stop` removes. */
 export const startDoorward = async (options: DoorwardOptions): Promise<Doorward> => {
   const { first, webhooks = '', agents = '', gateway = '', tokens = [], profile } = options
   const home = resolveHome(await mkdtemp(join(tmpdir(), 'doorward-bench-')))

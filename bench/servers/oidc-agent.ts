@@ -18,7 +18,7 @@ export type OidcAgent = {
 }
 
 /**
- * Starts an oidc-agent in a folder of its own, logged in to two accounts at a provider of the bench,
+ * Starts an oidc-agent in a temporary folder, logged in to two accounts at a provider of the bench,
  * `cached` and `hanging`, by a refresh token and so without a browser; nothing is saved. Undefined where
  * it is not installed, or cannot log in, which is said.
  */

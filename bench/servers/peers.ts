@@ -5,7 +5,7 @@ import { type Delivery, secret } from '../load/delivery.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { type Server, freePort, startServer } from './server.ts'
 
-/** A small server of `bench/servers`, which takes its port as its argument. */
+/** A small server of `bench/servers`, whose argument is its port. */
 export const startPeer = async (name: 'bare' | 'koa', first: Delivery): Promise<Server> => {
   const port = await freePort()
   const file = fileURLToPath(new URL(`dist/bench/servers/${name}-server.js`, packageFolder))
@@ -18,8 +18,7 @@ export const startPeer = async (name: 'bare' | 'koa', first: Delivery): Promise<
 }
 
 /**
- * adnanh/webhook with two rules: `run` runs a program, `nothing` matches no delivery, so that only its
- * own work is left.
+ * adnanh/webhook with two rules: `run` runs a program, `nothing` matches no delivery and runs nothing.
  */
 export const startAdnanh = async (
   folder: string,

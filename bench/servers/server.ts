@@ -8,11 +8,11 @@ import { createSender } from '../load/sender.ts'
 import { serverCore } from '../machine.ts'
 import { endWithUs } from './end-with-us.ts'
 
-/** A server under measurement, a process of its own. */
+/** A measured server, in its own process. */
 export type Server = {
   readonly name: string
   readonly pid: number
-  /** Where it takes deliveries. */
+  /** Where it accepts deliveries. */
   readonly url: string
   /** From its start to the first good answer to a delivery. */
   readonly startMs: number
@@ -23,14 +23,14 @@ export type Program = {
   readonly name: string
   readonly argv: readonly string[]
   readonly url: string
-  /** To be answered well before the server counts as started. */
+  /** The server counts as started once it accepts this. */
   readonly first: Delivery
   readonly env?: Readonly<Record<string, string>>
 }
 
 const startLimitMs = 60_000
 
-/** Starts a server on its core, and resolves when it takes deliveries. Throws when it never does. */
+/** Starts a server on its core, and resolves when it accepts deliveries. Throws when it never does. */
 export const startServer = async ({ name, argv, url, first, env }: Program): Promise<Server> => {
   const start = performance.now()
   const child = spawn('taskset', ['--cpu-list', serverCore, ...argv], {
@@ -43,7 +43,7 @@ export const startServer = async ({ name, argv, url, first, env }: Program): Pro
   for (;;) {
     const { status } = await sender.post()
     if (status >= 200 && status < 300) break
-    if (child.exitCode !== null) throw new Error(`${name} ended at once`)
+    if (child.exitCode !== null) throw new Error(`${name} exited immediately`)
     if (performance.now() - start > startLimitMs) throw new Error(`${name} does not answer`)
     await wait(1)
   }
