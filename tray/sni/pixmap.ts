@@ -5,33 +5,28 @@ export type Pixmap = { readonly width: number; readonly height: number; readonly
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
 const maxSide = 512
-/** Samples per pixel by colour type: grey, RGB, palette, grey with alpha, RGB with alpha. */
-const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
+/** Bytes of a pixel. */
+const pixelSize = 4
 
 /**
- * Decodes a PNG with 8 bits a sample and without interlacing, as in `assets/icons` (PNG specification,
- * third edition). Throws on others.
+ * Decodes a PNG as in `assets/icons`: RGBA, 8 bits a sample, not interlaced (PNG specification, third
+ * edition). Throws on others.
  */
 export const toPixmap = (png: Buffer): Pixmap => {
   const chunks = parseChunks(png)
   const header = chunks.find(({ type }) => type === 'IHDR')?.data
   if (!header || header.length < 13) throw new Error('the icon is not a PNG')
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)]
-  const count = samples[header[9] ?? -1]
-  if (header[8] !== 8 || header[12] !== 0 || !count || Math.max(width, height) > maxSide)
-    throw new Error('the icon is not a PNG of 8 bits, not interlaced, at most 512 pixels')
+  const [depth, colourType, , , interlace] = header.subarray(8)
+  if (depth !== 8 || colourType !== 6 || interlace !== 0 || Math.max(width, height) > maxSide)
+    throw new Error('the icon is not an RGBA PNG of 8 bits, not interlaced, at most 512 pixels')
   const data = Buffer.concat(chunks.filter(({ type }) => type === 'IDAT').map(({ data }) => data))
-  const raw = unfilter(
-    inflateSync(data, { maxOutputLength: (width * count + 1) * height }),
-    width * count,
-    height,
-    count,
-  )
-  const findData = (wanted: string) => chunks.find(({ type }) => type === wanted)?.data
-  const readColour = colourReader(count, header[9] === 3, findData('PLTE'), findData('tRNS'))
-  const argb = Buffer.alloc(width * height * 4)
-  for (let pixel = 0; pixel < width * height; pixel += 1)
-    argb.set(readColour(raw.subarray(pixel * count, (pixel + 1) * count)), pixel * 4)
+  const maxOutputLength = (width * pixelSize + 1) * height
+  const argb = unfilter(inflateSync(data, { maxOutputLength }), width * pixelSize, height)
+  for (let at = 0; at < argb.length; at += pixelSize) {
+    const [red = 0, green = 0, blue = 0, alpha = 0] = argb.subarray(at, at + pixelSize)
+    argb.set([alpha, red, green, blue], at)
+  }
   return { width, height, argb }
 }
 
@@ -75,16 +70,16 @@ const parseChunks = (png: Buffer): Chunk[] => {
 }
 
 /** Undoes the filter of each line, which begins with the filter's number (section 9). */
-const unfilter = (filtered: Buffer, stride: number, height: number, bpp: number): Buffer => {
+const unfilter = (filtered: Buffer, stride: number, height: number): Buffer => {
   if (filtered.length !== (stride + 1) * height) throw new Error('the icon is truncated')
   const out = Buffer.alloc(stride * height)
   for (let y = 0; y < height; y += 1) {
     const filter = filtered[y * (stride + 1)] ?? 0
     for (let x = 0; x < stride; x += 1) {
       const at = y * stride + x
-      const left = x >= bpp ? (out[at - bpp] ?? 0) : 0
+      const left = x >= pixelSize ? (out[at - pixelSize] ?? 0) : 0
       const up = y > 0 ? (out[at - stride] ?? 0) : 0
-      const corner = x >= bpp && y > 0 ? (out[at - stride - bpp] ?? 0) : 0
+      const corner = x >= pixelSize && y > 0 ? (out[at - stride - pixelSize] ?? 0) : 0
       const guess = [0, left, up, (left + up) >> 1, paeth(left, up, corner)][filter]
       if (guess === undefined) throw new Error('the icon has an unknown filter')
       out[at] = (filtered[y * (stride + 1) + 1 + x] ?? 0) + guess
@@ -100,23 +95,4 @@ const paeth = (left: number, up: number, corner: number): number => {
   const toCorner = Math.abs(left + up - 2 * corner)
   if (toLeft <= toUp && toLeft <= toCorner) return left
   return toUp <= toCorner ? up : corner
-}
-
-type Argb = readonly [number, number, number, number]
-
-const colourReader = (
-  count: number,
-  isIndexed: boolean,
-  palette: Buffer | undefined,
-  alphas: Buffer | undefined,
-): ((samples: Buffer) => Argb) => {
-  if (isIndexed)
-    return ([index = 0]) => [
-      alphas?.[index] ?? 255,
-      palette?.[index * 3] ?? 0,
-      palette?.[index * 3 + 1] ?? 0,
-      palette?.[index * 3 + 2] ?? 0,
-    ]
-  if (count < 3) return ([grey = 0, alpha = 255]) => [alpha, grey, grey, grey]
-  return ([red = 0, green = 0, blue = 0, alpha = 255]) => [alpha, red, green, blue]
 }
