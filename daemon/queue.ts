@@ -4,8 +4,8 @@ import { deferToTickEnd } from './http/turn-batching.ts'
 import { longTimeout } from './util/abort.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
 
-/** The abort reason for a job whose program gets no time to exit on its own. */
-export const atOnce = 'at-once'
+/** The abort reason for a job whose program gets little time to exit on its own (`agents/process.ts`). */
+const immediately = 'immediately'
 
 /** One accepted event on its way to its agent. */
 export type Job = {
@@ -198,7 +198,7 @@ export class EventQueue {
   /** Aborts what runs without giving it much time; for a second signal. */
   abort(): void {
     this.#isDraining = true
-    this.#abortRuns(atOnce)
+    this.#abortRuns(immediately)
   }
 
   #append(job: Job): void {

@@ -10,7 +10,7 @@ export type ProcessOptions = {
   readonly input: string
   readonly timeoutMs: number
   readonly outputLimitBytes: number
-  /** Stops the program; with the reason `at-once` SIGKILL follows after 0.5 s instead of 5 s. */
+  /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */
   readonly signal: AbortSignal
   /** Called with the pid, which is also the process group. */
   readonly onStart?: (pid: number) => void
@@ -63,7 +63,7 @@ export const runProcess = async (options: ProcessOptions): Promise<ProcessResult
     timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
   }
   const onAbort = () =>
-    stop('stopped', signal.reason === 'at-once' ? immediateKillDelayMs : killDelayMs)
+    stop('stopped', signal.reason === 'immediately' ? immediateKillDelayMs : killDelayMs)
   const isRunning = () =>
     child.exitCode === null && child.signalCode === null && isAlive(child.pid ?? 0)
   // It may have exited in time while the machine slept: read pending events first, then ask the system.

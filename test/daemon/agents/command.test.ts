@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { runCommand } from '../../../daemon/agents/invoke.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
 import type { Answer } from '../../../daemon/agents/answer.ts'
-import { atOnce } from '../../../daemon/queue.ts'
 import type { CommandAgent } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { fixtureAgent, isRunning, waitForProcessExit } from '../../support/fixtures.ts'
@@ -205,7 +204,7 @@ describe('an agent of kind command', () => {
     })
     const pids = await pidsIn(folder)
     const stoppedAt = performance.now()
-    stop.abort(atOnce)
+    stop.abort('immediately')
     assert.equal((await failureOf(running)).code, 'agent-stopped')
     assert.ok(performance.now() - stoppedAt < 4000)
     for (const pid of pids) await waitForProcessExit(pid)

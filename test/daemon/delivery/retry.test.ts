@@ -82,7 +82,7 @@ describe('retry', () => {
     for (const wait of [undefined, 5000]) {
       const stop = new AbortController()
       const rules = { ...quickRules, firstWaitMs: 5000, maxWaitMs: 5000 }
-      setImmediate(() => stop.abort('at-once'))
+      setImmediate(() => stop.abort('immediately'))
       const started = performance.now()
       const { tries, end } = await play([failed('retryable', wait)], { signal: stop.signal, rules })
       assert.ok(performance.now() - started < 2000)
