@@ -9,31 +9,31 @@ import { type TokenRecord, toSummary } from './tokens/token-record.ts'
 
 type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
 
-/** Every token file, by provider: what it holds or why it cannot be used. Throws only for the folder. */
+/** Every token file, by provider: its record, or why it cannot be used. Throws only for the folder. */
 const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | DoorwardError>> => {
-  const found = new Map<string, TokenRecord | DoorwardError>()
+  const results = new Map<string, TokenRecord | DoorwardError>()
   for (const name of await tokenProviders(home)) {
     const result = await readToken(home, name).catch((error: unknown) => {
       if (error instanceof DoorwardError) return error
       throw error
     })
-    if (result) found.set(name, result)
+    if (result) results.set(name, result)
   }
-  return found
+  return results
 }
 
-/** `GET /oauth/tokens`. A file that cannot be used is shown as needing a login. */
+/** `GET /oauth/tokens`. A file that cannot be used is shown as `needs-login`. */
 export const listTokens = async (sources: Sources): Promise<TokenSummary[]> =>
-  [...(await readAll(sources))].map(([name, result]) => summaryOfResult(name, result, sources))
+  [...(await readAll(sources))].map(([name, result]) => toTokenSummary(name, result, sources))
 
-/** All providers, logged in or not, with whether a login needs no client id any more. */
+/** All providers, logged in or not, with whether their client is known. */
 export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
   const found = await readAll(sources)
   const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort()
   return Promise.all(
     names.map(async (name) => {
       const result = found.get(name)
-      const token = result && summaryOfResult(name, result, sources)
+      const token = result && toTokenSummary(name, result, sources)
       return {
         provider: name,
         ...(await clientFacts(name, sources)),
@@ -44,7 +44,7 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
   )
 }
 
-/** What stops providers, with what mends it: the folder of tokens, bad token files, ended logins. */
+/** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */
 export const listProblems = async (sources: Sources): Promise<StatusProblem[]> => [
   ...(await storageProblems(sources.home)),
   ...(await fileProblems(sources)),
@@ -57,11 +57,11 @@ const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
     if (toSummary(result, Date.now()).status !== 'needs-login') return []
     const detail = result.ended
       ? `the login to ${name} has ended: ${result.ended.cause}`
-      : `the access token of ${name} has expired and nothing can renew it`
+      : `the access token of ${name} has expired and there is no refresh token`
     return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
   })
 
-const summaryOfResult = (
+const toTokenSummary = (
   name: string,
   result: TokenRecord | DoorwardError,
   sources: Sources,
@@ -78,7 +78,7 @@ const summaryOfResult = (
       }
     : toSummary(result, Date.now(), impliedScopes(name, sources))
 
-/** A provider that has left the configuration grants by name only. */
+/** None for a provider that is no longer in gateway.yaml. */
 const impliedScopes = (name: string, { gateway }: Sources) => {
   try {
     return getDialect(findProvider(name, gateway)).impliedScopes
@@ -87,7 +87,7 @@ const impliedScopes = (name: string, { gateway }: Sources) => {
   }
 }
 
-/** Whether a client is known, and whether it can log in by device code only: GitHub's, without a secret. */
+/** Whether a client is known, and whether it can only log in by device code, as GitHub's without a secret. */
 const clientFacts = async (
   name: string,
   { home, gateway, env }: Sources,

@@ -4,7 +4,7 @@ import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { providerError } from '../providers/errors.ts'
 
-/** A token endpoint's answer: the HTTP status and the JSON object that came with it. */
+/** A token endpoint's answer: HTTP status and JSON object. */
 export type TokenAnswer = {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
@@ -20,53 +20,52 @@ export type RevocationRequest = {
   readonly tokens: GrantTokens
   readonly client: Client
   readonly endpoints: Endpoints
-  /** Base of the dialect's API without a slash at its end; undefined where it is not known. */
+  /** Base of the dialect's API without a slash at the end; undefined if not known. */
   readonly apiUrl: string | undefined
   /**
-   * `grant`: all that the person allowed this client, as a logout wants it. `tokens`: these tokens and
-   * no others, because a newer login of the same person goes on.
+   * `grant`: all that the user allowed this client, for a logout. `tokens`: these tokens only, because a
+   * newer login of the same user must continue.
    */
   readonly extent: 'grant' | 'tokens'
   readonly signal: AbortSignal
 }
 
-/** What a provider made of a revocation; the detail is safe to show and names each token. */
+/** The result of a revocation; the detail is safe to show and names each token. */
 export type Revocation = {
   readonly revokedAtProvider: boolean
   readonly detail?: string
-  /** True when it may work later: the provider could not be reached, or asked to come back. */
+  /** True when it may work later: the provider could not be reached, or answered 429. */
   readonly isWorthRetry?: boolean
 }
 
-/** How a provider leaves the standard: data, and a few small functions. */
+/** How a provider differs from the standard: data and a few small functions. */
 export type Dialect = {
-  /** Says what RFC 6749 sections 5.1 and 5.2 would have said; the provider's own word for an error is `provider_error`. */
+  /** Turns an answer into one of RFC 6749 sections 5.1 and 5.2; the provider's own error code is `provider_error`. */
   readonly normalise: (answer: TokenAnswer) => TokenAnswer
-  /** Takes tokens back. Never throws. */
+  /** Revokes tokens. Never throws. */
   readonly revoke: (request: RevocationRequest) => Promise<Revocation>
-  /** Asks the provider's own API who has logged in; throws, or undefined, when it does not say. */
+  /** Asks the provider's API who has logged in; throws or returns undefined when it does not say. */
   readonly identify?: (
     accessToken: string,
     apiUrl: string,
     signal: AbortSignal,
   ) => Promise<Account | undefined>
   /**
-   * True where to revoke any token of a person ends every login of that person with this client, so
-   * that a replaced login of the same person must be left alone.
+   * True where revoking any token of a user ends every login of that user with this client, so that an
+   * earlier login of the same user must not be revoked.
    */
   readonly endsAllLogins: boolean
-  /** True where a refresh ends the access token before it at once, also in the hands of who uses it. */
+  /** True where a refresh immediately ends the old access token, even while a program uses it. */
   readonly refreshEndsAccessToken?: true
-  /** True where the device flow takes no client secret, not even from an app that has one. */
+  /** True where the device flow uses no client secret, not even for an app that has one. */
   readonly isDeviceFlowPublic?: true
-  /** Scopes that are granted with another one, or under another name, and not named in an answer. */
+  /** Scopes that another scope includes, so that answers do not name them. */
   readonly impliedScopes: Readonly<Record<string, readonly string[]>>
 }
 
 /**
- * An answer that is an error, in the words of RFC 6749 section 5.2 and with the status 400 that it asks
- * for. The table has the provider's own words; a word it does not have stays. The own one is kept as
- * `provider_error`, because it tells more.
+ * An error answer with an error code of RFC 6749 section 5.2 and its status 400. The table translates the
+ * provider's own codes; other codes are kept. The own code is kept as `provider_error`: it says more.
  */
 export const errorAnswer = (
   { body }: TokenAnswer,
@@ -80,12 +79,12 @@ export const errorAnswer = (
 export type TokenKind = 'refresh token' | 'access token'
 
 /**
- * What became of one token: taken back now; ended before, or together with another; left to expire,
- * since the provider takes none of its kind back; or still alive, for this reason.
+ * The result for one token: revoked now; ended before or together with another; left to expire, since the
+ * provider does not revoke its kind; or still valid, for this reason.
  */
 export type TokenEnd = 'revoked' | 'ended' | 'left' | DoorwardError
 
-/** The tokens of a grant by their kind, the refresh token first, since with it goes what it made. */
+/** The tokens of a grant by kind. The refresh token comes first: revoking it may end the access token. */
 export const tokensByKind = ({
   refreshToken,
   accessToken,
@@ -94,7 +93,7 @@ export const tokensByKind = ({
   ['access token', accessToken],
 ]
 
-/** Says what became of each token, in words that are safe to show. */
+/** Describes the result for each token; safe to show. */
 export const combineRevocation = (
   ends: readonly (readonly [TokenKind, TokenEnd])[],
 ): Revocation => {
@@ -104,12 +103,13 @@ export const combineRevocation = (
       .filter(([, end]) => end === wanted)
       .map(([kind]) => kind)
       .join(' and ')
-  const say = (kinds: string, what: string): string[] => (kinds === '' ? [] : [`${kinds} ${what}`])
+  const describe = (kinds: string, what: string): string[] =>
+    kinds === '' ? [] : [`${kinds} ${what}`]
   const detail = [
-    ...say(named('revoked'), 'revoked'),
-    ...say(named('ended'), 'had ended before'),
-    ...say(named('left'), 'left to expire, the provider does not take it back'),
-    ...[...new Set(failures)].flatMap((end) => say(named(end), `not revoked: ${end.message}`)),
+    ...describe(named('revoked'), 'revoked'),
+    ...describe(named('ended'), 'had ended before'),
+    ...describe(named('left'), 'left to expire, since the provider cannot revoke it'),
+    ...[...new Set(failures)].flatMap((end) => describe(named(end), `not revoked: ${end.message}`)),
   ].join('; ')
   return {
     revokedAtProvider: failures.length === 0,

@@ -15,7 +15,7 @@ import {
 } from './dialect.ts'
 
 /**
- * The scopes of GitHub that others hold; asked for together, only the wider one is in the answer.
+ * The scopes of GitHub that include others; if both are requested, the answer names only the wider one.
  * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps#normalized-scopes
  */
 const githubScopes: Readonly<Record<string, readonly string[]>> = {
@@ -39,7 +39,7 @@ const githubScopes: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * GitHub's words for the errors of RFC 6749 section 5.2, which come with HTTP 200.
+ * GitHub's codes for the errors of RFC 6749 section 5.2, which come with HTTP 200.
  * https://docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
  * and, for the device flow,
  * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#error-codes-for-the-device-flow
@@ -48,7 +48,7 @@ const errors: Readonly<Record<string, string>> = {
   bad_verification_code: 'invalid_grant',
   bad_refresh_token: 'invalid_grant',
   incorrect_client_credentials: 'invalid_client',
-  // A client id that GitHub does not know is a page it does not have.
+  // For an unknown client id GitHub answers with its page for 404.
   'Not Found': 'invalid_client',
   unverified_user_email: 'access_denied',
   application_suspended: 'unauthorized_client',
@@ -60,7 +60,7 @@ const errors: Readonly<Record<string, string>> = {
 const normalise = (answer: TokenAnswer): TokenAnswer =>
   typeof answer.body['error'] === 'string' ? errorAnswer(answer, errors) : answer
 
-/** Of every request to GitHub's API; it refuses those without a user agent. */
+/** GitHub's API refuses requests without a user agent. */
 const headers = {
   accept: 'application/vnd.github+json',
   'user-agent': 'doorward',
@@ -68,9 +68,9 @@ const headers = {
 }
 
 /**
- * With the client secret as the owner of the app: the whole permission or one token
- * (https://docs.github.com/en/rest/apps/oauth-applications). Without it, and for a refresh token, which
- * that way does not reach, as anybody who holds the tokens (https://docs.github.com/en/rest/credentials/revoke).
+ * With the client secret as the owner of the app: the whole grant or one token
+ * (https://docs.github.com/en/rest/apps/oauth-applications). Without it, and for a refresh token, as the
+ * holder of the tokens (https://docs.github.com/en/rest/credentials/revoke).
  */
 const revoke = async (request: RevocationRequest): Promise<Revocation> => {
   const { tokens, client, apiUrl, extent } = request
@@ -85,7 +85,7 @@ const revoke = async (request: RevocationRequest): Promise<Revocation> => {
     return combineRevocation(all.map(([kind]) => [kind, 'revoked']))
   if (asOwner instanceof DoorwardError && asOwner.code === 'provider-unavailable')
     return combineRevocation(all.map(([kind]) => [kind, asOwner]))
-  // A secret that is no longer the right one, or an access token that has expired: what is left goes so.
+  // The secret may be wrong, or the access token expired: revoke what is left as the holder.
   const access = asOwner === 'revoked' || asOwner === 'ended' ? asOwner : undefined
   const left = all.filter(([kind]) => kind === 'refresh token' || access === undefined)
   const credentials = left.map(([, token]) => token)
@@ -118,13 +118,13 @@ const revokeAsOwner = async (request: RevocationRequest): Promise<TokenEnd> => {
 }
 
 /**
- * That there is no such token any more. A 404 in other words is that of a server that does not know the
- * request: `api_url` is that of something else, and the token may be as good as ever.
+ * True when the token no longer exists. A 404 with another message comes from a server that does not know
+ * the request: `api_url` is wrong, and the token may still be valid.
  */
 const saysEnded = ({ status, body }: ProviderReply): boolean =>
   status === 404 && body['message'] === 'Not Found'
 
-/** No `authorization`: GitHub refuses this to whoever is logged in. */
+/** Without `authorization`: GitHub refuses this request with it. */
 const revokeAsHolder = async (
   { apiUrl, signal }: RevocationRequest,
   credentials: readonly string[],
@@ -138,7 +138,7 @@ const revokeAsHolder = async (
   }
 }
 
-/** A 403 is a refusal, or a limit that will be over: of 60 an hour for whoever is not logged in. */
+/** A 403 is a refusal or a rate limit, which is 60 an hour without `authorization`. */
 const toFailure = (url: string, reply: ProviderReply): DoorwardError => {
   const { status, headers: answered, body } = reply
   const retryAfterMs = githubPauseMs({
@@ -149,7 +149,7 @@ const toFailure = (url: string, reply: ProviderReply): DoorwardError => {
   if (retryAfterMs === undefined) return refusedBy(url, reply)
   return new DoorwardError(
     'provider-unavailable',
-    `${new URL(url).host} takes no more for now (${status})`,
+    `${new URL(url).host} rate limit reached (${status})`,
     { hint: 'try again later', retryAfterMs },
   )
 }
@@ -170,7 +170,7 @@ const identify = async (
   return reply.status === 200 && id !== undefined ? { id, name: login ?? id } : undefined
 }
 
-/** GitHub's OAuth, of OAuth apps and GitHub apps, at github.com or an Enterprise Server. */
+/** GitHub: OAuth apps and GitHub apps, at github.com or an Enterprise Server. */
 export const github: Dialect = {
   normalise,
   revoke,

@@ -11,26 +11,26 @@ import {
   tokensByKind,
 } from './dialect.ts'
 
-/** The one address that Google itself does not have below that of Gmail. */
+/** Google's calendar API has another host than Gmail's. */
 const gmailUrl = 'https://gmail.googleapis.com'
 const calendarUrl = 'https://www.googleapis.com'
 
 /**
  * https://developers.google.com/identity/protocols/oauth2/native-app#tokenrevoke: a form with one token
- * and no client; the other token of the grant, and all else of this person and client, goes with it.
+ * and no client. It ends all tokens of this user and client.
  */
 const revoke = async ({ tokens, endpoints, signal }: RevocationRequest): Promise<Revocation> => {
   const endpoint = endpoints.server.revocation_endpoint
   if (!endpoint)
     return {
       revokedAtProvider: false,
-      detail: 'where to revoke is not known (revocation_endpoint in gateway.yaml)',
+      detail: 'its revocation endpoint is not known (revocation_endpoint in gateway.yaml)',
     }
   const all = tokensByKind(tokens)
   let end: TokenEnd = 'ended'
   for (const [, token] of all) {
     end = await revokeOne(endpoint, token, signal)
-    // One that had ended before, such as an expired access token, says nothing of the other.
+    // A token that had ended before, such as an expired access token, says nothing about the other.
     if (end !== 'ended') break
   }
   return combineRevocation(all.map(([kind]) => [kind, end]))

@@ -13,7 +13,7 @@ import {
 } from './dialect.ts'
 
 /**
- * Slack's words for the errors of RFC 6749 section 5.2, which come with HTTP 200 and `ok: false`.
+ * Slack's codes for the errors of RFC 6749 section 5.2, which come with HTTP 200 and `ok: false`.
  * https://docs.slack.dev/reference/methods/oauth.v2.access#errors
  */
 const errors: Readonly<Record<string, string>> = {
@@ -41,7 +41,7 @@ const errors: Readonly<Record<string, string>> = {
 }
 
 /**
- * A login has the tokens of the person inside `authed_user`, a refresh has them at the top:
+ * A login has the tokens of the user in `authed_user`, a refresh at the top level:
  * https://docs.slack.dev/authentication/installing-with-oauth#exchanging and
  * https://docs.slack.dev/authentication/using-token-rotation
  */
@@ -51,16 +51,16 @@ const normalise = (answer: TokenAnswer): TokenAnswer => {
   const { authed_user: user, ...flat } = body
   const nested = isRecord(user) && typeof user['access_token'] === 'string' ? user : undefined
   if (!nested) return { status, body: { ...flat, ...bearer(flat) } }
-  // What is beside it at the top belongs to a bot: its token, and its scopes.
+  // The token and scopes at the top level are those of a bot.
   const { access_token: _, refresh_token: __, expires_in: ___, scope: ____, ...rest } = flat
   return { status, body: { ...rest, ...nested, ...bearer(nested) } }
 }
 
-/** Slack says whose a token is where the standard says how it is sent, which is as a bearer token. */
+/** Slack's `token_type` says whose the token is; it is sent as a bearer token. */
 const bearer = ({ token_type: type }: Readonly<Record<string, unknown>>) =>
   type === 'user' || type === 'bot' || type === undefined ? { token_type: 'Bearer' } : {}
 
-/** A method of Slack's API, asked with this token; https://docs.slack.dev/apis/web-api/#methods */
+/** Calls a method of Slack's API with this token; https://docs.slack.dev/apis/web-api/#methods */
 const call = async (url: string, token: string, signal: AbortSignal) => {
   const reply = await askProvider(
     url,
@@ -76,8 +76,8 @@ const call = async (url: string, token: string, signal: AbortSignal) => {
 }
 
 /**
- * https://docs.slack.dev/reference/methods/auth.revoke, the access token first: it stands for what the
- * person allowed, and its end may be that of the refresh token, which Slack then no longer knows.
+ * https://docs.slack.dev/reference/methods/auth.revoke, the access token first: its end may end the refresh
+ * token too, which Slack then no longer knows.
  */
 const revoke = async ({ tokens, apiUrl, signal }: RevocationRequest): Promise<Revocation> => {
   if (apiUrl === undefined)
@@ -95,16 +95,16 @@ const revoke = async ({ tokens, apiUrl, signal }: RevocationRequest): Promise<Re
       return notEnded(error)
     }
   }
-  const gone = ['token_revoked', 'token_expired', 'account_inactive']
-  const access = await revokeOne(tokens.accessToken, [...gone, 'invalid_auth'])
+  const ended = ['token_revoked', 'token_expired', 'account_inactive']
+  const access = await revokeOne(tokens.accessToken, [...ended, 'invalid_auth'])
   if (tokens.refreshToken === undefined) return combineRevocation([['access token', access]])
   const isUnavailable = access instanceof DoorwardError && access.code === 'provider-unavailable'
-  const isTaken = access === 'revoked'
+  const isAccessRevoked = access === 'revoked'
   const refresh = isUnavailable
     ? access
     : await revokeOne(
         tokens.refreshToken,
-        isTaken ? [...gone, 'invalid_auth', 'not_allowed_token_type'] : gone,
+        isAccessRevoked ? [...ended, 'invalid_auth', 'not_allowed_token_type'] : ended,
       )
   return combineRevocation([
     ['refresh token', refresh],
@@ -129,7 +129,7 @@ const identify = async (
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Slack's OAuth v2, for the tokens of a person. */
+/** Slack's OAuth v2, for the tokens of a user. */
 export const slack: Dialect = {
   normalise,
   revoke,

@@ -15,14 +15,14 @@ import {
   tokensByKind,
 } from './dialect.ts'
 
-/** Takes the tokens back at the revocation endpoint, one by one. RFC 7009. */
+/** Revokes the tokens one by one at the revocation endpoint. RFC 7009. */
 const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {
   if (!request.endpoints.server.revocation_endpoint)
     return { revokedAtProvider: false, detail: 'the provider has no standard way to revoke' }
   const ends: [TokenKind, TokenEnd][] = []
   for (const [kind, token] of tokensByKind(request.tokens)) {
     const before = ends[0]?.[1]
-    // A provider that cannot be reached is not waited for twice.
+    // Do not wait twice for a provider that cannot be reached.
     if (isUnavailable(before)) ends.push([kind, before])
     else ends.push([kind, endAfter(before, await revokeOne(request, kind, token))])
   }
@@ -49,14 +49,14 @@ const revokeOne = async (
     await processRevocationResponse(response)
     return 'revoked'
   } catch (error) {
-    // Not in RFC 7009, which has 200 for it, but Google and others say so of a token they do not know.
+    // RFC 7009 has 200 for an unknown token, but Google and others answer with this error.
     return getOAuthError(error) === 'invalid_token' ? 'ended' : notEnded(error)
   }
 }
 
 /**
- * Once the refresh token is gone, an access token that is refused does not matter: the server has ended
- * it with the refresh token, or never takes access tokens back (RFC 7009 sections 2.1 and 2.2.1).
+ * Once the refresh token is revoked, a refusal for the access token does not matter: the server has ended it
+ * with the refresh token, or never revokes access tokens (RFC 7009 sections 2.1 and 2.2.1).
  */
 const endAfter = (before: TokenEnd | undefined, end: TokenEnd): TokenEnd =>
   (before === 'revoked' || before === 'ended') &&
@@ -68,14 +68,14 @@ const endAfter = (before: TokenEnd | undefined, end: TokenEnd): TokenEnd =>
 const isUnavailable = (end: TokenEnd | undefined): end is DoorwardError =>
   end instanceof DoorwardError && end.code === 'provider-unavailable'
 
-/** An error that comes with HTTP 200, as from servers that took after GitHub's, is one all the same. */
+/** An error may come with HTTP 200, from servers that imitate GitHub. */
 const normalise: Dialect['normalise'] = (answer) => {
   const { status, body } = answer
   const isError = typeof body['error'] === 'string' && body['access_token'] === undefined
   return status === 200 && isError ? errorAnswer(answer, {}) : answer
 }
 
-/** OAuth as the RFCs have it. */
+/** OAuth by the RFCs. */
 export const standard: Dialect = {
   normalise,
   revoke: revokeByStandard,

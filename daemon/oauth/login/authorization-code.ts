@@ -14,7 +14,7 @@ import type { Provider } from '../providers/providers.ts'
 import { requestOptions, safeErrorCode } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
-/** What a code is exchanged with; all of it was fixed when the login started. */
+/** All but the parameters was fixed when the login started. */
 type ExchangeRequest = {
   readonly parameters: URLSearchParams
   readonly state: string
@@ -27,7 +27,7 @@ type ExchangeRequest = {
 
 /**
  * Exchanges the code for tokens. RFC 6749 section 4.1.3, with the verifier of RFC 7636. Throws
- * `provider-refused` or `provider-unavailable`; neither holds anything of the provider's answer.
+ * `provider-refused` or `provider-unavailable`, with nothing of the provider's answer.
  */
 export const exchangeCode = async (
   { parameters, state, codeVerifier, redirectUri, provider, client, endpoints }: ExchangeRequest,
@@ -40,7 +40,7 @@ export const exchangeCode = async (
       server,
       wireClient,
       clientAuthentication(client, endpoints),
-      validateAuthResponse(server, wireClient, checkable(parameters, endpoints), state),
+      validateAuthResponse(server, wireClient, withoutUnknownIssuer(parameters, endpoints), state),
       redirectUri,
       codeVerifier,
       requestOptions(server.token_endpoint, signal),
@@ -53,8 +53,11 @@ export const exchangeCode = async (
   }
 }
 
-/** Without a known issuer there is nothing to hold `iss` against; the library would refuse any. */
-const checkable = (parameters: URLSearchParams, { isIssuerKnown }: Endpoints): URLSearchParams => {
+/** Without a known issuer there is nothing to compare `iss` with; the library would refuse any. */
+const withoutUnknownIssuer = (
+  parameters: URLSearchParams,
+  { isIssuerKnown }: Endpoints,
+): URLSearchParams => {
   const copy = new URLSearchParams(parameters)
   if (!isIssuerKnown) copy.delete('iss')
   return copy
@@ -69,8 +72,8 @@ type AuthorizationRequest = {
 }
 
 /**
- * The address a person opens to log in: the code flow with PKCE S256. Keeps what the endpoint's own
- * query holds (RFC 6749 section 3.1); nothing a provider's data adds can replace what protects the login.
+ * The URL a user opens to log in: the code flow with PKCE S256. Keeps the query of the endpoint (RFC 6749
+ * section 3.1); a provider's own parameters cannot replace the ones that protect the login.
  */
 export const authorizeUrl = (
   endpoint: string,
@@ -98,13 +101,12 @@ export const authorizeUrl = (
 export const toCodeChallenge = (codeVerifier: string): string =>
   createHash('sha256').update(codeVerifier, 'ascii').digest('base64url')
 
-/** What the login knows that a callback must fit. */
+/** What the login knows and a callback must match. */
 type ExpectedCallback = {
-  /** What `iss` must be where it comes; undefined when the provider's issuer is not known. */
+  /** What `iss` must be if it is there; undefined when the provider's issuer is not known. */
   readonly issuer: string | undefined
-  /** True where the provider's metadata promises an `iss` with every answer. */
+  /** True where the provider's metadata announce an `iss` with every answer. */
   readonly issuerRequired: boolean
-  /** Where the browser was sent to log in. */
   readonly authorizationEndpoint: string | undefined
 }
 
@@ -117,9 +119,8 @@ export const readState = (parameters: URLSearchParams): string => {
 }
 
 /**
- * Reads an authorization response whose state has been found: issuer first, then error, then code.
- * Says `denied` when the person refused. Throws `callback-invalid` or `issuer-mismatch`
- * (RFC 9207 section 2.4), after which the login keeps waiting.
+ * Reads an authorization response whose state was found: issuer first, then error, then code. Throws
+ * `callback-invalid` or `issuer-mismatch` (RFC 9207 section 2.4), after which the login stays pending.
  */
 export const readCallback = (
   parameters: URLSearchParams,
@@ -154,8 +155,8 @@ const checkIssuer = (iss: string | null, expected: ExpectedCallback): void => {
 }
 
 /**
- * A provider of which no issuer is known may have sent the browser on to another one, to be given its
- * code by us (RFC 9207 section 2.4: an `iss` that was not announced is rather refused).
+ * A provider without a known issuer may have redirected the browser to another provider, to get its code
+ * from us (RFC 9207 section 2.4 advises to refuse an `iss` that was not announced).
  */
 const checkOrigin = (iss: string | null, authorizationEndpoint = ''): void => {
   if (iss === null || parseOrigin(iss) === parseOrigin(authorizationEndpoint)) return
@@ -168,6 +169,6 @@ const parseOrigin = (text: string): string | undefined =>
   URL.canParse(text) ? new URL(text).origin : undefined
 
 const invalid = (why: string): DoorwardError =>
-  new DoorwardError('callback-invalid', `this is not the answer a login waits for: ${why}`, {
+  new DoorwardError('callback-invalid', `this is not an answer to a pending login: ${why}`, {
     hint: 'use the address of the browser window in which you approved this login',
   })

@@ -2,23 +2,22 @@ import type { Account } from '../../../shared/api.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../../http/body.ts'
 import type { Outcome } from './pending-logins.ts'
 
-/** What the page in the browser says. All of it is plain text. */
+/** The content of the page in the browser, as plain text. */
 export type Page = {
   readonly kind: 'done' | 'failed' | 'ignored'
   readonly title: string
-  /** Who has logged in, where that is known. */
+  /** Who has logged in, if known. */
   readonly account?: string
   readonly message: string
-  /** What is to be known besides, and the permissions it speaks of. */
+  /** A note about missing permissions, and the permissions. */
   readonly note?: string
   readonly missing?: readonly string[]
-  /** What to do now. */
+  /** What to do next. */
   readonly advice: string
-  /** The command that does it. */
   readonly command?: string
 }
 
-/** Returns what fills in the page of `assets/callback`, every value escaped. */
+/** Returns a function that renders the page of `assets/callback` with every value escaped. */
 export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
   const fill = loadPage('callback', `'none'`)
   return (page) =>
@@ -28,14 +27,14 @@ export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
       account: escapeHtml(page.account ?? ''),
       message: escapeHtml(page.message),
       note: escapeHtml(page.note ?? ''),
-      // One a line, which the style keeps.
+      // The style sheet keeps the line breaks.
       missing: escapeHtml((page.missing ?? []).join('\n')),
       advice: escapeHtml(page.advice),
       command: commandHtml(page.command ?? ''),
     })
 }
 
-/** Options in one piece: a line would break behind their hyphens. */
+/** Keeps each option in one piece: a line may break after a hyphen. */
 const commandHtml = (command: string): string =>
   command
     .split(' ')
@@ -43,8 +42,8 @@ const commandHtml = (command: string): string =>
     .join(' ')
 
 /**
- * The words of the page a login ends with. `command` is what starts it again, and with these scopes what
- * asks again for all that this one asked for.
+ * The page that a login ends with. `command` starts it again; with these scopes it requests again all that
+ * this login requested.
  */
 export const resultPage = (
   title: string,
@@ -57,8 +56,8 @@ export const resultPage = (
       kind: 'done',
       title: `Logged in to ${title}`,
       account: outcome.account?.name,
-      message: `${replacesWhom(outcome)}Your tokens are kept on this machine.`,
-      ...closingWords(command, outcome.missingScopes ?? [], scopes),
+      message: `${describeReplaced(outcome)}Your tokens are kept on this machine.`,
+      ...toAdvice(command, outcome.missingScopes ?? [], scopes),
     }
   const { message, hint, code } = outcome.error
   const isDenied = code === 'login-denied'
@@ -67,7 +66,7 @@ export const resultPage = (
     kind: 'failed',
     title: isDenied ? 'You did not allow access' : `Not logged in to ${title}`,
     message: isDenied
-      ? `${title} says that access was refused. Nothing of this login has been kept.`
+      ? `${title} says that access was refused. Nothing of this login was stored.`
       : [message, first]
           .filter((text) => text !== '')
           .map(sentence)
@@ -77,18 +76,18 @@ export const resultPage = (
   }
 }
 
-const replacesWhom = ({ replaced }: { readonly replaced?: Account }): string =>
+const describeReplaced = ({ replaced }: { readonly replaced?: Account }): string =>
   replaced ? `This replaces the login of ${replaced.name}. ` : ''
 
-/** A hint is a command, words, or words that end with one. */
+/** A hint is a command, a text, or a text that ends with a command. */
 const toSteps = (hint: string): { readonly first: string; readonly next?: string } => {
   if (hint.startsWith('doorward ')) return { first: '', next: hint }
   const [, first, next] = /^(.*), then: (doorward .*)$/.exec(hint) ?? []
   return first === undefined || next === undefined ? { first: hint } : { first, next }
 }
 
-/** A login that got less than it asked for is one all the same; what is missing is asked for with all. */
-const closingWords = (
+/** A login with fewer scopes than requested still counts; the command requests all of them again. */
+const toAdvice = (
   command: string,
   missing: readonly string[],
   scopes: readonly string[],
@@ -97,16 +96,18 @@ const closingWords = (
     ? { advice: 'You can close this window.' }
     : {
         note:
-          missing.length === 1 ? 'One permission was not given:' : 'Not all was given. Missing:',
+          missing.length === 1
+            ? 'One permission was not granted:'
+            : 'Not all permissions were granted. Missing:',
         missing,
         advice: 'You can close this window. To ask again:',
-        command: `${command} --scopes ${forShell(scopes.join(','))}`,
+        command: `${command} --scopes ${quoteForShell(scopes.join(','))}`,
       }
 
-/** A scope may hold almost any character; the command is made to be copied. */
-const forShell = (text: string): string =>
+/** A scope may contain almost any character, and the command is meant to be copied. */
+const quoteForShell = (text: string): string =>
   /^[\w:/.,@+-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
-/** No full stop after an address, which would be copied with it. */
+/** No full stop after a URL: it would be copied with it. */
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${/https?:\S+$/.test(text) ? '' : '.'}`

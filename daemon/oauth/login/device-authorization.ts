@@ -22,7 +22,6 @@ import type { Provider } from '../providers/providers.ts'
 import { requestOptions } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
-/** Who asks whom for a device code. */
 export type DeviceClient = {
   readonly provider: Provider
   readonly client: Client
@@ -30,15 +29,15 @@ export type DeviceClient = {
 }
 
 /**
- * Asks for a device code (RFC 8628 section 3.1). Throws `provider-misconfigured` where the provider has
- * no such endpoint, `provider-refused` and `provider-unavailable`.
+ * Requests a device code (RFC 8628 section 3.1). Throws `provider-misconfigured` where the provider has no
+ * such endpoint, `provider-refused` or `provider-unavailable`.
  */
 export const requestDeviceCode = async (
-  who: DeviceClient,
+  from: DeviceClient,
   scopes: readonly string[],
   signal: AbortSignal,
 ): Promise<DeviceAuthorization> => {
-  const { provider, client, endpoints } = who
+  const { provider, client, endpoints } = from
   const { server } = endpoints
   const endpoint = server.device_authorization_endpoint
   if (endpoint === undefined) throw noDeviceFlow(provider)
@@ -50,37 +49,37 @@ export const requestDeviceCode = async (
     const response = await deviceAuthorizationRequest(
       server,
       wireClient,
-      getClientAuthentication(who),
+      getClientAuthentication(from),
       parameters,
       requestOptions(endpoint, signal),
     )
-    // GitHub's answer to a client that it does not know.
+    // GitHub's answer to an unknown client.
     if (response.status === 404) throw unknownClient(provider)
     const answer = await standardAnswer(response, getDialect(provider), endpoints)
     if (answer.status !== 200) await processDeviceAuthorizationResponse(server, wireClient, answer)
     return readDeviceAuthorization(await answer.text(), endpoint)
   } catch (error) {
-    throw deviceError(who, error) ?? providerError(error, `${host} gave no device code`, who)
+    throw deviceError(from, error) ?? providerError(error, `${host} issued no device code`, from)
   }
 }
 
 /**
- * Asks once whether the person has entered the code (RFC 8628 section 3.4). Gives the grant, or why
- * there is none yet; throws what ends the login: `login-denied`, `login-expired`, `provider-refused`.
+ * Polls the token endpoint once (RFC 8628 section 3.4). Returns the grant, or why there is none yet; throws
+ * what ends the login: `login-denied`, `login-expired` or `provider-refused`.
  */
 export const askForGrant = async (
-  who: DeviceClient,
+  from: DeviceClient,
   deviceCode: string,
   signal: AbortSignal,
-): Promise<Grant | PollSign> => {
-  const { provider, client, endpoints } = who
+): Promise<Grant | PollResult> => {
+  const { provider, client, endpoints } = from
   const { server } = endpoints
   const wireClient = { client_id: client.clientId }
   try {
     const response = await deviceCodeGrantRequest(
       server,
       wireClient,
-      getClientAuthentication(who),
+      getClientAuthentication(from),
       deviceCode,
       requestOptions(server.token_endpoint, signal),
     )
@@ -93,34 +92,33 @@ export const askForGrant = async (
     if (code === 'authorization_pending' || code === 'slow_down') return code
     if (code !== undefined && isTransientOAuthError(code)) return 'unreachable'
     const { host } = new URL(server.token_endpoint)
-    throw deviceError(who, error) ?? providerError(error, `the login failed at ${host}`, who)
+    throw deviceError(from, error) ?? providerError(error, `the login failed at ${host}`, from)
   }
 }
 
 const getClientAuthentication = ({ provider, client, endpoints }: DeviceClient) =>
   getDialect(provider).isDeviceFlowPublic ? None() : clientAuthentication(client, endpoints)
 
-/** A device code and what a person needs for it, checked to be safe to show and to open. */
+/** A device code and what a user needs for it, checked to be safe to show and to open. */
 type DeviceAuthorization = {
-  /** Secret: whoever has it gets the tokens. */
+  /** Secret: it gives access to the tokens. */
   readonly deviceCode: string
   readonly userCode: string
   readonly verificationUrl: string
-  /** The same page with the user code in it, where the provider has one. */
+  /** The same page with the user code in its address, if the provider has one. */
   readonly verificationUrlComplete: string | undefined
   readonly lifetimeSeconds: number | undefined
   readonly intervalSeconds: number | undefined
 }
 
 /**
- * Reads a device authorization response (RFC 8628 section 3.2) of this endpoint. A lifetime or interval
- * that is none counts as not named. Throws `provider-refused` when it lacks a code or a page, or has one
- * that must not be shown.
+ * Reads a device authorization response (RFC 8628 section 3.2) of this endpoint. An invalid lifetime or
+ * interval is ignored. Throws `provider-refused` when a code or page is missing or must not be shown.
  */
 export const readDeviceAuthorization = (text: string, endpoint: string): DeviceAuthorization => {
   const { host } = new URL(endpoint)
   const answer = answerSchema.safeParse(objectIn(text)).data
-  if (!answer) throw refuse(`${host} sent no device code that can be used`)
+  if (!answer) throw refuse(`${host} sent no usable device code`)
   const page = answer.verification_uri ?? answer.verification_url
   const verificationUrl = page === undefined ? undefined : safePage(page, endpoint)
   if (verificationUrl === undefined)
@@ -136,19 +134,19 @@ export const readDeviceAuthorization = (text: string, endpoint: string): DeviceA
   }
 }
 
-/** Some send numbers as text. */
+/** Some providers send numbers as text. */
 const seconds = z.coerce.number().positive().optional().catch(undefined)
 const page = z.string().max(2048).optional().catch(undefined)
 
 const answerSchema = z.object({
   device_code: z.string().min(1).max(4096),
-  // It is printed on terminals and read aloud: visible ASCII, with single spaces at most.
+  // Printed on terminals and read aloud: visible ASCII, with single spaces.
   user_code: z
     .string()
     .max(64)
     .regex(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/),
   verification_uri: page,
-  /** The name of drafts before the RFC, and of Google. */
+  /** The name in drafts of the RFC, and at Google. */
   verification_url: page,
   verification_uri_complete: page,
   expires_in: seconds,
@@ -156,8 +154,8 @@ const answerSchema = z.object({
 })
 
 /**
- * The address as it may be shown and opened: https, or http on loopback of a provider that is there
- * itself; and none that seems to lead elsewhere (`https://github.com@evil.example`).
+ * The address if it is safe to show and open: https, or http on loopback of a provider on loopback; not one
+ * that seems to lead elsewhere (`https://github.com@evil.example`).
  */
 const safePage = (text: string, endpoint: string): string | undefined => {
   if (!URL.canParse(text)) return undefined
@@ -183,9 +181,8 @@ const refuse = (message: string): DoorwardError =>
 type Named = Pick<Provider, 'name' | 'title' | 'clientPage'>
 
 /**
- * What an error of RFC 8628 section 3.5, or a provider's own, means for a login by device code;
- * undefined for one that means here what it means everywhere. The way out is in the message where a
- * person meets it as the end of a login.
+ * The meaning of an error of RFC 8628 section 3.5, or a provider's own, for a login by device code;
+ * undefined for one that means the same for every login.
  */
 const deviceError = (
   { provider }: { readonly provider: Provider },
@@ -193,7 +190,7 @@ const deviceError = (
 ): DoorwardError | undefined => {
   const refusal = toTokenRefusal(error)
   if (!refusal) return undefined
-  // Where no secret is sent, only the client id can be what is wrong.
+  // Where no secret is sent, only the client id can be wrong.
   if (refusal.code === 'invalid_client' && getDialect(provider).isDeviceFlowPublic)
     return unknownClient(provider)
   const code = [refusal.ownCode, refusal.code].find(
@@ -204,8 +201,8 @@ const deviceError = (
 
 /** For a provider without a device authorization endpoint. */
 const noDeviceFlow = ({ name, title }: Named): DoorwardError =>
-  new DoorwardError('provider-misconfigured', `no device flow is known of ${title}`, {
-    hint: `leave --device out (with --paste the browser may be on another machine), or set providers.${name}.device_authorization_endpoint in gateway.yaml`,
+  new DoorwardError('provider-misconfigured', `the device flow of ${title} is not known`, {
+    hint: `leave out --device (with --paste the browser may be on another machine), or set providers.${name}.device_authorization_endpoint in gateway.yaml`,
   })
 
 /** For a 404 of the device authorization endpoint. */
@@ -224,11 +221,11 @@ const denied = ({ name, title }: Named): DoorwardError =>
   new DoorwardError('login-denied', `access was not allowed at ${title}`, { hint: again(name) })
 
 const unknownCode = ({ name, title }: Named): DoorwardError =>
-  new DoorwardError('provider-refused', `${title} does not know the device code any more`, {
+  new DoorwardError('provider-refused', `${title} no longer knows the device code`, {
     hint: again(name),
   })
 
-const switchedOff = ({ name, title, clientPage }: Named): DoorwardError =>
+const deviceFlowDisabled = ({ name, title, clientPage }: Named): DoorwardError =>
   new DoorwardError(
     'provider-refused',
     `the device flow is not enabled in the settings of your app at ${title}${at(clientPage)}`,
@@ -251,7 +248,7 @@ const meanings: Readonly<Record<string, (provider: Named) => DoorwardError>> = {
   expired_token: codeExpired,
   // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#error-codes-for-the-device-flow
   token_expired: codeExpired,
-  device_flow_disabled: switchedOff,
+  device_flow_disabled: deviceFlowDisabled,
   incorrect_device_code: unknownCode,
   bad_verification_code: unknownCode,
   invalid_grant: unknownCode,
@@ -263,37 +260,37 @@ const again = (name: string): string => `doorward oauth login ${name} --device`
 
 const at = (page: string | undefined): string => (page === undefined ? '' : ` (${page})`)
 
-/** How fast a token endpoint is asked whether a person has entered the code. RFC 8628 section 3.5. */
+/** How fast a token endpoint is polled. RFC 8628 section 3.5. */
 type Pace = {
   readonly intervalMs: number
-  /** Requests in a row that nobody answered. */
+  /** Requests in a row without an answer. */
   readonly failures: number
 }
 
-/** What a poll that brought no tokens makes of the pace. */
-export type PollSign = 'authorization_pending' | 'slow_down' | 'unreachable'
+/** The result of a poll without tokens. */
+export type PollResult = 'authorization_pending' | 'slow_down' | 'unreachable'
 
-/** Of a provider that names none (RFC 8628 section 3.2). */
+/** For a provider that names none (RFC 8628 section 3.2). */
 const defaultSeconds = 5
 const slowDownMs = 5000
 const shortestMs = 1000
-/** Nobody waits longer than this for an approval to be noticed, whatever a provider says. */
+/** An approval is noticed within this time, whatever a provider says. */
 const longestMs = 60_000
 
-/** The pace a login starts with, from the interval in seconds that the provider named, if it did. */
+/** The initial pace, from the interval in seconds that the provider names, if any. */
 export const toPace = (seconds: number = defaultSeconds): Pace => ({
   intervalMs: Math.min(Math.max(seconds * 1000, shortestMs), longestMs),
   failures: 0,
 })
 
 /**
- * The pace after a poll: 5 s slower for good when the provider asks for that, and doubled with every
- * poll that nobody answers until one is.
+ * The pace after a poll: 5 s slower from now on when the provider asks for that, and doubled with each poll
+ * that gets no answer, until one does.
  */
-export const nextPace = ({ intervalMs, failures }: Pace, sign: PollSign): Pace =>
-  sign === 'unreachable'
+export const nextPace = ({ intervalMs, failures }: Pace, result: PollResult): Pace =>
+  result === 'unreachable'
     ? { intervalMs, failures: failures + 1 }
-    : { intervalMs: intervalMs + (sign === 'slow_down' ? slowDownMs : 0), failures: 0 }
+    : { intervalMs: intervalMs + (result === 'slow_down' ? slowDownMs : 0), failures: 0 }
 
 /** How long to wait before the next poll, in milliseconds. */
 export const getWaitMs = ({ intervalMs, failures }: Pace): number =>

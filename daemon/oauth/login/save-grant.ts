@@ -78,24 +78,24 @@ export const readStoredLogin = async (
   }
 }
 
-/** For all that is asked: a name is not worth a longer wait of the person at the browser. */
+/** For all requests together: a name is not worth a longer wait of the user at the browser. */
 const timeoutMs = 20_000
 
 /**
- * Who has logged in: from the id token, else from the userinfo endpoint where there is one, else as the
- * provider's dialect asks. Not knowing it is null, never an error: the tokens are good all the same.
+ * Who has logged in: from the id token, else from the userinfo endpoint, else from the API of the
+ * provider's dialect. Null, never an error, when it is not known: the tokens work all the same.
  */
 export const findAccount = async (
   grant: Grant,
   endpoints: Endpoints,
   api: Api,
-  ended: AbortSignal,
+  signal: AbortSignal,
 ): Promise<Account | null> =>
-  withTimeLimit(timeoutMs, ended, (signal) => askForAccount(grant, endpoints, api, signal))
+  withTimeLimit(timeoutMs, signal, (limited) => fetchAccount(grant, endpoints, api, limited))
 
 type Api = { readonly identify: Dialect['identify']; readonly apiUrl?: string }
 
-const askForAccount = async (
+const fetchAccount = async (
   grant: Grant,
   { server }: Endpoints,
   { identify, apiUrl }: Api,
@@ -104,15 +104,17 @@ const askForAccount = async (
   const fromToken = grant.idClaims ? readAccount(grant.idClaims) : undefined
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint
-  const fromUserinfo = endpoint ? await askUserinfo(endpoint, grant.accessToken, signal) : undefined
-  // OpenID Connect Core section 5.3.2: userinfo of another subject must not be used.
+  const fromUserinfo = endpoint
+    ? await fetchUserinfo(endpoint, grant.accessToken, signal)
+    : undefined
+  // OpenID Connect Core section 5.3.2: the userinfo of another subject must not be used.
   const isSame = !fromToken || fromToken.id === fromUserinfo?.id
   const known = (isSame ? fromUserinfo : undefined) ?? fromToken
   if (known || !identify || apiUrl === undefined) return known ?? null
   return (await identify(grant.accessToken, apiUrl, signal).catch(() => undefined)) ?? null
 }
 
-/** The account in id token claims or a userinfo answer, or undefined when no id is in it. */
+/** The account in id token claims or a userinfo answer, or undefined without an id. */
 export const readAccount = (claims: Readonly<Record<string, unknown>>): Account | undefined => {
   const id = toText(claims['sub']) ?? toText(claims['id'])
   if (id === undefined) return undefined
@@ -121,7 +123,7 @@ export const readAccount = (claims: Readonly<Record<string, unknown>>): Account 
   return { id, name: name ?? id }
 }
 
-const askUserinfo = async (
+const fetchUserinfo = async (
   endpoint: string,
   accessToken: string,
   signal: AbortSignal,

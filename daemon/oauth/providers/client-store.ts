@@ -11,7 +11,7 @@ import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { Endpoints } from './discovery.ts'
 import type { Provider } from './providers.ts'
 
-/** The OAuth client a login is made with; without a secret it is a public one. */
+/** An OAuth client; without a secret it is a public one. */
 export type Client = { readonly clientId: string; readonly clientSecret?: string }
 
 const clientFileSchema = z.looseObject({
@@ -19,7 +19,7 @@ const clientFileSchema = z.looseObject({
   clientSecret: z.string().min(1).optional(),
 })
 
-/** Remembers the client of a login in `clients/<provider>.json`, 0600, so that the next needs no flags. */
+/** Writes the client of a login to `clients/<provider>.json`, 0600, so that the next login needs no flags. */
 export const rememberClient = async (home: Home, provider: string, client: Client) => {
   try {
     await writeFileAtomic(getFile(home, provider), `${JSON.stringify(client, null, 2)}\n`)
@@ -32,7 +32,7 @@ export const rememberClient = async (home: Home, provider: string, client: Clien
   }
 }
 
-/** Forgets the remembered client, and what a killed daemon left of one half written. True when there was any. */
+/** Removes the remembered client and its temporary files. True when there was one. */
 export const forgetClient = async (home: Home, provider: string): Promise<boolean> => {
   try {
     const names = (await readdir(home.clients)).filter((name) =>
@@ -47,7 +47,7 @@ export const forgetClient = async (home: Home, provider: string): Promise<boolea
   }
 }
 
-/** The client of the last login, or undefined. A file that is none of ours counts as none. */
+/** The client of the last login; undefined also for a file that is not valid. */
 const rememberedClient = async (home: Home, provider: string): Promise<Client | undefined> => {
   const text = await readSecretFile(getFile(home, provider))
   if (text === undefined) return undefined
@@ -60,10 +60,9 @@ const rememberedClient = async (home: Home, provider: string): Promise<Client | 
 }
 
 /**
- * The client to use: what the request says, else gateway.yaml and its environment variable, else what
- * the last login used. A secret is only taken together with its own client id, and an empty one means
- * none. Throws `client-unknown` when nothing names a client: that tells a person how to get one, with
- * the port that logins come back to where it is given.
+ * The client to use: from the request, else from gateway.yaml and its environment variable, else from the
+ * last login. A secret is only used with its own client id, and an empty one means none. Throws
+ * `client-unknown`, which says how to get a client with this callback port.
  */
 export const findClient = async (
   home: Home,
@@ -93,19 +92,19 @@ const configuredClient = (provider: Provider, env: NodeJS.ProcessEnv): Partial<C
 const getFile = (home: Home, provider: string): string => join(home.clients, `${provider}.json`)
 
 /**
- * The error of a login that nobody has given a client: what to make where, with which redirect URI, and
- * the command that then works. `callbackPort` is 0 or left out where any free port is taken.
+ * The error of a login without a client: what to create where, with which redirect URI, and the command that
+ * then works. `callbackPort` is 0 for any free port.
  */
 export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardError => {
   const { name, title, dialect, clientPage } = provider
   const { app, needsSecret } = apps[dialect]
   const where = clientPage ?? title
-  const make = `${app(getRedirectUri(provider, callbackPort))} at ${where}`
+  const create = `${app(getRedirectUri(provider, callbackPort))} at ${where}`
   const secret = needsSecret ? ' --client-secret-stdin' : ''
   return new DoorwardError(
     'client-unknown',
     `no OAuth client is known for ${name}: a login needs one of your own`,
-    { hint: `${make}, then: doorward oauth login ${name} --client-id ID${secret}` },
+    { hint: `${create}, then: doorward oauth login ${name} --client-id ID${secret}` },
   )
 }
 
@@ -116,7 +115,7 @@ const getRedirectUri = ({ redirectHost, callbackPort }: Provider, port: number):
 
 type App = {
   readonly app: (redirectUri: string) => string
-  /** Asked for by every login, PKCE or not. */
+  /** Whether every login needs it, PKCE or not. */
   readonly needsSecret: boolean
 }
 
@@ -127,7 +126,7 @@ const apps: Readonly<Record<DialectName, App>> = {
   },
   // https://developers.google.com/identity/protocols/oauth2/native-app
   google: {
-    app: () => 'make an OAuth client of the type desktop app',
+    app: () => 'create an OAuth client of the type desktop app',
     needsSecret: true,
   },
   // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#loopback-redirect-urls
@@ -135,18 +134,18 @@ const apps: Readonly<Record<DialectName, App>> = {
     app: (redirectUri) => {
       const url = new URL(redirectUri)
       url.port = ''
-      return `make an OAuth app with the callback URL ${url.href}`
+      return `create an OAuth app with the callback URL ${url.href}`
     },
     needsSecret: true,
   },
   // https://docs.slack.dev/authentication/using-pkce
   slack: {
-    app: (redirectUri) => `make an app with PKCE and the redirect URL ${redirectUri}`,
+    app: (redirectUri) => `create an app with PKCE and the redirect URL ${redirectUri}`,
     needsSecret: false,
   },
 }
 
-/** How the client proves who it is: by secret in the body, unless the server says it takes only Basic. */
+/** How the client authenticates: by secret in the body, unless the server supports only Basic. */
 export const clientAuthentication = (client: Client, { server }: Endpoints): ClientAuth => {
   if (client.clientSecret === undefined) return None()
   const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_post']
@@ -156,7 +155,7 @@ export const clientAuthentication = (client: Client, { server }: Endpoints): Cli
 }
 
 /**
- * RFC 6749 section 2.3.1. The library's own encodes `-`, `.` and `_` too, and some servers compare
+ * RFC 6749 section 2.3.1. The library's own function also encodes `-`, `.` and `_`, and some servers compare
  * without decoding.
  */
 const clientSecretBasic =
@@ -166,5 +165,5 @@ const clientSecretBasic =
     headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
   }
 
-/** As a value in `application/x-www-form-urlencoded`: letters, digits and `*-._` stay as they are. */
+/** As a value in `application/x-www-form-urlencoded`: letters, digits and `*-._` are not encoded. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

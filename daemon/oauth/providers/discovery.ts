@@ -17,18 +17,16 @@ export type Endpoints = {
 
 export type Discover = (provider: Provider, signal: AbortSignal) => Promise<Endpoints>
 
-/** Metadata are asked for once in this time. */
 const keepMs = 60 * 60 * 1000
-/** Old ones are used for so long before an issuer that did not answer is asked again. */
+/** How long old metadata are used before an issuer that did not answer is asked again. */
 const keepOldMs = 60 * 1000
 type Entry = { readonly server: AuthorizationServer; readonly askAgainAt: number }
 
 /**
- * Makes the look-up of endpoints: those given win, the others come from the issuer's metadata, which are
- * asked for once an hour, by all who need them together, and only where an endpoint is missing. While the
- * issuer does not answer, the old ones go on; a failure is not remembered. Throws `provider-unavailable`
- * or `provider-misconfigured`. With old metadata in hand the issuer is waited for no longer than
- * `patienceMs`.
+ * Looks up endpoints: configured ones win, the others come from the issuer's metadata. Those are fetched
+ * once an hour, with one request for all callers, and only where an endpoint is missing. While the issuer
+ * does not answer within `patienceMs`, old metadata are used; a failure is not remembered. Throws
+ * `provider-unavailable` or `provider-misconfigured`.
  */
 export const createDiscover = (now: () => number = Date.now, patienceMs = 5000): Discover => {
   const known = new Map<string, Entry>()
@@ -46,8 +44,8 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
     try {
       const server = await shared(issuer, signal, (ending) =>
         old
-          ? withTimeLimit(patienceMs, ending, (limited) => askIssuer(issuer, limited))
-          : askIssuer(issuer, ending),
+          ? withTimeLimit(patienceMs, ending, (limited) => fetchMetadata(issuer, limited))
+          : fetchMetadata(issuer, ending),
       )
       const endpoints = withEndpoints(provider, server)
       known.set(issuer, { server, askAgainAt: now() + keepMs })
@@ -56,7 +54,7 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
       if (signal.aborted)
         throw new DoorwardError(
           'provider-unavailable',
-          `${new URL(issuer).host} was not waited for`,
+          `the request to ${new URL(issuer).host} was cancelled`,
         )
       const isDown = error instanceof DoorwardError && error.code === 'provider-unavailable'
       if (!old || !isDown) throw error
@@ -66,13 +64,13 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
   }
 }
 
-/** The library wants some issuer; nothing can answer with this one. */
+/** The library requires an issuer; no answer can have this one. */
 const unknownIssuer = 'https://issuer.invalid'
 
 /**
- * Of an issuer that was not asked: all that sign with a key pair (RFC 7518 section 3.1, RFC 8037), where the
- * library would take RS256 alone. What vouches for an id token of the token endpoint is TLS (OpenID
- * Connect Core section 3.1.3.7).
+ * For an issuer whose metadata are not fetched: all algorithms with a key pair (RFC 7518 section 3.1, RFC
+ * 8037), since the library would accept RS256 only. TLS vouches for an id token of the token endpoint
+ * (OpenID Connect Core section 3.1.3.7).
  */
 const idTokenAlgorithms =
   'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
@@ -108,7 +106,7 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
   }
 }
 
-/** An issuer on the internet must not send a browser or a token to an unsafe address or back to us. */
+/** An issuer on the internet must not send a browser or a token to an unsafe address or to loopback. */
 const safeEndpoint = (
   { name, issuer }: Provider,
   endpointName: EndpointName,
@@ -133,11 +131,11 @@ const isSafeEndpoint = (endpoint: string, isLocalIssuer: boolean): boolean => {
 }
 
 /*
- * Metadata of an issuer: OpenID Connect Discovery puts the well-known part behind the issuer's path,
- * RFC 8414 before it. The document is taken only when it is of the issuer that was asked.
+ * Metadata of an issuer: OpenID Connect Discovery puts the well-known part after the issuer's path, RFC 8414
+ * before it. The document is used only if it names the same issuer.
  */
 
-/** What is kept of the metadata: nothing else of a provider's document has a say here. */
+/** The endpoints that are read from the metadata. */
 const endpointNames = [
   'authorization_endpoint',
   'token_endpoint',
@@ -147,69 +145,69 @@ const endpointNames = [
 ] as const
 type EndpointName = (typeof endpointNames)[number]
 
-/** Why a place has no metadata: the words go into a message, and the last resort is 404. */
-type Nothing = { readonly why: string; readonly hint?: string; readonly isAbsent?: true }
+/** Why an address has no metadata, for a message; `isAbsent` is a 404. */
+type NoMetadata = { readonly why: string; readonly hint?: string; readonly isAbsent?: true }
 
 /**
- * Asks an issuer for its metadata. Endpoints are as the issuer names them, not checked. Throws
- * `provider-unavailable`, or `provider-misconfigured` with what was found instead.
+ * Fetches the metadata of an issuer. Endpoints are not checked. Throws `provider-unavailable`, or
+ * `provider-misconfigured` with what was found instead.
  */
-const askIssuer = async (issuer: string, signal: AbortSignal): Promise<AuthorizationServer> => {
+const fetchMetadata = async (issuer: string, signal: AbortSignal): Promise<AuthorizationServer> => {
   const url = new URL(issuer)
-  let nothing: Nothing | undefined
+  let missing: NoMetadata | undefined
   for (const algorithm of ['oidc', 'oauth2'] as const) {
     const response = await discoveryRequest(url, { algorithm, ...requestOptions(issuer, signal) })
     const found = readMetadata(issuer, response.status, await response.text())
     if ('issuer' in found) return found
-    // What a place says tells more than that the other one has nothing.
-    if (!nothing || nothing.isAbsent) nothing = found
+    // Any other answer says more than a 404.
+    if (!missing || missing.isAbsent) missing = found
   }
   throw new DoorwardError(
     'provider-misconfigured',
-    `${url.host} has no metadata of the issuer ${issuer}: ${nothing?.why ?? 'it did not say why'}`,
-    { hint: nothing?.hint ?? 'check the issuer in gateway.yaml, or set both endpoints instead' },
+    `${url.host} has no metadata of the issuer ${issuer}: ${missing?.why ?? 'no reason given'}`,
+    { hint: missing?.hint ?? 'check the issuer in gateway.yaml, or set both endpoints instead' },
   )
 }
 
-/** The metadata of this issuer in an answer, or why there are none. */
+/** The metadata of this issuer in an answer, or why there are none in it. */
 const readMetadata = (
   issuer: string,
   status: number,
   text: string,
-): AuthorizationServer | Nothing => {
+): AuthorizationServer | NoMetadata => {
   if (status === 404 || status === 410) return { why: 'there is no such page', isAbsent: true }
   if (status >= 300 && status < 400)
     return {
-      why: 'it sends the request elsewhere',
-      hint: 'set the issuer to where that leads, as its own metadata name it',
+      why: 'it redirects the request',
+      hint: 'set the issuer to the target of the redirect, as its own metadata name it',
     }
   if (status !== 200) return { why: `it answered ${status}` }
   const document = jsonObjectIn(text)
-  if (!document) return { why: 'it answered with something that is no JSON document' }
+  if (!document) return { why: 'the answer is not a JSON document' }
   const named = document['issuer']
   if (typeof named !== 'string' || !URL.canParse(named))
     return { why: 'the metadata name no issuer' }
   return isSameIssuer(named, issuer) ? parseMetadata(named, document) : mismatch(issuer, named)
 }
 
-/** RFC 8414 section 3.3, but for a slash at the end, by which people write issuers differently. */
+/** RFC 8414 section 3.3, but ignoring a slash at the end. */
 const isSameIssuer = (named: string, issuer: string): boolean =>
   withoutSlash(named) === withoutSlash(issuer)
 
 const withoutSlash = (issuer: string): string => new URL(issuer).href.replace(/\/$/, '')
 
 /** Metadata of another issuer must not be used: RFC 9207 and id tokens are checked against it. */
-const mismatch = (issuer: string, named: string): Nothing => {
-  // Microsoft's, for apps of many tenants: no token is ever of this issuer.
+const mismatch = (issuer: string, named: string): NoMetadata => {
+  // Microsoft's, for apps of many tenants: no token has this issuer.
   if (/[{}]/.test(named) || /%7B|%7D/i.test(named))
     return {
       why: 'the metadata are for many tenants and name a pattern instead of an issuer',
-      hint: 'set the issuer to that of your own tenant (its id in the place of "common"), or set authorization_endpoint, token_endpoint and userinfo_endpoint instead of the issuer',
+      hint: 'set the issuer to that of your own tenant (its id instead of "common"), or set authorization_endpoint, token_endpoint and userinfo_endpoint instead of the issuer',
     }
   const { href, origin } = new URL(named)
   return origin === new URL(issuer).origin && href.length <= 200
     ? { why: `the metadata are of ${href}`, hint: `if that is the one you mean: issuer: ${href}` }
-    : { why: 'the metadata are of an issuer elsewhere' }
+    : { why: 'the metadata are of an issuer on another host' }
 }
 
 const parseMetadata = (
@@ -242,7 +240,7 @@ const parseMetadata = (
 const textsIn = (value: unknown): string[] | undefined =>
   Array.isArray(value) ? value.filter((item) => typeof item === 'string') : undefined
 
-/** Runs a task once for all who ask for this key meanwhile. */
+/** Runs a task once for all concurrent callers with this key. */
 type Shared<Result> = (
   key: string,
   signal: AbortSignal,
@@ -256,8 +254,8 @@ type Running<Result> = {
 }
 
 /**
- * Makes it. Who gives up (by its signal) stops waiting with that signal's reason; the task itself is
- * ended when nobody waits for it any more. Nothing is remembered once it has ended.
+ * A caller whose signal is aborted stops waiting with that signal's reason; the task is aborted when no
+ * caller waits any more.
  */
 const createShared = <Result>(): Shared<Result> => {
   const running = new Map<string, Running<Result>>()
@@ -278,15 +276,15 @@ const createShared = <Result>(): Shared<Result> => {
     signal.throwIfAborted()
     const entry = running.get(key) ?? begin(key, task)
     entry.waiting += 1
-    let giveUp = (): void => undefined
-    const given = new Promise<never>((_, reject) => {
-      giveUp = () => reject(signal.reason as Error)
+    let rejectAborted = (): void => undefined
+    const aborted = new Promise<never>((_, reject) => {
+      rejectAborted = () => reject(signal.reason as Error)
     })
-    signal.addEventListener('abort', giveUp, { once: true })
+    signal.addEventListener('abort', rejectAborted, { once: true })
     try {
-      return await Promise.race([entry.result, given])
+      return await Promise.race([entry.result, aborted])
     } finally {
-      signal.removeEventListener('abort', giveUp)
+      signal.removeEventListener('abort', rejectAborted)
       entry.waiting -= 1
       if (entry.waiting === 0) {
         if (running.get(key) === entry) running.delete(key)

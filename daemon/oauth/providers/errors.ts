@@ -13,9 +13,9 @@ import type { Provider } from './providers.ts'
 import { safeErrorCode } from './request.ts'
 
 /**
- * Turns what `oauth4webapi` throws into an error of ours. The original is dropped, not wrapped: its
- * `cause` holds the provider's whole answer, tokens included. Only an error code of RFC 6749 survives,
- * and with the client that was refused by a token endpoint, what that code means for it.
+ * Turns an error of `oauth4webapi` into a DoorwardError. The original is dropped, not wrapped: its `cause`
+ * contains the provider's whole answer, tokens included. Only an error code of RFC 6749 is kept, with its
+ * meaning for the client that a token endpoint refused.
  */
 export const providerError = (
   error: unknown,
@@ -36,7 +36,7 @@ export const providerError = (
   })
 }
 
-/** What an `error` at the callback means. RFC 6749 section 4.1.2.1; the code is safe to show. */
+/** The meaning of an `error` at the callback. RFC 6749 section 4.1.2.1; the code is safe to show. */
 export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {
   const { name, title } = refused.provider
   if (error === 'access_denied')
@@ -46,22 +46,22 @@ export const refusalError = (refused: RefusedClient, error: string): DoorwardErr
   return tokenRefusalError({ code: error }, refused)
 }
 
-/** The RFC 6749 error code a provider answered with, where it is safe to show. */
+/** The RFC 6749 error code of a provider's answer, if it is safe to show. */
 export const getOAuthError = (error: unknown): string | undefined =>
   error instanceof ResponseBodyError || error instanceof AuthorizationResponseError
     ? safeErrorCode(error.error)
     : undefined
 
 /**
- * What of an answer cannot be used: its status, or the name of a field, both from the library's own words.
- * Never a value.
+ * Why an answer cannot be used: its status or the name of a field, from the library's message. Never a
+ * value.
  */
 const describeFault = (error: unknown): string | undefined => {
   if (!(error instanceof OperationProcessingError)) return undefined
   if (error.code === RESPONSE_IS_NOT_CONFORM && error.cause instanceof Response)
-    return `an answer with status ${error.cause.status}, which is none of OAuth`
+    return `an answer with status ${error.cause.status}, which is not an OAuth answer`
   if (error.code === RESPONSE_IS_NOT_JSON || error.code === PARSE_ERROR)
-    return 'an answer that is no JSON'
+    return 'an answer that is not JSON'
   const [, field] = /^"response" body "([a-z_]{1,40})" property /.exec(error.message) ?? []
   return field === undefined ? undefined : `an answer without a usable ${field}`
 }
@@ -70,30 +70,30 @@ const getHint = (error: unknown): string | undefined => {
   if (!(error instanceof OperationProcessingError)) return undefined
   return error.code === JWT_TIMESTAMP_CHECK
     ? 'the clock of this machine differs from the provider’s: set it, then log in again'
-    : 'the answer was not what the OAuth standard asks for: check the endpoints in gateway.yaml'
+    : 'the answer does not follow the OAuth standard: check the endpoints in gateway.yaml'
 }
 
-/** Why a token endpoint refused: RFC 6749 section 5.2, and what else its answer lets on. Safe to show. */
+/** Why a token endpoint refused: RFC 6749 section 5.2, and more if the answer tells. Safe to show. */
 export type TokenRefusal = {
   readonly code: string
-  /** The provider's own word, where it has another. */
+  /** The provider's own code, if it has another. */
   readonly ownCode?: string | undefined
-  /** Whether the answer names the client id or the client secret as what is wrong. */
+  /** Whether the answer says that the client id or the client secret is wrong. */
   readonly about?: 'client-id' | 'client-secret' | undefined
 }
 
-/** Who was refused; the redirect URI is that of a login, a refresh has none. */
+/** A refresh has no redirect URI. */
 type RefusedClient = {
   readonly provider: Provider
   readonly client: Client
   readonly redirectUri?: string | undefined
 }
 
-/** True for a code that means a fault of the provider's own. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
+/** True for a fault of the provider. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
 export const isTransientOAuthError = (code: string): boolean =>
   code === 'server_error' || code === 'temporarily_unavailable'
 
-/** What a token endpoint's error says, or undefined when it is none, or not one that is safe to show. */
+/** The refusal in a token endpoint's error, or undefined when there is none that is safe to show. */
 export const toTokenRefusal = (error: unknown): TokenRefusal | undefined => {
   if (!(error instanceof ResponseBodyError)) return undefined
   const code = safeErrorCode(error.error)
@@ -104,7 +104,7 @@ export const toTokenRefusal = (error: unknown): TokenRefusal | undefined => {
     : { code, ownCode, about: getErrorSubject(error, description) }
 }
 
-/** A description may hold anything, so it is read for two things and never shown. */
+/** A description may contain anything, so it is only searched for two facts and never shown. */
 const getErrorSubject = (
   { cause }: ResponseBodyError,
   description: unknown,
@@ -117,8 +117,8 @@ const getErrorSubject = (
 }
 
 /**
- * The error of a token endpoint's refusal, at a login or a refresh: what the provider says, what that
- * means for this client, and where to mend it.
+ * The error of a token endpoint's refusal, at a login or a refresh: what the provider says, what it means for
+ * this client, and where to fix it.
  */
 export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient): DoorwardError => {
   const { provider, client } = refused
@@ -142,7 +142,10 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
         refused.redirectUri && registerHint(provider, refused.redirectUri),
       )
     case 'unauthorized_client':
-      return error(`${title} does not let this app log in so`, appHint(provider, refusal.ownCode))
+      return error(
+        `${title} does not allow this app to log in this way`,
+        appHint(provider, refusal.ownCode),
+      )
     case 'invalid_scope':
       return error(
         `${title} does not grant these scopes to this app`,
@@ -163,7 +166,7 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
       return error(`${title} does not accept the client id and secret`, wrongSecretHint(provider))
     return provider.dialect === 'standard' && refusal.about === undefined
       ? error(`${title} does not accept the client id without a secret`, eitherHint(provider))
-      : error(`${title} wants the client secret of your app too`, missingSecretHint(provider))
+      : error(`${title} also requires the client secret of your app`, missingSecretHint(provider))
   }
   return error(
     `${title} refused the request`,
@@ -171,23 +174,23 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
   )
 }
 
-/** What to register, and the other way where a provider compares redirect URIs letter by letter. */
+/** What to register, and the alternative where a provider compares redirect URIs exactly. */
 export const registerHint = (
   { name, dialect, clientPage, redirectHost }: Provider,
   redirectUri: string,
 ): string => {
   const where = clientPage ? ` at ${clientPage}` : ''
   if (dialect === 'google')
-    return `make a client of the type desktop app${where}: it takes ${redirectUri} without registering it`
+    return `make a client of the type desktop app${where}: it accepts ${redirectUri} without registration`
   if (dialect === 'github')
-    return `register ${withoutPort(redirectUri)} as callback URL of the app${where}: any port fits it, but 127.0.0.1 and localhost are two hosts`
+    return `register ${withoutPort(redirectUri)} as callback URL of the app${where}: any port matches, but 127.0.0.1 and localhost are different hosts`
   const register = `register exactly ${redirectUri} as redirect URL of the app${where}`
   if (dialect !== 'slack') return register
   const other =
     redirectHost === 'localhost'
       ? ''
       : `, or set providers.${name}.redirect_host: localhost in gateway.yaml if only that is accepted`
-  return `${register}: host and port are compared letter by letter${other}`
+  return `${register}: host and port must match exactly${other}`
 }
 
 const withoutPort = (redirectUri: string): string => {
@@ -196,7 +199,7 @@ const withoutPort = (redirectUri: string): string => {
   return url.href
 }
 
-/** What to do with the settings of the app, and the command that then brings the secret here. */
+/** What to do in the settings of the app, and the command that then stores the secret. */
 const secretHint = ({ name, clientSecretEnv }: Provider, first: string): string =>
   clientSecretEnv === undefined
     ? `${first}, then: doorward oauth login ${name} --client-secret-stdin`
@@ -218,11 +221,11 @@ const wrongSecretHint = (provider: Provider): string =>
   secretHint(provider, `compare both with the settings of the app${at(provider)}`)
 
 const clientIdHint = (provider: Provider): string => {
-  const mend =
+  const fix =
     provider.clientId === undefined
       ? `doorward oauth login ${provider.name} --client-id ID`
       : `correct providers.${provider.name}.client_id in gateway.yaml`
-  return `find the id of your app${at(provider)}, then: ${mend}`
+  return `find the id of your app${at(provider)}, then: ${fix}`
 }
 
 const appHint = (provider: Provider, ownCode: string | undefined): string => {

@@ -8,11 +8,11 @@ import { providerNameForm } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
 
-/** A provider as configured: a built-in template, an entry of gateway.yaml, or one over the other. */
+/** A provider: a built-in template, an entry of gateway.yaml, or an entry that overrides a template. */
 export type Provider = {
   readonly name: string
   readonly title: string
-  /** What `iss` is checked against, and where discovery asks; without it neither happens. */
+  /** `iss` is compared with it, and metadata are fetched from it; without it neither happens. */
   readonly issuer?: string
   readonly authorizationEndpoint?: string
   readonly tokenEndpoint?: string
@@ -20,14 +20,14 @@ export type Provider = {
   readonly userinfoEndpoint?: string
   readonly deviceAuthorizationEndpoint?: string
   readonly dialect: DialectName
-  /** Base of the dialect's own API, without a slash at its end; undefined where it is not known. */
+  /** Base of the dialect's API, without a slash at the end; undefined if not known. */
   readonly apiUrl?: string
   readonly scopes: readonly string[]
   readonly scopeParameter: string
   readonly scopeSeparator: string
   readonly authorizationParameters: Readonly<Record<string, string>>
   readonly redirectHost: RedirectHost
-  /** Port of the redirect URI, where it is not the one of all providers. */
+  /** Port of the redirect URI, if it is not `oauth.callback_port`. */
   readonly callbackPort?: number
   readonly clientId?: string
   readonly clientSecretEnv?: string
@@ -37,7 +37,7 @@ export type Provider = {
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
 
-/** True for what can be the name of a provider, and so of a file. */
+/** True for a valid name of a provider, which is also a safe file name. */
 export const isProviderName = (name: string): boolean => providerNameForm.test(name)
 
 /** The names of all providers, built-in and configured, sorted. */
@@ -63,10 +63,10 @@ export const findProvider = (name: string, gateway: Gateway): Provider => {
 }
 
 /**
- * Lays an entry of gateway.yaml over a template. With an issuer of its own no endpoint of the template
- * stays. Another authorization endpoint means another issuer; and the tokens of another token endpoint
- * must not travel to the template's other endpoints. How a dialect asks for scopes goes with it, under
- * whatever name: a second Slack workspace wants `user_scope` too.
+ * Overrides a template with an entry of gateway.yaml. With an issuer of its own, no endpoint of the template
+ * is used. Another authorization endpoint means another issuer; and the tokens of another token endpoint
+ * must not be sent to the template's other endpoints. How scopes are requested depends on the dialect, not
+ * on the name: a second Slack workspace needs `user_scope` too.
  */
 const mergeProvider = (
   name: string,
@@ -74,25 +74,25 @@ const mergeProvider = (
   entry: ProviderEntry,
 ): Provider => {
   const main = entry.issuer === undefined ? template : undefined
-  const beside = entry.token_endpoint === undefined ? main : undefined
+  const sameHost = entry.token_endpoint === undefined ? main : undefined
   const dialect = entry.dialect ?? template?.dialect ?? 'standard'
-  const asking = dialect === 'standard' ? template : providerTemplates[dialect]
+  const requesting = dialect === 'standard' ? template : providerTemplates[dialect]
   return {
     name,
     title: template?.title ?? name,
     issuer: entry.issuer ?? (entry.authorization_endpoint ? undefined : template?.issuer),
     authorizationEndpoint: entry.authorization_endpoint ?? main?.authorizationEndpoint,
     tokenEndpoint: entry.token_endpoint ?? main?.tokenEndpoint,
-    revocationEndpoint: entry.revocation_endpoint ?? beside?.revocationEndpoint,
-    userinfoEndpoint: entry.userinfo_endpoint ?? beside?.userinfoEndpoint,
+    revocationEndpoint: entry.revocation_endpoint ?? sameHost?.revocationEndpoint,
+    userinfoEndpoint: entry.userinfo_endpoint ?? sameHost?.userinfoEndpoint,
     deviceAuthorizationEndpoint:
-      entry.device_authorization_endpoint ?? beside?.deviceAuthorizationEndpoint,
+      entry.device_authorization_endpoint ?? sameHost?.deviceAuthorizationEndpoint,
     dialect,
-    apiUrl: entry.api_url ?? beside?.apiUrl,
+    apiUrl: entry.api_url ?? sameHost?.apiUrl,
     scopes: entry.scopes ?? template?.scopes ?? [],
-    scopeParameter: asking?.scopeParameter ?? 'scope',
-    scopeSeparator: asking?.scopeSeparator ?? ' ',
-    authorizationParameters: asking?.authorizationParameters ?? {},
+    scopeParameter: requesting?.scopeParameter ?? 'scope',
+    scopeSeparator: requesting?.scopeSeparator ?? ' ',
+    authorizationParameters: requesting?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? '127.0.0.1',
     callbackPort: entry.callback_port,
     clientId: entry.client_id,
@@ -111,21 +111,20 @@ const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   const known = providerNames(gateway)
   const shown = isProviderName(name) ? ` ${name}` : ''
   const near = isProviderName(name) ? didYouMean(name, known) : undefined
-  // Another that is near may still not be meant: gitlab is only two letters from github.
+  // A similar name may still be another provider: gitlab is only two letters from github.
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
     hint: `${near ?? `known: ${known.join(', ')};`} add others under providers: in gateway.yaml`,
   })
 }
 
-/** What is known of a provider before the configuration has its say. Data: every fact has its source. */
+/** The defaults of a provider. Every fact has its source. */
 type ProviderTemplate = {
-  /** As people write it. */
   readonly title: string
-  /** What the provider sends as `iss` (RFC 9207) and in id tokens, exactly. */
+  /** Exactly what the provider sends as `iss` (RFC 9207) and in id tokens. */
   readonly issuer?: string
   readonly authorizationEndpoint: string
   readonly tokenEndpoint: string
-  /** Only where it is the one of RFC 7009. */
+  /** Only if it follows RFC 7009. */
   readonly revocationEndpoint?: string
   readonly userinfoEndpoint?: string
   readonly scopes: readonly string[]
@@ -133,18 +132,17 @@ type ProviderTemplate = {
   readonly scopeSeparator?: string
   /** Sent with every authorization request. */
   readonly authorizationParameters?: Readonly<Record<string, string>>
-  /** RFC 8628, where the provider has a device flow that an app may use. */
+  /** RFC 8628, if the provider has a device flow. */
   readonly deviceAuthorizationEndpoint?: string
   readonly dialect: DialectName
-  /** Base of the API that the dialect asks who is logged in, and revokes at. */
+  /** Base of the API with which the dialect identifies accounts and revokes. */
   readonly apiUrl: string
-  /** Where a person takes the permission back by hand. */
+  /** Where a user can revoke the access by hand. */
   readonly permissionsPage: string
-  /** Where a person finds or makes the OAuth client, with its secret. */
+  /** Where a user finds or creates the OAuth client, with its secret. */
   readonly clientPage: string
 }
 
-/** The providers that need no more than a client id. */
 const providerTemplates: Readonly<Record<BuiltInProvider, ProviderTemplate>> = {
   google: {
     title: 'Google',
@@ -185,8 +183,8 @@ const providerTemplates: Readonly<Record<BuiltInProvider, ProviderTemplate>> = {
   },
   slack: {
     title: 'Slack',
-    // https://docs.slack.dev/authentication/installing-with-oauth: scopes of a person go in
-    // `user_scope`, with commas; desktop redirects cannot ask for a bot's.
+    // https://docs.slack.dev/authentication/installing-with-oauth: scopes of a user go in
+    // `user_scope`, with commas; desktop redirects cannot request those of a bot.
     authorizationEndpoint: 'https://slack.com/oauth/v2/authorize',
     // https://docs.slack.dev/reference/methods/oauth.v2.access
     tokenEndpoint: 'https://slack.com/api/oauth.v2.access',

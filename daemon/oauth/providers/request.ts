@@ -9,9 +9,8 @@ const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
 /**
- * The options of every request to a provider: https, or http on loopback; no redirects; 30 s; an
- * answer of 1 MiB at most. A provider that cannot be reached, answers 5xx or asks to come back later
- * (429) is `provider-unavailable`. The limit is in milliseconds.
+ * The options of every request to a provider: https, or http on loopback; no redirects; 30 s; an answer of
+ * at most 1 MiB. A provider that cannot be reached or answers 5xx or 429 is `provider-unavailable`.
  */
 export const requestOptions = (endpoint: string, signal: AbortSignal, limitMs = timeoutMs) => ({
   [allowInsecureRequests]: isLoopbackUrl(endpoint),
@@ -47,7 +46,7 @@ const fetchFromProvider = async (url: string, init: RequestInit): Promise<Respon
   return new Response(empty ? null : new Uint8Array(body), { status: status || 502, headers })
 }
 
-/** Codes of failures before a connection stood: nothing can have been sent. */
+/** Failures before a connection was made: nothing can have been sent. */
 const beforeConnected = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -58,7 +57,7 @@ const beforeConnected = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** True for an error of a request that certainly never reached the provider. */
+/** True for an error of a request that certainly did not reach the provider. */
 export const neverArrived = (error: unknown): boolean =>
   error instanceof DoorwardError && beforeConnected.has(systemCode(error.cause) ?? '')
 
@@ -72,10 +71,11 @@ const readCapped = async (response: Response): Promise<Buffer> => {
 }
 
 const describeFailure = (error: unknown): string => {
-  if (error instanceof RangeError) return 'sent more than it should'
+  if (error instanceof RangeError) return 'sent an answer of more than 1 MiB'
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return 'did not answer in time'
-  if (error instanceof DOMException && error.name === 'AbortError') return 'was not waited for'
+  if (error instanceof DOMException && error.name === 'AbortError')
+    return 'did not answer before the request was cancelled'
   const cause: unknown = error instanceof Error ? error.cause : undefined
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
   return code === undefined ? 'cannot be reached' : `cannot be reached (${code})`
@@ -89,7 +89,7 @@ type ProviderRequest = {
   readonly json?: unknown
 }
 
-/** The body is empty where the answer is no JSON object. */
+/** The body is empty where the answer is not a JSON object. */
 export type ProviderReply = {
   readonly status: number
   readonly headers: Headers
@@ -97,8 +97,8 @@ export type ProviderReply = {
 }
 
 /**
- * Asks an API of a provider, under the same rules as every request to one. Throws `provider-unavailable`,
- * or `provider-misconfigured` for an address that is neither https nor loopback.
+ * Sends a request to an API of a provider, with `requestOptions`. Throws `provider-unavailable`, or
+ * `provider-misconfigured` for an address that is neither https nor loopback.
  */
 export const askProvider = async (
   url: string,
@@ -109,7 +109,7 @@ export const askProvider = async (
   if (new URL(url).protocol !== 'https:' && !options[allowInsecureRequests])
     throw new DoorwardError(
       'provider-misconfigured',
-      `${new URL(url).host} is not asked in the clear`,
+      `${new URL(url).host} needs https: tokens are not sent in clear text`,
     )
   const response = await options[customFetch](url, {
     method,
@@ -127,11 +127,11 @@ export const askProvider = async (
   }
 }
 
-/** The error of an answer that is a refusal; `word` is the provider's own, where it is safe to show. */
+/** The error of a refusal; `word` is the provider's error code, if it is safe to show. */
 export const refusedBy = (url: string, { status }: ProviderReply, word?: string): DoorwardError =>
   new DoorwardError('provider-refused', `${new URL(url).host} answered ${word ?? status}`)
 
-/** The JSON object that a provider's answer is, or undefined when it is none. */
+/** The JSON object in an answer, or undefined when it is not one. */
 export const jsonObjectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
   try {
     const value: unknown = JSON.parse(text)
@@ -144,8 +144,8 @@ export const jsonObjectIn = (text: string): Readonly<Record<string, unknown>> | 
 }
 
 /**
- * What a provider calls somebody or something, as one line that a person can read: without characters
- * that hide or reorder others, 200 at most. Undefined for what is no text.
+ * A name from a provider as one readable line: without characters that hide or reorder others, at most 200.
+ * Undefined for a value that is not text.
  */
 export const toText = (value: unknown): string | undefined => {
   if (typeof value === 'number') return String(value)
@@ -154,12 +154,12 @@ export const toText = (value: unknown): string | undefined => {
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
     .trim()
     .slice(0, 200)
-    // Half a character, as a provider may send it or the cut may leave it.
+    // Half a surrogate pair, sent by the provider or left by the cut.
     .replaceAll(/\p{Cs}/gu, '')
   return text === '' ? undefined : text
 }
 
-/** An error code that is safe to show: words of RFC 6749 section 5.2, never something like a token. */
+/** An error code that is safe to show: lower-case words as in RFC 6749 section 5.2, never a token. */
 export const safeErrorCode = (text: unknown): string | undefined =>
   typeof text === 'string' && /^[a-z]+(_[a-z]+)*$/.test(text) && text.length <= 48
     ? text

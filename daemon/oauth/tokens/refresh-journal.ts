@@ -6,7 +6,7 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import { writeFileAtomic } from '../../../shared/home/files.ts'
 
-/** That a refresh token was sent and no answer to it is saved yet: the provider may have used it up. */
+/** A refresh token that was sent without an answer being saved: the provider may have used it up. */
 export type SentRefresh = {
   readonly sentAt: string
   readonly refreshTokenSha256: string
@@ -15,8 +15,8 @@ export type SentRefresh = {
 const journalSchema = z.object({ sentAt: z.iso.datetime(), refreshTokenSha256: z.string() })
 
 /**
- * Notes beside the token file that this refresh token is about to be sent: its hash only. On the disk
- * when this returns. Throws `home-unusable`: then it must not be sent.
+ * Writes to the journal that this refresh token is about to be sent: its hash only. It is on the disk when
+ * this returns. Throws `home-unusable`: then the token must not be sent.
  */
 export const noteSent = async (
   home: Home,
@@ -39,7 +39,7 @@ export const noteSent = async (
   }
 }
 
-/** When this very refresh token was sent without an answer being saved, or undefined if it was not. */
+/** When this refresh token was sent without an answer being saved, or undefined if it was not. */
 export const sentBefore = async (
   home: Home,
   provider: string,
@@ -51,12 +51,12 @@ export const sentBefore = async (
     const { sentAt, refreshTokenSha256 } = journalSchema.parse(JSON.parse(text))
     return refreshTokenSha256 === hashToken(refreshToken) ? sentAt : undefined
   } catch {
-    // It only explains; what cannot be read explains nothing.
+    // The journal only explains; one that cannot be read explains nothing.
     return undefined
   }
 }
 
-/** Takes the note away. One that stays does no harm: it is of a refresh token that is none any more. */
+/** Removes the journal. One that stays does no harm: its refresh token is no longer the stored one. */
 export const forgetSent = async (home: Home, provider: string): Promise<void> => {
   await unlink(getPath(home, provider)).catch(() => undefined)
 }

@@ -18,53 +18,52 @@ import { type Grant, toGrant, refreshedRecord, type TokenRecord } from './token-
 import { readToken, writeToken } from './token-store.ts'
 
 /**
- * Renews the access token of a provider, and returns the record that is then on the disk. Throws
- * `not-logged-in`, `needs-login`, `provider-unavailable`, `provider-refused`, or what is wrong with the
- * files and the configuration.
+ * Refreshes the access token of a provider and returns the record that is then on the disk. Throws
+ * `not-logged-in`, `needs-login`, `provider-unavailable`, `provider-refused`, or an error of the files or
+ * the configuration.
  */
 export type Refresh = (provider: string) => Promise<TokenRecord>
 
 /*
- * One refresh, in turn with the logins and logouts of its provider: read the file -> note in the journal
- * what is about to be sent -> ask the provider -> write the new record -> forget the note. Whoever waits
- * sees a token only once it is on the disk. If the process is killed in between, the note says so to the
- * next one, and the refresh token is simply tried again.
+ * One refresh, under the lock of its provider: read the file -> write the journal -> ask the provider ->
+ * write the new record -> remove the journal. A token is returned only once it is on the disk. If the
+ * process is killed in between, the next one finds the journal and sends the same refresh token again.
  */
 export const createRefresh = (
   { home, gateway, env, log }: OAuthDependencies,
   discover: Discover,
-  inTurn: KeyedMutex,
+  withLock: KeyedMutex,
   signal: AbortSignal,
-  left: readonly TokenRecord[] = [],
+  previous: readonly TokenRecord[] = [],
 ) => {
-  /** Records that a provider gave and the disk refused: the only place where they are. */
-  const unsaved = new Map(left.map((record) => [record.provider, record]))
+  /** New tokens that the disk refused: they exist nowhere else. */
+  const unsaved = new Map(previous.map((record) => [record.provider, record]))
 
   const refresh: Refresh = (name) =>
-    inTurn(name, async () => {
+    withLock(name, async () => {
       const waiting = unsaved.get(name)
       if (waiting) return save(waiting)
       const record = await readToken(home, name)
       if (!record) throw notLoggedIn(name)
       if (record.refreshToken === undefined || record.ended) throw needsLogin(record)
-      return renew(record, record.refreshToken)
+      return send(record, record.refreshToken)
     })
 
-  const renew = async (record: TokenRecord, refreshToken: string): Promise<TokenRecord> => {
+  const send = async (record: TokenRecord, refreshToken: string): Promise<TokenRecord> => {
     const provider = findProvider(record.provider, gateway)
-    // Only the client that the tokens were given to can renew them.
+    // Only the client that got the tokens can refresh them.
     const client = await findClient(home, provider, env, { clientId: record.clientId })
     const endpoints = await discover(provider, signal)
     const before = await sentBefore(home, provider.name, refreshToken)
-    // The time of the first one: that is whose answer got lost.
+    // Keep the time of the first attempt: its answer was lost.
     if (before === undefined) await noteSent(home, provider.name, refreshToken, Date.now())
     try {
       const answer = await refreshGrant(refreshToken, provider, client, endpoints, signal)
       const now = Date.now()
       if (answer.kind === 'grant') return await save(refreshedRecord(record, answer.grant, now))
-      return await ended(provider, record, { ...answer, now, sentBefore: before })
+      return await markEnded(provider, record, { ...answer, now, sentBefore: before })
     } catch (error) {
-      // What was certainly not used up needs no note: an answer came, or nothing was sent.
+      // No journal is needed for a token that was certainly not used up: an answer came, or nothing was sent.
       const isCertain = error instanceof DoorwardError && error.code !== 'provider-unavailable'
       if (
         before === undefined &&
@@ -83,16 +82,20 @@ export const createRefresh = (
     return record
   }
 
-  /** Another program may have renewed it meanwhile; only if the file still has that token is it over. */
-  const ended = async (provider: Provider, sent: TokenRecord, end: End): Promise<TokenRecord> => {
+  /** Another program may have refreshed it; the login has ended only if the file still has that token. */
+  const markEnded = async (
+    provider: Provider,
+    sent: TokenRecord,
+    refusal: InvalidGrant,
+  ): Promise<TokenRecord> => {
     const now = await readToken(home, provider.name)
     if (!now) throw notLoggedIn(provider.name)
     if (now.refreshToken !== sent.refreshToken) {
       log.info({ provider: provider.name }, 'another program has renewed the token')
       return now
     }
-    const at = new Date(end.now).toISOString()
-    const record = { ...now, ended: { at, cause: invalidGrantReason(provider, now, end) } }
+    const at = new Date(refusal.now).toISOString()
+    const record = { ...now, ended: { at, cause: invalidGrantReason(provider, now, refusal) } }
     await writeToken(home, record)
     await forgetSent(home, provider.name)
     throw needsLogin(record)
@@ -104,36 +107,36 @@ export const createRefresh = (
     isUnsaved: (provider: string): boolean => unsaved.has(provider),
     unsaved: (provider: string): TokenRecord | undefined => unsaved.get(provider),
     unsavedProviders: (): string[] => [...unsaved.keys()],
-    /** Lets go of them: a login or logout has made them void. */
+    /** Drops them: a login or logout has made them void. */
     forgetUnsaved: (provider: string): void => void unsaved.delete(provider),
   }
 }
 
-/** There is no token of this provider. */
+/** The error where there is no login. */
 export const notLoggedIn = (provider: string): DoorwardError =>
   new DoorwardError('not-logged-in', `you are not logged in to ${provider}`, {
     hint: `doorward oauth login ${provider}`,
   })
 
-/** The login is over, or cannot be renewed; says why. */
+/** The error of a login that has ended or cannot be refreshed. */
 export const needsLogin = ({ provider, ended }: TokenRecord): DoorwardError =>
   new DoorwardError(
     'needs-login',
     ended
       ? `the login to ${provider} has ended: ${ended.cause}`
-      : `the access token of ${provider} does not last as long as asked, and nothing can renew it`,
+      : `the access token of ${provider} does not last as long as requested, and there is no refresh token`,
     { hint: `doorward oauth login ${provider}` },
   )
 
-/** What a refresh came to: new tokens, or the provider's word that the refresh token is none any more. */
-type Refreshed =
+/** New tokens, or the provider's word that the refresh token is no longer valid. */
+type RefreshResult =
   | { readonly kind: 'grant'; readonly grant: Grant }
-  /** `providerTime` is the provider's clock, in milliseconds since 1970, where it told. */
+  /** `providerTime` is the provider's clock, in milliseconds since 1970, if its answer has a date. */
   | { readonly kind: 'ended'; readonly providerTime: number | undefined }
 
 /**
  * Exchanges a refresh token for new tokens. RFC 6749 section 6; only `invalid_grant` (section 5.2) means
- * that it is dead. Throws `provider-refused` or `provider-unavailable`; neither holds anything of the
+ * that it is no longer valid. Throws `provider-refused` or `provider-unavailable`, with nothing of the
  * provider's answer.
  */
 const refreshGrant = async (
@@ -142,7 +145,7 @@ const refreshGrant = async (
   client: Client,
   endpoints: Endpoints,
   signal: AbortSignal,
-): Promise<Refreshed> => {
+): Promise<RefreshResult> => {
   const { server } = endpoints
   const wireClient = { client_id: client.clientId }
   try {
@@ -153,8 +156,7 @@ const refreshGrant = async (
       refreshToken,
       requestOptions(server.token_endpoint, signal),
     )
-    // Of an id token here nothing is wanted: one that a wrong clock makes look old must not cost the
-    // new refresh token beside it.
+    // An id token is not needed here: one that looks old to a wrong clock must not cost the new refresh token.
     const answer = await standardAnswer(response, getDialect(provider), { isIssuerKnown: false })
     return {
       kind: 'grant',
@@ -163,24 +165,24 @@ const refreshGrant = async (
   } catch (error) {
     if (error instanceof DoorwardError) throw error
     if (getOAuthError(error) === 'invalid_grant')
-      return { kind: 'ended', providerTime: timeIn(error) }
+      return { kind: 'ended', providerTime: getDate(error) }
     const { host } = new URL(server.token_endpoint)
     throw providerError(error, `the token could not be renewed at ${host}`, { provider, client })
   }
 }
 
-const timeIn = (error: unknown): number | undefined => {
+const getDate = (error: unknown): number | undefined => {
   const date = error instanceof ResponseBodyError ? error.response.headers.get('date') : null
   const time = date === null ? Number.NaN : Date.parse(date)
   return Number.isNaN(time) ? undefined : time
 }
 
-/** What is known when a provider says that a refresh token is dead; times in milliseconds since 1970. */
-export type End = {
+/** What is known when a provider answers `invalid_grant`; times in milliseconds since 1970. */
+export type InvalidGrant = {
   readonly now: number
-  /** The provider's clock, where it told. */
+  /** The provider's clock, if its answer has a date. */
   readonly providerTime: number | undefined
-  /** When the same token was sent before without an answer that could be saved (ISO 8601). */
+  /** When the same token was sent before without an answer being saved (ISO 8601). */
   readonly sentBefore: string | undefined
 }
 
@@ -188,13 +190,13 @@ const day = 24 * 60 * 60 * 1000
 const noticeableSkewMs = 5 * 60 * 1000
 
 /**
- * Why a login has most likely ended, in words that end a sentence. The providers say `invalid_grant` for
- * all of it; what they document, and what the record tells, narrows it down.
+ * The most likely reason why a login has ended, as the end of a sentence. Providers answer `invalid_grant`
+ * for all reasons; their documentation and the record narrow it down.
  */
 export const invalidGrantReason = (
   { title, dialect }: Pick<Provider, 'title' | 'dialect'>,
   record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
-  { now, providerTime, sentBefore }: End,
+  { now, providerTime, sentBefore }: InvalidGrant,
 ): string => {
   if (sentBefore !== undefined)
     return `no token came of the renewal at ${sentBefore}, and ${title} counts its refresh token as used`

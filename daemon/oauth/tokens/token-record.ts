@@ -5,7 +5,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Provider } from '../providers/providers.ts'
 
-/** One file in `tokens/`. Fields that a newer version wrote are kept. */
+/** One file in `tokens/`. Fields of a newer version are kept. */
 export const tokenRecordSchema = z.looseObject({
   version: z.literal(1),
   provider: z.string(),
@@ -18,30 +18,30 @@ export const tokenRecordSchema = z.looseObject({
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
   /** The client the tokens belong to: only it can refresh or revoke them. */
   clientId: z.string().min(1),
-  /** What the login asked for; the scopes are what it was given. */
+  /** The scopes that the login requested; `scopes` are those it was granted. */
   requestedScopes: z.array(z.string()).optional(),
-  /** True where those were chosen for the login, in place of the provider's own. */
+  /** True where they were chosen for the login instead of the provider's default. */
   scopesChosen: z.boolean().optional(),
-  /** When the person logged in; `obtainedAt` is of the newest token. */
+  /** When the user logged in; `obtainedAt` is the time of the newest token. */
   loggedInAt: z.iso.datetime().optional(),
-  /** When the refresh token ends, where the provider said so. */
+  /** When the refresh token expires, if the provider says so. */
   refreshExpiresAt: z.iso.datetime().optional(),
-  /** Set once the provider has refused the refresh token: why, in words, and when. */
+  /** Set once the provider has refused the refresh token: when and why. */
   ended: z.object({ at: z.iso.datetime(), cause: z.string() }).optional(),
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
-/** What a login asked for, and with which client. */
-type Asked = {
+/** What a login requested, and with which client. */
+type LoginRequest = {
   readonly provider: Pick<Provider, 'name'>
   readonly client: Client
   readonly scopes: readonly string[]
   readonly areScopesChosen: boolean
 }
 
-/** The record of a grant that was obtained at this time (milliseconds since 1970). */
+/** The record of a grant; `obtainedAt` is in milliseconds since 1970. */
 export const toTokenRecord = (
-  { provider, client, scopes, areScopesChosen }: Asked,
+  { provider, client, scopes, areScopesChosen }: LoginRequest,
   grant: Grant,
   account: Account | null,
   obtainedAt: number,
@@ -58,8 +58,8 @@ export const toTokenRecord = (
 })
 
 /**
- * A record after a refresh. What the answer does not name stays: most providers keep the refresh token
- * (RFC 6749 section 6), and the scopes unless they say otherwise.
+ * A record after a refresh. What the answer does not name is kept: most providers keep the refresh token
+ * (RFC 6749 section 6) and the scopes.
  */
 export const refreshedRecord = (
   record: TokenRecord,
@@ -90,12 +90,12 @@ const timeAfter = (start: number, seconds: number | undefined): string | undefin
     ? undefined
     : new Date(start + Math.min(seconds, tenYears) * 1000).toISOString()
 
-/** In seconds; a longer lifetime would not fit a date. */
+/** In seconds; a longer lifetime may not fit a date. */
 const tenYears = 10 * 365 * 24 * 60 * 60
 
 /**
- * What others may know of a token record: never a value. `now` in milliseconds since 1970; `implied` are
- * the scopes that the provider grants with others.
+ * A token record as the local API shows it, without its tokens. `now` is in milliseconds since 1970;
+ * `implied` are the scopes that the provider grants with others.
  */
 export const toSummary = (
   record: TokenRecord,
@@ -113,7 +113,7 @@ export const toSummary = (
   obtainedAt: record.obtainedAt,
 })
 
-/** What the login asked for and was not given; nothing where nothing is missing. */
+/** The scopes that the login requested and was not granted; empty where nothing is missing. */
 export const missingIn = (
   { requestedScopes, scopes, refreshToken }: TokenRecord,
   implied: Readonly<Record<string, readonly string[]>>,
@@ -123,7 +123,7 @@ export const missingIn = (
   return missing.length === 0 ? {} : { missingScopes: missing }
 }
 
-/** True once a login is over: nothing but a new one brings a token. */
+/** True once only a new login brings a token. */
 export const isLoginOver = (record: TokenRecord, now: number): boolean =>
   getStatus(record, now) === 'needs-login'
 
@@ -133,28 +133,27 @@ const getStatus = (record: TokenRecord, now: number): TokenSummary['status'] => 
   return record.refreshToken === undefined ? 'needs-login' : 'expired'
 }
 
-/** What a provider granted. The lifetimes count from the answer; undefined means it did not say. */
+/** What a provider granted. Lifetimes count from the answer; undefined means that it names none. */
 export type Grant = {
   readonly accessToken: string
   readonly tokenType: string
   readonly refreshToken: string | undefined
   readonly expiresInSeconds: number | undefined
-  /** Of the refresh token: `refresh_token_expires_in` (GitHub, Google) or `refresh_expires_in` (Keycloak). */
+  /** `refresh_token_expires_in` (GitHub, Google) or `refresh_expires_in` (Keycloak). */
   readonly refreshExpiresInSeconds: number | undefined
-  /** What was really granted, or undefined when the answer does not say (then all that was asked). */
+  /** The granted scopes; undefined when the answer names none, which means all requested ones. */
   readonly scopes: readonly string[] | undefined
   readonly idClaims: IDToken | undefined
 }
 
-/** Makes a grant of an answer that the library has checked. Throws `provider-refused`. */
+/** The grant in an answer that the library has validated. Throws `provider-refused`. */
 export const toGrant = (answer: TokenEndpointResponse): Grant => {
   const { access_token: accessToken, refresh_token: refreshToken } = answer
-  // RFC 6749 appendix A.12 and A.17: a token with a line break would forge headers and lines wherever
-  // it is used.
+  // RFC 6749 appendix A.12 and A.17: a token with a line break could forge headers.
   if (![accessToken, refreshToken ?? ' '].every((token) => /^[\x20-\x7e]+$/.test(token)))
     throw new DoorwardError(
       'provider-refused',
-      'the provider sent a token with characters that no token can have',
+      'the provider sent a token with characters that a token cannot have',
       { hint: 'check the token endpoint in gateway.yaml' },
     )
   return {
@@ -170,7 +169,7 @@ export const toGrant = (answer: TokenEndpointResponse): Grant => {
   }
 }
 
-/** Some send the number as text; 0 is how Keycloak says that there is no end. */
+/** Some providers send the number as text; Keycloak sends 0 for no expiry. */
 const parseSeconds = (value: unknown): number | undefined => {
   const seconds = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0
@@ -179,33 +178,32 @@ const parseSeconds = (value: unknown): number | undefined => {
 }
 
 /**
- * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. What cannot
- * be one (appendix A.4) is left out: they are shown to people.
+ * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. Invalid ones
+ * (appendix A.4) are left out, since scopes are shown to users.
  */
 const parseScopes = (text: string): string[] => [
   ...new Set(text.split(/[ ,]+/).filter((scope) => /^[\x21-\x7e]+$/.test(scope))),
 ]
 
-/** What was granted, as a provider words it. */
-type Granted = {
+type GrantedScopes = {
   readonly scopes: readonly string[]
   readonly hasRefreshToken: boolean
 }
 
 /**
- * What was asked for and not granted. A scope counts as granted too when one that was granted holds it
- * (`implied`, by the provider's dialect), and `offline_access` when a refresh token came (OpenID Connect
- * Core section 11). A provider that names no scope at all, as GitHub does for its GitHub Apps, does not
- * grant by scopes: then nothing is missing.
+ * The scopes that were requested and not granted. A scope also counts as granted when a granted one
+ * includes it (`implied`, from the provider's dialect), and `offline_access` when there is a refresh token
+ * (OpenID Connect Core section 11). A provider that names no scope at all, as GitHub for its GitHub Apps,
+ * does not grant by scopes: then nothing is missing.
  */
 export const missingScopes = (
   requested: readonly string[],
-  { scopes, hasRefreshToken }: Granted,
+  { scopes, hasRefreshToken }: GrantedScopes,
   implied: Readonly<Record<string, readonly string[]>>,
 ): string[] => {
   if (scopes.length === 0) return []
   const granted = new Set(scopes)
-  // A set is walked to its end, with what is added meanwhile.
+  // Iteration of a set includes what is added during it.
   for (const scope of granted)
     for (const part of Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : [])
       granted.add(part)

@@ -8,7 +8,7 @@ import { type Home, isTransient, readSecretFile, systemReason } from '../../../s
 import { isProviderName } from '../providers/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 
-/** Writes `tokens/<provider>.json`, 0600, whole or not at all, and on the disk when this returns. */
+/** Writes `tokens/<provider>.json`, 0600, whole or not at all; it is on the disk when this returns. */
 export const writeToken = async (home: Home, record: TokenRecord): Promise<void> => {
   try {
     await writeFileAtomic(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
@@ -23,9 +23,9 @@ export const writeToken = async (home: Home, record: TokenRecord): Promise<void>
 
 /**
  * The token record of a provider, or undefined when there is none. Throws `token-file-insecure` when
- * others could read or plant the file, `home-unusable` when the system cannot open it just now, and
- * `token-file-damaged` when it is no record: that file is kept beside, and the provider answers so until
- * the next login.
+ * others could read or plant the file, `home-unusable` when the system cannot open it for now, and
+ * `token-file-damaged` when it is not a token record: the file is renamed and kept, and the provider fails
+ * with this error until the next login.
  */
 export const readToken = async (home: Home, provider: string): Promise<TokenRecord | undefined> => {
   const path = tokenPath(home, provider)
@@ -38,20 +38,17 @@ export const readToken = async (home: Home, provider: string): Promise<TokenReco
   if (record) return record
   const aside = `${path}.damaged-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`
   await rename(path, aside).catch((error: unknown) => {
-    // Another reader was quicker.
+    // Another reader has renamed it.
     if (systemCode(error) !== 'ENOENT') throw error
   })
   await syncFolder(home.tokens)
   throw damaged(home, provider)
 }
 
-/**
- * Removes the record of a provider with what was kept of damaged ones, and what a daemon that was
- * killed while it wrote left beside them: a logout leaves no secret.
- */
+/** Removes the record of a provider, its damaged and its temporary files: a logout leaves no secret. */
 export const removeToken = async (home: Home, provider: string): Promise<void> => {
-  const beside = (await listFolder(home)).filter((name) => name.startsWith(`${provider}.json.`))
-  for (const name of [`${provider}.json`, ...beside])
+  const others = (await listFolder(home)).filter((name) => name.startsWith(`${provider}.json.`))
+  for (const name of [`${provider}.json`, ...others])
     await unlink(join(home.tokens, name)).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT') return
       throw new DoorwardError(
@@ -72,7 +69,7 @@ export const tokenProviders = async (home: Home): Promise<string[]> => {
     .sort()
 }
 
-/** Where the record of a provider lies. Throws `provider-unknown` for what is no name of one. */
+/** The path of a token file. Throws `provider-unknown` for a name that no provider can have. */
 export const tokenPath = (home: Home, provider: string): string => {
   if (!isProviderName(provider))
     throw new DoorwardError('provider-unknown', 'not the name of a provider')
@@ -98,7 +95,7 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
   }
 }
 
-/** The record in the text of a token file, or undefined when it is none of this provider. */
+/** The record in the text of a token file, or undefined when it is not a record of this provider. */
 export const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
   try {
     const record = tokenRecordSchema.parse(JSON.parse(text))
@@ -120,7 +117,7 @@ const listFolder = async (home: Home): Promise<string[]> => {
     throw new DoorwardError(
       'home-unusable',
       `cannot read the folder ${home.tokens} (${systemCode(error)})`,
-      { cause: error, hint: 'see that it is yours and that the disk and the limits allow it' },
+      { cause: error, hint: 'check that you own it and that the disk and the limits allow it' },
     )
   }
 }
@@ -132,35 +129,31 @@ const damaged = (home: Home, provider: string): DoorwardError =>
     { hint: `doorward oauth login ${provider}` },
   )
 
-/** Less than a few token files need. */
-const leastBytes = 64 * 1024
+const minFreeBytes = 64 * 1024
 
-/**
- * What keeps new tokens from being stored: a folder that is gone or read-only, a disk that is full. Without
- * it nobody would know until a login is lost. Writes nothing.
- */
+/** Why new tokens cannot be stored: a folder that is missing or read-only, a full disk. Writes nothing. */
 export const storageProblems = async (home: Home): Promise<StatusProblem[]> => {
   const problem = (detail: string, hint: string) => [{ code: 'home-unusable', detail, hint }]
   try {
     await access(home.tokens, constants.W_OK)
     const { bavail, bsize } = await statfs(home.tokens)
-    if (bavail * bsize >= leastBytes) return []
+    if (bavail * bsize >= minFreeBytes) return []
     return problem(
       `the disk of ${home.root} is full: tokens cannot be renewed and the log is not written`,
-      'make room on that disk: what was not stored is tried again by itself',
+      'free space on that disk: unsaved tokens are written again automatically',
     )
   } catch (error) {
-    // A system without statfs, or that does not answer just now, says nothing of the folder.
+    // An error of statfs itself says nothing about the folder.
     if (!['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'].includes(systemCode(error) ?? ''))
       return []
     if (systemCode(error) === 'ENOENT')
       return problem(
-        `the folder ${home.tokens} is gone: no token can be given out or renewed`,
-        'put it back, or make a new home: doorward daemon restart',
+        `the folder ${home.tokens} is missing: no token can be issued or renewed`,
+        'restore it, or create it again: doorward daemon restart',
       )
     return problem(
       `cannot write to ${home.tokens} (${systemReason(error)}): tokens cannot be renewed`,
-      'make it writable for you: what was not stored is tried again by itself',
+      'make it writable for you: unsaved tokens are written again automatically',
     )
   }
 }

@@ -183,7 +183,7 @@ describe('login to a GitHub', () => {
       provider.fail({ path: '/credentials/revoke', status: 403, ...fault })
       const logout = await logOut()
       assert.equal(logout.revokedAtProvider, false)
-      assert.match(logout.detail ?? '', /takes no more for now \(403\); it is tried again until/)
+      assert.match(logout.detail ?? '', /rate limit reached \(403\); it is tried again until/)
       assert.equal((await readdir(join(app.home.tokens, 'revoke'))).length, 1)
     })
 
@@ -212,7 +212,7 @@ describe('login to a GitHub', () => {
     const { login } = await logIn()
     assert.deepEqual(login.error, {
       code: 'provider-refused',
-      message: 'GitHub wants the client secret of your app too (incorrect_client_credentials)',
+      message: 'GitHub also requires the client secret of your app (incorrect_client_credentials)',
       hint: 'copy it from the settings of the app at https://github.com/settings/developers, then: doorward oauth login github --client-secret-stdin',
     })
   })

@@ -86,7 +86,7 @@ describe('login to a Google', () => {
     const { page, login } = await logIn()
     assert.deepEqual(login.missingScopes, [calendar])
     assert.match(page.text, /Logged in to Google/)
-    assert.match(page.text, /One permission was not given/)
+    assert.match(page.text, /One permission was not granted/)
     const command = `doorward oauth login google --scopes ${mail},${calendar}`
     assert.ok(textOf(page.text).includes(command))
     const { body } = await app.send<{ tokens: TokenSummary[] }>('GET', '/oauth/tokens')
@@ -127,7 +127,7 @@ describe('login to a Google', () => {
     assert.deepEqual(login.error, {
       code: 'provider-refused',
       message:
-        'Google wants the client secret of your app too (invalid_request: client_secret is missing)',
+        'Google also requires the client secret of your app (invalid_request: client_secret is missing)',
       hint: 'copy it from the settings of the app at https://console.cloud.google.com/apis/credentials, then: doorward oauth login google --client-secret-stdin',
     })
     assert.match(page.text, /console\.cloud\.google\.com/)

@@ -173,7 +173,7 @@ describe('provider that lies to its dialect', () => {
     assert.deepEqual(await revoke('standard'), {
       revokedAtProvider: true,
       detail:
-        'refresh token revoked; access token left to expire, the provider does not take it back',
+        'refresh token revoked; access token left to expire, since the provider cannot revoke it',
     })
   })
 
@@ -182,7 +182,7 @@ describe('provider that lies to its dialect', () => {
     for (const dialect of ['github', 'slack'] as const) {
       const { revokedAtProvider, detail } = await revoke(dialect, undefined, 'http://api.example')
       assert.equal(revokedAtProvider, false)
-      assert.match(detail ?? '', /api\.example is not asked in the clear/)
+      assert.match(detail ?? '', /api\.example needs https/)
     }
   })
 })

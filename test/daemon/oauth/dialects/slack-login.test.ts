@@ -116,7 +116,7 @@ describe('login to a Slack', () => {
     const { login } = await logIn()
     assert.deepEqual(login.error, {
       code: 'provider-refused',
-      message: 'Slack wants the client secret of your app too (bad_client_secret)',
+      message: 'Slack also requires the client secret of your app (bad_client_secret)',
       hint: 'turn on PKCE for the app, or copy it from the settings of the app at https://api.slack.com/apps, then: doorward oauth login slack --client-secret-stdin',
     })
   })

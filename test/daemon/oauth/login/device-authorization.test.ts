@@ -144,7 +144,7 @@ describe('device code at GitHub', () => {
       /not enabled .* of your app at GitHub \(https:\/\/github\.com\/settings\/developers\)/,
     ],
     ['unsupported_grant_type', 'failed', 'provider-refused', /may not use the device flow/],
-    ['incorrect_device_code', 'failed', 'provider-refused', /does not know the device code/],
+    ['incorrect_device_code', 'failed', 'provider-refused', /no longer knows the device code/],
     ['incorrect_client_credentials', 'failed', 'provider-refused', /does not know this client id/],
     ['something_new', 'failed', 'provider-refused', /something_new/],
   ]
@@ -253,7 +253,7 @@ describe('device code at GitHub', () => {
     ],
     ['the client is unknown', 404, 'Not Found', 'provider-refused', /does not know this client id/],
     ['GitHub is down', 503, {}, 'provider-unavailable', /answered 503/],
-    ['the answer is a page', 200, '<p>', 'provider-refused', /no device code that can be used/],
+    ['the answer is a page', 200, '<p>', 'provider-refused', /no usable device code/],
     ['the answer is too large', 200, 'x'.repeat(2 ** 21), 'provider-unavailable', /more than/],
     [
       'the page is a script',
@@ -274,7 +274,7 @@ describe('device code at GitHub', () => {
       200,
       { ...codeAnswer('http://127.0.0.1'), user_code: '\u001b[2J' },
       'provider-refused',
-      /no device code that can be used/,
+      /no usable device code/,
     ],
   ]
   for (const [what, status, answer, code, message] of refusals)
@@ -292,7 +292,7 @@ describe('device code at GitHub', () => {
       const request = { provider, clientId: 'me', device: true }
       const { status, body } = await app.send('POST', '/oauth/start', request)
       assert.deepEqual([status, body.code], [422, 'provider-misconfigured'], provider)
-      assert.match(body.hint ?? '', /leave --device out.*device_authorization_endpoint/)
+      assert.match(body.hint ?? '', /leave out --device.*device_authorization_endpoint/)
     }
   })
 })

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import {
-  type PollSign,
+  type PollResult,
   nextPace,
   toPace,
   getWaitMs,
 } from '../../../../daemon/oauth/login/device-authorization.ts'
 
 /** The waits before each poll, in seconds, when the polls before were answered so. */
-const waits = (seconds: number | undefined, signs: readonly PollSign[]): number[] => {
+const waits = (seconds: number | undefined, signs: readonly PollResult[]): number[] => {
   const paces = [toPace(seconds)]
   for (const sign of signs) paces.push(nextPace(paces.at(-1) ?? toPace(), sign))
   return paces.map((pace) => getWaitMs(pace) / 1000)
@@ -29,7 +29,7 @@ describe('pace of polling', () => {
   it('backs off while nobody answers, and comes back', () =>
     assert.deepEqual(
       waits(5, [
-        ...Array<PollSign>(5).fill('unreachable'),
+        ...Array<PollResult>(5).fill('unreachable'),
         'authorization_pending',
         'authorization_pending',
       ]),
@@ -45,5 +45,5 @@ describe('pace of polling', () => {
     assert.deepEqual(waits(60, ['slow_down', 'unreachable']), [60, 65, 65]))
 
   it('does not grow without end', () =>
-    assert.equal(waits(5, Array<PollSign>(2000).fill('unreachable')).at(-1), 60))
+    assert.equal(waits(5, Array<PollResult>(2000).fill('unreachable')).at(-1), 60))
 })

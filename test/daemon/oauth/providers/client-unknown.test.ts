@@ -17,15 +17,15 @@ describe('a login without a client', () => {
     const table = [
       [
         errorOf('google'),
-        `make an OAuth client of the type desktop app at https://console.cloud.google.com/apis/credentials, then: doorward oauth login google ${secret}`,
+        `create an OAuth client of the type desktop app at https://console.cloud.google.com/apis/credentials, then: doorward oauth login google ${secret}`,
       ],
       [
         errorOf('github'),
-        `make an OAuth app with the callback URL http://127.0.0.1/callback at https://github.com/settings/developers, then: doorward oauth login github ${secret}`,
+        `create an OAuth app with the callback URL http://127.0.0.1/callback at https://github.com/settings/developers, then: doorward oauth login github ${secret}`,
       ],
       [
         errorOf('slack'),
-        'make an app with PKCE and the redirect URL http://127.0.0.1:53174/callback at https://api.slack.com/apps, then: doorward oauth login slack --client-id ID',
+        'create an app with PKCE and the redirect URL http://127.0.0.1:53174/callback at https://api.slack.com/apps, then: doorward oauth login slack --client-id ID',
       ],
       [
         errorOf('work', { issuer }),

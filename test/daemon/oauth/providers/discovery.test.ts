@@ -198,19 +198,19 @@ describe('discovery', () => {
 
   const misconfigured: readonly (readonly [string, ProviderAnswer, RegExp])[] = [
     ['no page', { status: 404 }, /there is no such page/],
-    ['a page', { status: 200, body: '<!doctype html><p>Log in' }, /no JSON document/],
-    ['a list', { status: 200, body: [] }, /no JSON document/],
-    ['broken JSON', { status: 200, body: '{"issuer":' }, /no JSON document/],
-    ['a redirect', { status: 302, headers: { location: '/x' } }, /sends the request elsewhere/],
+    ['a page', { status: 200, body: '<!doctype html><p>Log in' }, /not a JSON document/],
+    ['a list', { status: 200, body: [] }, /not a JSON document/],
+    ['broken JSON', { status: 200, body: '{"issuer":' }, /not a JSON document/],
+    ['a redirect', { status: 302, headers: { location: '/x' } }, /redirects the request/],
     ['a refusal', { status: 403, body: {} }, /it answered 403/],
     ['no issuer', { status: 200, body: { token_endpoint: 'x' } }, /name no issuer/],
     ['an issuer that is none', { status: 200, body: { issuer: 'me' } }, /name no issuer/],
     [
       'those of a stranger',
       { status: 200, body: { issuer: 'https://evil.example/\u001b[2J' } },
-      /an issuer elsewhere$/,
+      /an issuer on another host$/,
     ],
-    ['nothing', { status: 200, body: '' }, /no JSON document/],
+    ['nothing', { status: 200, body: '' }, /not a JSON document/],
   ]
   for (const [what, answer, message] of misconfigured)
     it(`says what is wrong when the issuer answers with ${what}`, async () => {

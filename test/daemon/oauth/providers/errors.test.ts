@@ -38,13 +38,13 @@ describe('an answer of a token endpoint that cannot be used', () => {
       )
   })
 
-  it('is said to have a status that is none of OAuth, or to be no JSON', async () => {
+  it('is said to have a status that is not of OAuth, or not to be JSON', async () => {
     assert.equal(
       await saidOf('{}', { status: 201 }),
-      'it failed: an answer with status 201, which is none of OAuth',
+      'it failed: an answer with status 201, which is not an OAuth answer',
     )
     const html = { headers: { 'content-type': 'text/html' } }
-    assert.equal(await saidOf(`<p>${secret}`, html), 'it failed: an answer that is no JSON')
-    assert.equal(await saidOf(`{ "${secret}`), 'it failed: an answer that is no JSON')
+    assert.equal(await saidOf(`<p>${secret}`, html), 'it failed: an answer that is not JSON')
+    assert.equal(await saidOf(`{ "${secret}`), 'it failed: an answer that is not JSON')
   })
 })

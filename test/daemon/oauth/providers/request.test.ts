@@ -77,7 +77,7 @@ describe('a request to a provider', () => {
     const url = `${provider.origin}/token`
     await assert.rejects(requestOptions(url, control.signal)[customFetch](url, {}), {
       code: 'provider-unavailable',
-      message: /was not waited for/,
+      message: /before the request was cancelled/,
     })
   })
 })

@@ -35,7 +35,7 @@ describe('refusal of a token endpoint', () => {
       'github',
       {},
       { code: 'invalid_client', ownCode: 'incorrect_client_credentials' },
-      /^GitHub wants the client secret of your app too \(incorrect_client_credentials\)$/,
+      /^GitHub also requires the client secret of your app \(incorrect_client_credentials\)$/,
       /github\.com\/settings\/developers, then: doorward oauth login github --client-secret-stdin$/,
     ],
     [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { type End, invalidGrantReason } from '../../../../daemon/oauth/tokens/refresh.ts'
+import { type InvalidGrant, invalidGrantReason } from '../../../../daemon/oauth/tokens/refresh.ts'
 
 const now = Date.parse('2026-11-21T12:00:00.000Z')
 const day = 24 * 60 * 60 * 1000
@@ -9,7 +9,7 @@ const daysAgo = (days: number): string => new Date(now - days * day).toISOString
 const causeOf = (
   dialect: 'standard' | 'google' | 'github' | 'slack',
   record: { loggedInAt?: string; obtainedAt?: string; refreshExpiresAt?: string } = {},
-  end: Partial<End> = {},
+  end: Partial<InvalidGrant> = {},
 ): string =>
   invalidGrantReason(
     { title: 'Mine', dialect },
