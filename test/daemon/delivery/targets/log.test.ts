@@ -54,7 +54,7 @@ describe('delivery to the log', () => {
     const command = [process.execPath, daemonMain, '--foreground', '--home', home.root]
     // Its own terminal, whose output we can stop reading.
     const terminal = spawn('script', ['-qefc', command.join(' '), '/dev/null'], {
-      env: cleanEnvironment(),
+      env: cleanEnvironment({ DOORWARD_PORT: '0' }),
       stdio: ['pipe', 'pipe', 'ignore'],
     })
     try {
