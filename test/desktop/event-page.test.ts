@@ -18,12 +18,12 @@ const describePage = (): void => {
   let daemon: RunningDaemon
   let reports: Reports
 
-  const agents = (mended: boolean) => `
+  const agents = (fixed: boolean) => `
 agents:
   echo: { kind: echo }
   slow: { kind: command, command: ${reports.command} }
   reviewer: { kind: command, command: ${JSON.stringify(
-    mended
+    fixed
       ? [process.execPath, '-e', 'console.log("Looks good to me.")']
       : [
           process.execPath,

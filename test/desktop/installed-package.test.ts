@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
 import { type InstalledPackage, installPackage } from '../support/installed-package.ts'
 
-/* No script ran when it was installed, so what the icon needs must be there as it was packed. */
+/* No script runs at the installation, so the package must contain what the icon needs. */
 
 describeOnLinux('the tray of the installed package', () => {
   let installed: InstalledPackage

@@ -103,7 +103,7 @@ describeOnLinux('login items on Linux', () => {
       assert.equal(other.code, 0, other.stderr)
       const successor = await manager.until('doorward', 'MainPID', new RegExp(`^(?!0$|${pid}$)`))
       assert.equal(await manager.until('doorward', 'NRestarts', /./), '1')
-      // It returns when the daemon answers, whoever has started it.
+      // The command returns when the daemon answers.
       assert.equal((await manager.doorward('daemon', 'start')).code, 0)
 
       const restarted = await manager.doorward('daemon', 'restart', '--json')
@@ -145,7 +145,7 @@ describeOnLinux('login items on Linux', () => {
         },
         30_000,
       )
-      // The unit as it is, around a program that hands over at once, notes both and ends.
+      // The real unit, with a program that immediately starts a successor, records both and exits.
       const mainProcess = new URL('../../daemon/restart/supervisor.js', import.meta.url)
       const folder = await temporaryFolder()
       const noted = join(folder, 'noted')

@@ -90,8 +90,8 @@ describeOnLinux('the accounts in the tray', () => {
     const { refreshToken } = JSON.parse(await readFile(file, 'utf8')) as { refreshToken: string }
     assert.equal(await server.isRefreshTokenAlive(refreshToken), true)
     await desktop.click('Accounts', '✓ Mine')
-    const gone = await untilNote('Doorward · logged out of Mine')
-    assert.match(gone.body, /^Mine confirmed the revocation/)
+    const loggedOut = await untilNote('Doorward · logged out of Mine')
+    assert.match(loggedOut.body, /^Mine confirmed the revocation/)
     await untilAccount('○ Mine: Log in…')
     assert.equal(await server.isRefreshTokenAlive(refreshToken), false)
     assert.equal(tray.stderr(), '')

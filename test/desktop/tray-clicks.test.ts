@@ -390,8 +390,8 @@ const stopWhateverRuns = async (home: Home): Promise<void> => {
   const client = await connect(home)
   const stream = await client.open('/events/stream')
   stream.resume().on('error', () => undefined)
-  const gone = new Promise((resolve) => stream.once('close', resolve))
+  const closed = new Promise((resolve) => stream.once('close', resolve))
   await client.post('/daemon/shutdown')
-  await gone
+  await closed
   client.close()
 }

@@ -32,7 +32,7 @@ describeOnLinux('the tray where the packaged program cannot run', () => {
   })
   const untilReady = async () =>
     desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
-  /** The loader meets a library of this name first, and it is none. */
+  /** The loader finds this invalid library first. */
   const withoutLibrary = async (): Promise<Record<string, string>> => {
     const folder = await temporaryFolder()
     await writeFile(join(folder, 'libappindicator3.so.1'), '')

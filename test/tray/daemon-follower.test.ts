@@ -36,7 +36,7 @@ const end = async ({ process: child }: RunningDaemon, signal: NodeJS.Signals): P
   await ended
 }
 
-/** Long enough connected to count as well: the daemon was asked for signs of life meanwhile. */
+/** Waits until the connection is older than the grace period: the daemon got a health request. */
 const steadied = async (daemon: FakeDaemon): Promise<void> =>
   daemon.untilAsked('/health', daemon.asked('/health') + 3)
 
@@ -196,7 +196,7 @@ describe('following a daemon that hangs', () => {
       await untilHeard(`The daemon (pid ${process.pid}) does not answer`)
       assert.equal(heard.length, 1)
       daemon.misbehave = undefined
-      // What is under way is not answered any more.
+      // Requests in progress get no answer any more.
       daemon.hangUp()
       await untilHeard('up')
       await followed?.stop()
@@ -221,9 +221,9 @@ describe('following a daemon whose port another program has', () => {
         /^Port \d+ is used by node holds-port\.mjs \(pid \d+\), not by the daemon$/,
       )
       assert.equal(/pid (\d+)/.exec(reason)?.[1], String(other.pid))
-      const gone = once(other, 'exit')
+      const exited = once(other, 'exit')
       other.kill('SIGKILL')
-      await gone
+      await exited
       await untilHeard(absent)
       const next = await startDaemon({ home })
       await untilHeard('up')

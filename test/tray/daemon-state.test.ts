@@ -37,19 +37,19 @@ describe('the state of the daemon', () => {
     assert.equal(reasonOf(broken), 'Daemon did not start: port 18789 is taken')
     assert.equal(reasonOf(afterLoss(broken, absent, at(1500))), reasonOf(broken))
     assert.equal(reasonOf(afterLoss(broken, hung, at(1500))), hung.reason)
-    const met = afterStatus(statusWith(), at(1600))
-    assert.equal(reasonOf(afterLoss(met, absent, at(1700))), absent.reason)
+    const connected = afterStatus(statusWith(), at(1600))
+    assert.equal(reasonOf(afterLoss(connected, absent, at(1700))), absent.reason)
   })
 
   it('replaces the reason when a second start fails', () => {
-    const gone = afterLoss(afterStatus(statusWith(), at(7)), absent, at(9))
+    const lost = afterLoss(afterStatus(statusWith(), at(7)), absent, at(9))
     const broken = afterStartFailure(
-      afterStartFailure(gone, 'port 18789 is taken'),
+      afterStartFailure(lost, 'port 18789 is taken'),
       'config/agents.yaml:1:1 x',
     )
     assert.equal(reasonOf(broken), 'Daemon did not start: config/agents.yaml:1:1 x')
     assert.equal(reasonOf(afterLoss(broken, absent, at(10))), reasonOf(broken))
-    assert.equal(broken.lastSeen, gone.lastSeen)
+    assert.equal(broken.lastSeen, lost.lastSeen)
   })
 
   it('ignores a failed start while another daemon answers', () => {
@@ -58,8 +58,8 @@ describe('the state of the daemon', () => {
   })
 
   it('keeps when the daemon was last seen', () => {
-    const gone = afterLoss(afterStatus(statusWith(), at(7)), absent, at(9))
-    assert.deepEqual(gone.view, {
+    const lost = afterLoss(afterStatus(statusWith(), at(7)), absent, at(9))
+    assert.deepEqual(lost.view, {
       state: 'unreachable',
       reason: 'Daemon not running',
       lastSeen: '1970-01-01T00:00:00.000Z',
@@ -69,12 +69,13 @@ describe('the state of the daemon', () => {
   })
 
   it('says that the versions differ, and which of the two to restart', () => {
-    const met = (theirs: string) => problemsOf(afterStatus(statusWith({ version: theirs }), at(0)))
+    const problemsWith = (theirs: string) =>
+      problemsOf(afterStatus(statusWith({ version: theirs }), at(0)))
     const about = (theirs: string, which: string) =>
       `the daemon is version ${theirs}, the tray ${version}: restart the ${which}`
-    assert.deepEqual(met(version), [])
-    assert.deepEqual(met('0.0.9'), [about('0.0.9', 'daemon')])
-    assert.deepEqual(met('0.10.0'), [about('0.10.0', 'tray')])
-    assert.deepEqual(met('12.0.0-beta.1'), [about('12.0.0-beta.1', 'tray')])
+    assert.deepEqual(problemsWith(version), [])
+    assert.deepEqual(problemsWith('0.0.9'), [about('0.0.9', 'daemon')])
+    assert.deepEqual(problemsWith('0.10.0'), [about('0.10.0', 'tray')])
+    assert.deepEqual(problemsWith('12.0.0-beta.1'), [about('12.0.0-beta.1', 'tray')])
   })
 })

@@ -192,12 +192,12 @@ describe('menu', () => {
 
   it('offers no login where the file permissions are the problem', () => {
     const detail = '/h/tokens/slack.json is open to other users (mode 644)'
-    const mend = 'chmod 600 /h/tokens/slack.json'
+    const hint = 'chmod 600 /h/tokens/slack.json'
     const facts = {
       providers: [provider('slack', 'needs-login')],
-      problems: [problem('token-file-insecure', detail, mend)],
+      problems: [problem('token-file-insecure', detail, hint)],
     }
-    const action = { do: 'explain', title: detail, body: mend }
+    const action = { do: 'explain', title: detail, body: hint }
     const [row] = rowsUnder(connected(facts), 'Accounts')
     assert.deepEqual(row, { text: '! Slack: token file cannot be read…', action })
     assert.deepEqual(findStatusAttention(statusWith(facts)), [

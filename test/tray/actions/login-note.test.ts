@@ -34,7 +34,7 @@ describe('the note about an action', () => {
       'login github',
     ],
     [
-      'a login of nobody knows whom',
+      'a login without an account name',
       login({ account: null }),
       'logged in to GitHub',
       'GitHub does not name the account',

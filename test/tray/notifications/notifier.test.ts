@@ -13,7 +13,7 @@ import { Notifier } from '../../../tray/notifications/notifier.ts'
 /** A desktop that does as the test says. */
 const scriptedBackend = () => {
   const news = new EventEmitter()
-  const gone: string[] = []
+  const closed: string[] = []
   const calls: { notice: Notice; press: (button: number) => void; signal: AbortSignal }[] = []
   let answer: (signal: AbortSignal) => Promise<void> = async () => undefined
   let returned: () => void = () => undefined
@@ -24,8 +24,8 @@ const scriptedBackend = () => {
       await answer(signal)
     },
     close: async (key) => {
-      gone.push(key)
-      news.emit('gone')
+      closed.push(key)
+      news.emit('closed')
     },
     onReturn: (listener) => {
       returned = listener
@@ -38,8 +38,8 @@ const scriptedBackend = () => {
   return {
     backend,
     calls,
-    gone,
-    waitForProcessExit: async () => once(news, 'gone'),
+    closed,
+    untilClosed: async () => once(news, 'closed'),
     untilCalls,
     answers: (next: typeof answer) => {
       answer = next
@@ -116,32 +116,32 @@ describe('the notifier', () => {
 
   it('keeps the last of those with the same key', async () => {
     start({ inFlight: 1 })
-    let let1Go: () => void = () => undefined
-    desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
+    let finishFirst: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (finishFirst = resolve)))
     notifier.show(note('1'))
     notifier.show(note('2', { key: 'k' }))
     notifier.show(note('3'))
     notifier.show(note('4', { key: 'k' }))
     desktop.answers(async () => undefined)
-    let1Go()
+    finishFirst()
     await desktop.untilCalls(3)
     assert.deepEqual(bodies(), ['1', '3', '4'])
   })
 
   it('closes a note after those being sent, and drops it if it waits', async () => {
     start({ inFlight: 1 })
-    let let1Go: () => void = () => undefined
-    desktop.answers(async () => new Promise((resolve) => (let1Go = resolve)))
+    let finishFirst: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (finishFirst = resolve)))
     notifier.show(note('1', { key: 'k' }))
     notifier.show(note('2', { key: 'k' }))
     notifier.show(note('3'))
     notifier.close('k')
-    assert.deepEqual(desktop.gone, [])
-    const gone = desktop.waitForProcessExit()
+    assert.deepEqual(desktop.closed, [])
+    const closed = desktop.untilClosed()
     desktop.answers(async () => undefined)
-    let1Go()
-    await gone
-    assert.deepEqual(desktop.gone, ['k'])
+    finishFirst()
+    await closed
+    assert.deepEqual(desktop.closed, ['k'])
     assert.deepEqual(bodies(), ['1', '3'])
   })
 

@@ -32,7 +32,7 @@ describeOnLinux('our own tray program', () => {
   const say = (line: object | string) =>
     program.stdin.write(`${typeof line === 'string' ? line : JSON.stringify(line)}\n`)
   const heard = async () => firstLine(program, program.stdout, 'the program')
-  /** Shows this menu and resolves with the name on the bus, as a panel is told it. */
+  /** Shows this menu and resolves with the name that the program registers on the bus. */
   const show = async (menu: object): Promise<string> => {
     const registered = new Promise<string>((resolve) => {
       bus.serve('/StatusNotifierWatcher', {
