@@ -7,10 +7,10 @@ import type { Home } from '../../shared/home/home.ts'
 import { fromNow } from '../terminal/format.ts'
 import { eventStates, isFinished } from './events/format.ts'
 
-/** One thing that can stand there, with a word on it. */
+/** A completion with a note. */
 export type Candidate = { readonly value: string; readonly note?: string }
 
-/** Where values come from; both are asked only when they are needed. */
+/** Where values come from, each read only when needed. */
 export type Sources = {
   readonly home: () => Home
   /** The running daemon; throws where none runs. */
@@ -24,7 +24,7 @@ type Values = (sources: Sources, path: readonly string[]) => Promise<Candidate[]
 
 const named = (values: readonly string[]): Candidate[] => values.map((value) => ({ value }))
 
-/** The names of a map, or the paths of a list, under the only key of a configuration file. */
+/** The names or paths under the only key of a configuration file. */
 const configured = async (home: Home, name: string, key: string): Promise<string[]> => {
   const { readYaml } = await import('../../shared/config/yaml.ts')
   const file = join(home.config, `${name}.yaml`)
@@ -36,7 +36,7 @@ const configured = async (home: Home, name: string, key: string): Promise<string
   )
 }
 
-/** The daemon's answer, or what is on the disk where none runs. */
+/** The daemon's answer, or what is on disk when none runs. */
 const either = async (
   fromDaemon: () => Promise<Candidate[]>,
   fromFiles: () => Promise<string[]>,
@@ -62,7 +62,7 @@ const webhooks: Values = async ({ home, client }) =>
 
 const builtIn = ['google', 'github', 'slack']
 
-/** For a login every provider, else those that somebody is logged in to. */
+/** For a login every provider, else those with a login. */
 const providers: Values = async ({ home, client }, path) =>
   path.at(-1) === 'login'
     ? either(
@@ -91,7 +91,7 @@ const providers: Values = async ({ home, client }, path) =>
           ),
       )
 
-/** Nothing of a payload or an answer: only what it is, and when it came. */
+/** Notes say what an event is and when it came, nothing of a payload or an answer. */
 const events: Values = async ({ client }, path) => {
   const answer = await (await client()).get<{ events: EventRecord[] }>('/events?limit=50')
   const now = new Date()
@@ -108,7 +108,7 @@ const samples: Values = async () => {
   return named(await sampleNames())
 }
 
-/** By the name that an argument or the value of an option has in the help. */
+/** Values by the name of an argument or option value in the help. */
 const values: Readonly<Record<string, Values | Directive>> = {
   path: webhooks,
   webhook: webhooks,
@@ -121,13 +121,13 @@ const values: Readonly<Record<string, Values | Directive>> = {
   dir: 'dirs',
 }
 
-/** Where the name alone does not say it: by the whole command. */
+/** Values by the whole command, where the name alone is not enough. */
 const special: Readonly<Record<string, Values | Directive>> = {
   'events show id': events,
   'events open id': events,
   'events retry id': events,
   'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
-  // A path that is there already is the one that cannot be added.
+  // A path that exists cannot be added.
   'webhook add path': () => [],
   'webhook add preset': async () => {
     const { webhookPresets } = await import('./webhook/presets.ts')
@@ -141,30 +141,30 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'config schema name': () => named(['webhooks', 'agents', 'gateway']),
 }
 
-/** What gives the values of an argument or an option of this name; undefined for a free text. */
+/** The values for an argument or option of this name; undefined for free text. */
 export const getValues = (path: readonly string[], name: string): Values | Directive | undefined =>
   special[[...path, name].join(' ')] ?? (Object.hasOwn(values, name) ? values[name] : undefined)
 
-/** What can stand at the end of a command line that is being typed. */
+/** What can be completed at the end of a command line. */
 export type Place = {
   /** Words of the command, without the program's: `['oauth', 'login']`. */
   readonly path: readonly string[]
-  /** Where it may be a command of a group: the group. */
+  /** The group, where a command of it may follow. */
   readonly group?: Command | undefined
-  /** Where it may be an argument, or the value of an option: that. */
+  /** The argument or option value that may follow. */
   readonly argument?: Argument | undefined
   readonly option?: Option | undefined
-  /** Stands before the value of an option in the same word: `--webhook=`. */
+  /** The start of the same word before the value: `--webhook=`. */
   readonly before: string
-  /** Where it is an option: those of the command and of the program that are not there yet. */
+  /** Options of the command and the program that are not used yet. */
   readonly options: readonly Option[]
   /** After `--`: the command line of another program. */
   readonly isForeign: boolean
-  /** What `--home` names in it. */
+  /** The value of `--home`. */
   readonly home?: string | undefined
 }
 
-/** Reads a command line up to the word that is being typed, as the argument parser would. */
+/** Parses a command line up to the word being typed, as the argument parser would. */
 export const findPlace = (program: Command, typed: readonly string[], current: string): Place => {
   let command = program
   const path: string[] = []
@@ -232,7 +232,7 @@ const visibleOptions = (command: Command): Option[] => command.createHelp().visi
 
 const takesValue = ({ required, optional }: Option): boolean => required || optional
 
-/** One that collects, and so may come again. */
+/** True for an option that may be repeated. */
 const isRepeated = ({ variadic, parseArg, long }: Option): boolean =>
   variadic ||
   (parseArg !== undefined && ['--header', '--filter', '--deliver-to', '--env'].includes(long ?? ''))

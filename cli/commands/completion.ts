@@ -14,7 +14,7 @@ import {
   getValues,
 } from './completion-values.ts'
 
-/** Prints the completion of a shell: a small script that asks `doorward __complete` at each key. */
+/** Prints the completion script of a shell, which calls `doorward __complete`. */
 export const printCompletion = async (
   { terminal }: Context,
   [shell = '']: string[],
@@ -23,16 +23,16 @@ export const printCompletion = async (
   terminal.print((await readFile(file, 'utf8')).trimEnd())
 }
 
-/** A person waits for the answer with a finger on the key. */
+/** The user is waiting for the answer. */
 const longestMs = 1000
 const noteCharacters = 60
 
 type Answer = { readonly candidates: readonly Candidate[]; readonly directive?: Directive }
 
 /**
- * Answers the completion of a shell: what can stand in place of the last word, a line each with a tab and
- * a word on it, and `:files`, `:dirs` or `:commands` where the shell knows better. Never starts a daemon,
- * never fails, and ends after a second with what it has.
+ * Prints completions of the last word: a line each, with a tab and a note, and `:files`, `:dirs` or
+ * `:commands` where the shell completes better. Never starts a daemon, never fails, and exits after a
+ * second with what it has.
  */
 export const complete = async (program: Command, words: readonly string[]): Promise<void> => {
   const place = findPlace(program, words.slice(0, -1), words.at(-1) ?? '')
@@ -62,7 +62,7 @@ const computeCompletion = async (place: Place): Promise<Answer> => {
   }
 }
 
-/** What needs nobody to be asked. */
+/** Candidates that need no daemon and no file. */
 const listFixed = ({ group, options }: Place): Candidate[] => [
   ...(group
     ? group
@@ -75,7 +75,7 @@ const listFixed = ({ group, options }: Place): Candidate[] => [
     .map(({ long, short, description }) => ({ value: long ?? short ?? '', note: description })),
 ]
 
-/** `path` of `--webhook <path>`, `name` of `[name]`; `--sample [name]` is called after itself. */
+/** `path` of `--webhook <path>`, `name` of `[name]`, `sample` of `--sample [name]`. */
 const getName = (wanted: Argument | Option): string => {
   if ('flags' in wanted)
     return wanted.long === '--sample' ? 'sample' : (/[<[]([a-z-]+)/.exec(wanted.flags)?.[1] ?? '')
@@ -95,7 +95,7 @@ const getSources = ({ home: typed, path }: Place): Sources => {
   return { home, client: () => (client ??= find()) }
 }
 
-/** A line is one candidate, and a colon in front is for the shell. */
+/** A candidate is one line and starts with no colon, which is for the shell. */
 const isPlain = (value: string): boolean =>
   value !== '' && !value.startsWith(':') && value === toPlainLine(value)
 

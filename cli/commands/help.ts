@@ -8,12 +8,12 @@ import { renderMarkdown } from '../terminal/markdown.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { wrapLine } from '../terminal/wrap.ts'
 
-/** Lines that are longer are hard to read, however wide the terminal is. */
+/** Longer lines are hard to read, however wide the terminal. */
 const widest = 100
 
 /**
- * Shows the help of a command (`events retry`), a page of the documents (`webhooks`), or the entry of an
- * error code (`signature-invalid`). Throws `usage` with the nearest name for anything else.
+ * Shows the help of a command (`events retry`), a page of the docs (`webhooks`), or the entry of an error
+ * code (`signature-invalid`). Throws `usage` with the nearest name for anything else.
  */
 export const showHelp = async (
   { terminal }: Context,
@@ -39,7 +39,7 @@ export const showHelp = async (
   else for (const line of toLines(text, terminal)) terminal.print(line)
 }
 
-/** Laid out as commander does the commands above them. */
+/** Formatted as commander formats the commands above. */
 const topicLines = (program: Command, columns = 80): string[] => {
   const help = Object.assign(program.createHelp(), { helpWidth: columns })
   const width = Math.max(...Object.keys(helpTopics).map((name) => name.length))
@@ -50,7 +50,7 @@ const topicLines = (program: Command, columns = 80): string[] => {
   return ['', 'Topics:', ...items, codes]
 }
 
-/** With what is added below, which `helpInformation` leaves out. */
+/** Includes the text added by `addHelpText`, which `helpInformation` leaves out. */
 const toHelp = (command: Command): string => {
   let help = ''
   command.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp()
@@ -73,7 +73,7 @@ const toLines = (text: string, { columns, paint }: Terminal): string[] =>
     linked,
   })
 
-/** A page of ours is named by its command; an address is shown unless it is the text itself. */
+/** Our own pages are shown as their command; other links as their URL, unless it is the text itself. */
 const linked = (href: string, text: string): string => {
   const [, topic = ''] = /^([a-z-]+)\.md(?:#.*)?$/.exec(href) ?? []
   if (isHelpTopic(topic)) return `(doorward help ${topic})`
@@ -96,11 +96,11 @@ const unknown = async (words: readonly string[], program: Command): Promise<Door
   })
 }
 
-/** What `doorward help` explains besides commands: the pages of `docs/`, by their names. */
+/** The pages of `docs/` that `doorward help` shows, by name. */
 export const helpTopics = {
   'getting-started': 'from nothing to a comment on a pull request',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
-  agents: 'who answers: programs, models, servers',
+  agents: 'the agents that answer: programs, models, servers',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',
   google: 'Google: a login, mail, tokens for programs',
@@ -111,7 +111,7 @@ export const helpTopics = {
   commands: 'every command, and the exit codes',
   configuration: 'every key of the three files',
   security: 'what doorward protects, and what it does not',
-  privacy: 'what is kept, where, and what leaves the machine',
+  privacy: 'what is stored, where, and what leaves the machine',
   extending: 'a provider, a scheme, an agent, a target of your own',
   troubleshooting: 'every error code: what it means, what to do',
 } as const

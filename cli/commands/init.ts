@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { findRunningDaemon } from '../daemon-client/connect.ts'
 import { asInvoked } from '../terminal/terminal.ts'
 
-/** Writes what is missing in the home, and nothing else; a second run changes nothing. */
+/** Creates what is missing in the home; a second run changes nothing. */
 export const init = async ({ home, terminal }: Context): Promise<void> => {
   const hadSecrets = existsSync(home.env)
   const { created } = await initHome(home)
@@ -20,7 +20,7 @@ export const init = async ({ home, terminal }: Context): Promise<void> => {
       path === home.env && hadSecrets ? `added ${sampleSecretName} to ${path}` : `created ${path}`,
     )
   if (created.includes(home.env))
-    terminal.say(`${home.env} holds ${sampleSecretName}: give the same value to the sender`)
+    terminal.say(`${home.env} has ${sampleSecretName}: give the same value to the sender`)
   terminal.say(
     [
       'next:',
@@ -42,8 +42,8 @@ const nextSteps = `
 `
 
 /**
- * What stands alone: `doorward`. The status when the daemon runs, else a short help. Throws
- * `daemon-foreign` as every command does.
+ * `doorward` without a command: the status when the daemon runs, else a short help. Throws
+ * `daemon-foreign`.
  */
 export const welcome = async (context: Context): Promise<void> => {
   const { home, terminal } = context

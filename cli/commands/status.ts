@@ -10,7 +10,7 @@ import { wrapWords } from '../terminal/wrap.ts'
 import { stateCell } from './events/format.ts'
 import { expiryWords, roughly } from './oauth/list.ts'
 
-/** One screen of everything. Looks, and starts nothing: throws `daemon-unreachable` when none runs. */
+/** One screen of everything. It starts no daemon: throws `daemon-unreachable` when none runs. */
 export const showStatus = async (context: Context): Promise<void> => {
   const { terminal } = context
   const client = await findDaemon(context)
@@ -28,7 +28,7 @@ export const showStatus = async (context: Context): Promise<void> => {
 
 type Page = Pick<Terminal, 'columns' | 'paint'>
 
-/** More of each would push the rest off the screen; their own commands show all. */
+/** The most rows per section; their own commands show all. */
 const mostFailures = 3
 const mostWebhooks = 8
 const mostProblems = 8
@@ -36,7 +36,7 @@ const mostProblems = 8
 /** A longer path does not fit into 40 columns. */
 const mostOfPath = 38
 
-/** All of a status on one screen, within the columns of the terminal. Every text in it is made plain. */
+/** A status on one screen, wrapped to the terminal. All text is stripped of control characters. */
 export const statusLines = (status: Status, now: Date, page: Page): string[] => [
   ...aboutDaemon(status, now, page),
   ...section('Logins', loginLines(status, now, page), page),
@@ -66,7 +66,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
   ]
 }
 
-/** What stands first, then the rest; where both do not fit beside each other, the rest is below. */
+/** A label and its text on one line, or the text below where both do not fit. */
 const row = (
   first: string,
   rest: string,
@@ -79,7 +79,7 @@ const row = (
   const taken = own + gap.length
   if (columns === undefined || taken + measureWidth(rest) <= columns)
     return [`${first}${gap}${rest}`.trimEnd()]
-  // What has no room for words of a usual length has them below.
+  // Too narrow for words of a usual length: put the text below.
   if (columns - taken >= 30) {
     const [start = '', ...more] = wrapWords(rest, columns, { used: taken, indent: taken })
     return [`${first}${gap}${start}`, ...more]
@@ -122,11 +122,11 @@ const loginLines = (
     : [...lines, ...indented(`not logged in: ${missing.join(', ')}`, columns, 2)]
 }
 
-/** What makes a login of use again, as a command to be copied where one does it. */
+/** How to fix a login, as a command where there is one. */
 const mend = ({ provider }: TokenSummary, all: Status['problems']): string => {
   const problem = findTokenFileProblem(all, provider)
   return problem
-    ? `its token file is not read: ${toPlainLine(asInvoked(problem.hint || problem.detail))}`
+    ? `its token file cannot be read: ${toPlainLine(asInvoked(problem.hint || problem.detail))}`
     : `log in again: ${asInvoked(`doorward oauth login ${toPlainLine(provider)}`)}`
 }
 
@@ -160,7 +160,7 @@ const webhookMark = ({ enabled, secret }: WebhookSummary): readonly [string, Sty
   return secret === 'set' ? ['✓', 'green'] : secret === 'none' ? ['!', 'yellow'] : ['✗', 'red']
 }
 
-/** `wakes reviewer, last event 3 min ago (4 done, 1 failed)`, and what is wrong with its secret. */
+/** `runs reviewer, last event 3 min ago (4 done, 1 failed)`, and a problem with its secret. */
 const webhookWords = (webhook: WebhookSummary, now: Date): string => {
   const { enabled, agent, secret, lastEventAt, counts } = webhook
   if (!enabled) return 'disabled'
@@ -169,7 +169,7 @@ const webhookWords = (webhook: WebhookSummary, now: Date): string => {
     .map((state) => `${counts[state]} ${state}`)
   const last = lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt, now)}`
   return [
-    `wakes ${toPlainLine(agent)}`,
+    `runs ${toPlainLine(agent)}`,
     secret === 'unset' ? 'secret unset' : secret === 'none' ? 'unsigned' : [],
     `${last}${counted.length === 0 ? '' : ` (${counted.join(', ')})`}`,
   ]
@@ -216,7 +216,7 @@ const problems = ({ problems: all }: Status, page: Page): string[] => {
   const shown = all.slice(0, mostProblems)
   const lines = shown.flatMap(({ detail, hint }, index) => {
     const first = row(`  ${paint('yellow', '!')}`, toPlainLine(detail), columns, 4)
-    // Several in one file are mended at once.
+    // Several problems of one file share a hint.
     const isSame = hint === shown[index + 1]?.hint
     return isSame ? first : [...first, ...indented(toPlainLine(asInvoked(hint)), columns, 4)]
   })

@@ -10,14 +10,14 @@ import type { Asker } from '../context.ts'
 import { pause } from '../terminal/spinner.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** How long a daemon that is only just starting or ending is waited for, in milliseconds. */
+/** How long to wait for a daemon that is starting or stopping, in milliseconds. */
 const usualPatienceMs = 500
-/** The same for a command that would start one itself: another command may just be doing so. */
+/** The same for a command that would start one: another command may be doing so. */
 export const startPatienceMs = 10_000
 
 /**
- * Connects to the daemon of a home if it runs. A `run/daemon.json` whose process has gone is not
- * trusted: another program may have its port by now. Throws as `connect` does.
+ * Connects to the running daemon of a home. A `run/daemon.json` whose process has exited is ignored:
+ * another program may use its port. Throws what `connect` throws.
  */
 export const findDaemon = async (asker: Asker): Promise<Client> => {
   if (await isTold(asker.home, usualPatienceMs)) return connectTold(asker)
@@ -28,7 +28,7 @@ export const findDaemon = async (asker: Asker): Promise<Client> => {
 
 /**
  * The same, or undefined when none runs. Throws `daemon-foreign` and `daemon-silent`, and
- * `daemon-unreachable` when one runs and nothing says where.
+ * `daemon-unreachable` when one runs but its address is unknown.
  */
 export const findRunningDaemon = async (
   asker: Asker,
@@ -49,7 +49,7 @@ const connectTold = async ({ home, userAgent, terminal }: Asker): Promise<Client
   return client
 }
 
-/** Whether `run/daemon.json` names a process that lives. */
+/** True when `run/daemon.json` names a living process. */
 const isTold = async (home: Home, patienceMs: number): Promise<boolean> => {
   const look = async (): Promise<boolean> => {
     const file = await readDaemonFile(home)
@@ -62,9 +62,9 @@ const isTold = async (home: Home, patienceMs: number): Promise<boolean> => {
 const lookMs = 50
 
 /**
- * Waits for a daemon that has locked the home to say where it is, as `isTold` sees it. False when none has,
- * or has any more. Throws `daemon-unreachable` with its pid when that takes too long, as where somebody has
- * removed what it had said.
+ * Waits until the daemon that has locked the home has written its file, as `isTold` reports. False when no
+ * daemon has the lock. Throws `daemon-unreachable` with its pid when that takes too long, for example
+ * because the file was deleted.
  */
 const untilTold = async (
   home: Home,
@@ -74,25 +74,25 @@ const untilTold = async (
   const until = performance.now() + patienceMs
   for (;;) {
     const pid = await readLockOwner(home, 'daemon')
-    // Looked at after the lock: it may just have said so.
+    // Checked after the lock: the daemon may have written it just now.
     if (await isTold()) return true
     if (pid === undefined) return false
     if (performance.now() >= until)
       throw new DoorwardError(
         'daemon-unreachable',
-        `the daemon (pid ${pid}) runs, but run/daemon.json does not say where: it is missing, or was changed`,
+        `the daemon (pid ${pid}) runs, but run/daemon.json is missing or was changed, so its address is unknown`,
         {
-          hint: `wait some seconds: it writes the file where it is missing; if that does not help: kill ${pid}, then doorward daemon start`,
+          hint: `wait a few seconds: the daemon writes a missing file again; if that does not help: kill ${pid}, then doorward daemon start`,
         },
       )
     await pause(lookMs)
   }
 }
 
-/** How long a process that answers no more may take to be gone, in milliseconds. */
+/** How long a process that no longer answers may take to exit, in milliseconds. */
 const patienceMs = 5000
 
-/** Whether the daemon gave no answer because it was about to end, by another command or a signal. */
+/** True when the daemon did not answer because it was stopping. */
 export const hasEnded = async (error: unknown, pid: number): Promise<boolean> => {
   if (!(error instanceof DoorwardError && error.code === 'daemon-unreachable')) return false
   const until = Date.now() + patienceMs
@@ -101,7 +101,7 @@ export const hasEnded = async (error: unknown, pid: number): Promise<boolean> =>
 
 let wasPrinted = false
 
-/** Says once per command that the daemon is of another version than this command, as after an upgrade. */
+/** Prints once per command that the daemon has another version than this command, as after an upgrade. */
 const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): void => {
   if (wasPrinted || daemon.version === version) return
   wasPrinted = true
@@ -111,8 +111,8 @@ const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): voi
 }
 
 /**
- * A fresh access token of a provider, valid for so many seconds more where that is asked for. Throws
- * what the daemon refuses it with, and a login that is needed never without a hint.
+ * Fetches an access token that is valid for at least `minValiditySeconds`. Throws the daemon's error; one
+ * that needs a login always has a hint.
  */
 export const fetchAccessToken = async (
   client: Pick<Client, 'get'>,
@@ -121,17 +121,17 @@ export const fetchAccessToken = async (
 ): Promise<AccessToken> => {
   const query = minValiditySeconds === undefined ? '' : `?min_validity=${minValiditySeconds}`
   const path = `/oauth/tokens/${encodeURIComponent(provider)}/access${query}`
-  // A refresh may come first: the daemon has time limits of its own for that.
+  // The daemon may refresh first, and has its own time limits for that.
   const answer = await client
     .get<AccessToken>(path, { timeoutMs: 90_000 })
     .catch((error: unknown) => {
       throw withLogin(error, provider)
     })
-  // What goes into a variable or a line of a protocol must not be able to begin another one; RFC 6749
-  // appendix A.12 allows no other characters.
+  // A token must not be able to start a new line or variable; RFC 6749 appendix A.12 allows no other
+  // characters.
   if (typeof answer?.accessToken === 'string' && /^[\x20-\x7e]+$/.test(answer.accessToken))
     return answer
-  throw new DoorwardError('internal', `the daemon gave no usable token of ${provider}`, {
+  throw new DoorwardError('internal', `the daemon returned an unusable token of ${provider}`, {
     hint: `doorward oauth login ${provider}`,
   })
 }

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import { findDaemon, findRunningDaemon, hasEnded, startPatienceMs } from './connect.ts'
 
 /**
- * The daemon for a command that needs it; one that does not run is started, unless `--no-start`.
+ * Connects to the daemon for a command that needs it; starts it unless `--no-start`.
  * Throws `daemon-unreachable`, `daemon-foreign`, or `StartError`.
  */
 export const reachDaemon = async (context: Context): Promise<Client> => {
@@ -24,8 +24,8 @@ export const reachDaemon = async (context: Context): Promise<Client> => {
 const maxTries = 3
 
 /**
- * As `withDaemon`, for what any daemon of the home can do: where one is about to end, the next one is asked.
- * What only `reads` is asked again as well where no answer came.
+ * Like `withDaemon`, but when the daemon is stopping the request goes to the next one. With `reads` it is
+ * also repeated where no answer came.
  */
 export const withNextDaemon = async <Result>(
   context: Context,
@@ -37,7 +37,7 @@ export const withNextDaemon = async <Result>(
     try {
       return await use(client)
     } catch (error) {
-      // One that ends each time it is asked is not started for ever.
+      // Do not restart a daemon forever that stops at every request.
       if (!context.start || tries === maxTries || !(error instanceof DoorwardError)) throw error
       const { hasEnded } = await import('./connect.ts')
       if (error.code === 'stopping') await waitForExit(context, client.daemon)
@@ -48,7 +48,7 @@ export const withNextDaemon = async <Result>(
   }
 }
 
-/** Runs `use` with the daemon and lets go of the connection afterwards. */
+/** Runs `use` with the daemon and closes the connection afterwards. */
 export const withDaemon = async <Result>(
   context: Context,
   use: (client: Client) => Promise<Result>,
@@ -61,7 +61,7 @@ export const withDaemon = async <Result>(
   }
 }
 
-/** Whether a daemon that answers is on its way to its end: it may finish what it has accepted for long. */
+/** True when a daemon that answers is stopping: it may take long to finish what it has accepted. */
 export const isEnding = async (client: Client): Promise<boolean> => {
   try {
     return (await client.get<Status>('/status')).stopping ?? false
@@ -71,7 +71,7 @@ export const isEnding = async (client: Client): Promise<boolean> => {
   }
 }
 
-/** Waits for the daemon of the home, if one is about to end. Throws as `findRunningDaemon` and `isEnding`. */
+/** Waits for a stopping daemon of the home. Throws what `findRunningDaemon` and `isEnding` throw. */
 export const untilNoneEnds = async (context: Context): Promise<void> => {
   const { home, userAgent } = context
   const running = await findRunningDaemon({ home, userAgent }, startPatienceMs)
@@ -80,8 +80,8 @@ export const untilNoneEnds = async (context: Context): Promise<void> => {
 }
 
 /**
- * Waits until a daemon that is about to end has gone, or another one has taken its place, and says so.
- * Nothing has begun meanwhile: Ctrl-C ends the process as ever.
+ * Prints that the daemon is stopping and waits until it has exited or was replaced. Nothing has been
+ * started yet, so Ctrl-C simply ends the process.
  */
 export const waitForExit = async (
   { home, terminal }: Pick<Context, 'home' | 'terminal'>,
@@ -93,6 +93,6 @@ export const waitForExit = async (
     return holder !== undefined && holder !== pid
   }
   if (!isAlive(pid) || (await isReplaced())) return
-  terminal.say(`the daemon (pid ${pid}) is stopping: waiting for its end`)
+  terminal.say(`the daemon (pid ${pid}) is stopping: waiting for it to exit`)
   await waitForProcessExit(pid, { isOver: isReplaced })
 }

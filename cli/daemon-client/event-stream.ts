@@ -7,8 +7,8 @@ import type { Client } from '../../shared/client/client.ts'
 export type StreamMessage = { readonly id: string | undefined; readonly record: EventRecord }
 
 /**
- * Opens the stream of events and reads its messages until it ends. It is open once this has returned:
- * nothing that happens afterwards is missed. `lastId` resumes.
+ * Opens the event stream and reads its messages until it ends. The stream is open when this returns, so
+ * no later event is missed. `lastId` resumes.
  */
 export const openEventStream = async (
   client: Client,

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Style } from '../terminal/terminal.ts'
 
-/** The last lines of a file, read backwards so that a large one costs nothing; `end` is where they end. */
+/** The last lines of a file, read backwards so that its size does not matter; `end` is their end offset. */
 export const readTail = async (
   file: FileHandle,
   count: number,
@@ -17,7 +17,7 @@ export const readTail = async (
     tail = Buffer.concat([chunk, tail])
     start = from
   }
-  // A line that is still being written belongs to what follows.
+  // Leave out a line that is still being written.
   const whole = tail.lastIndexOf(0x0a) + 1
   const lines = tail.subarray(0, whole).toString('utf8').split('\n').slice(0, -1)
   return { lines: lines.slice(-count), end: size - (tail.length - whole) }
@@ -32,7 +32,7 @@ const levels: Readonly<Record<number, readonly [string, Style]>> = {
   60: ['fatal', 'red'],
 }
 
-/** One line of the log for a person: time, level, message, then the other fields as `name=value`. */
+/** Formats a log line: time, level, message, then the other fields as `name=value`. */
 export const logLine = (line: string, paint: (style: Style, text: string) => string): string => {
   const entry = parseEntry(line)
   if (!entry) return toPlainLine(line)

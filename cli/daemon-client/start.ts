@@ -16,8 +16,8 @@ import { logLine, readTail } from './log-tail.ts'
 const startTimeoutMs = 20_000
 
 /**
- * A daemon that did not come up, with what it said and, where it told, its code. `exitCode` is that of a
- * command which needed it: 3 whatever keeps it away, but 1 when a person has to mend something first.
+ * A daemon that did not start, with its message and its code if it reported one. `exitCode` is for the
+ * command that needed it: 1 when the user has to fix something first, else 3.
  */
 export class StartError extends DoorwardError {
   readonly exitCode: number
@@ -29,14 +29,14 @@ export class StartError extends DoorwardError {
   }
 }
 
-/** How it ended; a service manager tells no more than the exit code, and one that was killed not even that. */
+/** How the process exited; a service manager reports the exit code only, and nothing after a kill. */
 type Ended = { readonly exitCode: number; readonly code?: ErrorCode | undefined }
 
 const lost: Ended = { exitCode: exitFailed }
 
 /**
- * Starts the daemon, and waits until it answers: by the service manager where it is installed there, so
- * that no second one runs beside it, else as a process of its own that outlives this one.
+ * Starts the daemon and waits until it answers: through the service manager where it is installed there,
+ * so that there is never a second one, else as a detached process.
  * Throws `StartError` with the last lines of its standard error.
  */
 export const startAndConnect = async (asker: Asker): Promise<Client> => {
@@ -57,7 +57,7 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
   throw await explained(asker, ended, since)
 }
 
-/** Why it did not start, in its own words, or else with what it has logged meanwhile. */
+/** Why it did not start: its own message, or else what it has logged since. */
 const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<StartError> => {
   const said = toPlainText(await readFile(getStderrPath(home), 'utf8').catch(() => '')).trim()
   const error = startError(ended, said)
@@ -65,7 +65,7 @@ const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<
   return new StartError(ended, await withLog(error.message, home, since), error.hint ?? '')
 }
 
-/** A manager tells that the process runs, not that it listens; that is asked for. */
+/** The manager reports that the process runs, not that it listens: poll for that. */
 const startService = async (asker: Asker, service: Service): Promise<Client> => {
   const since = new Date().toISOString()
   await service.start()
@@ -83,7 +83,7 @@ const startService = async (asker: Asker, service: Service): Promise<Client> => 
 
 const shownLines = 5
 
-/** A message with the last lines that the daemon has logged since then, when it has no words of its own. */
+/** A message with the last lines that the daemon has logged since then. */
 const withLog = async (message: string, home: Home, since: string): Promise<string> => {
   const file = await open(home.log, 'r').catch(() => undefined)
   if (!file) return message
@@ -92,7 +92,7 @@ const withLog = async (message: string, home: Home, since: string): Promise<stri
   return [message, ...fresh.map((line) => logLine(line, (_, text) => text))].join('\n')
 }
 
-/** The daemon tells a parent with a channel when it listens, or why not, so there is nothing to poll. */
+/** The daemon reports to a parent over IPC when it listens, or why it does not, so nothing is polled. */
 const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
   const result = await new Promise<'listening' | 'late' | Ended>((resolve) => {
     const timer = setTimeout(() => resolve('late'), startTimeoutMs)
@@ -108,7 +108,7 @@ const untilListening = async (child: ChildProcess): Promise<'listening' | 'late'
     child.once('error', () => settle(lost))
     child.once('exit', (exitCode) => {
       const end = () => settle({ exitCode: exitCode ?? exitFailed, code })
-      // What it told may not have been read yet.
+      // Its last message may not have been read yet.
       if (child.connected) child.once('disconnect', end)
       else end()
     })
@@ -118,7 +118,7 @@ const untilListening = async (child: ChildProcess): Promise<'listening' | 'late'
   return result
 }
 
-/** When two commands start a daemon at once, one start loses; that command uses the other's daemon. */
+/** When two commands start a daemon at the same time, the one that loses uses the other's daemon. */
 const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
   for (let waitedMs = 0; waitedMs < 10_000; waitedMs += 100) {
     const client = await findRunningDaemon(asker).catch(() => undefined)
@@ -129,7 +129,7 @@ const anotherStarted = async (asker: Asker): Promise<Client | undefined> => {
   return undefined
 }
 
-/** Takes the daemon's own words over: `doorward: <message>` and `hint: <hint>`. */
+/** Reads the daemon's own message: `doorward: <message>` and `hint: <hint>`. */
 const startError = (ended: Ended, said: string): StartError => {
   const lines = said.split('\n').slice(-40)
   const message = lines.filter((line) => !line.startsWith('hint: ')).join('\n')
@@ -137,7 +137,7 @@ const startError = (ended: Ended, said: string): StartError => {
   return new StartError(
     ended,
     message.replace(/^doorward: /, '') ||
-      `the daemon ended with ${ended.exitCode} and said nothing`,
+      `the daemon exited with ${ended.exitCode} and printed nothing`,
     hint ?? 'doorward daemon logs',
   )
 }

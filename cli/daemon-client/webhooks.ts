@@ -6,7 +6,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { didYouMean, findNearest, toPlainLine } from '../../shared/text.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** The definition at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */
+/** The webhook at this path, with or without `/webhook`. Throws `webhook-not-found` with the nearest one. */
 export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook => {
   const webhook = webhooks.find((known) => known.path === path || known.urlPaths.includes(path))
   if (webhook) return webhook
@@ -19,8 +19,8 @@ export const webhookAt = (path: string, webhooks: readonly Webhook[]): Webhook =
 }
 
 /**
- * The path of the definition that is served at this path, with or without `/webhook`. One that the daemon
- * does not know comes back as it is, and that is said.
+ * The path of the webhook served at this path, with or without `/webhook`. A path that the daemon does not
+ * know is returned unchanged, with a note.
  */
 export const knownWebhook = async (
   client: Client,
@@ -52,10 +52,10 @@ export const nearestWebhook = (given: string, paths: readonly string[]): string 
   return path === undefined ? didYouMean(given, paths) : `did you mean "${path}"?`
 }
 
-/** What tells one path from the others. */
+/** The part of a path without `/webhook`. */
 const bare = (path: string): string => path.replace(/^\/?(webhook\/)?/, '')
 
-/** This path of a webhook, or the first one with a number behind it that no webhook has. */
+/** This path, or with the first number appended that makes it unused. */
 export const freePath = (path: string, { webhooks }: Config): string => {
   const taken = new Set(webhooks.flatMap((webhook) => [webhook.path, ...webhook.urlPaths]))
   let free = path

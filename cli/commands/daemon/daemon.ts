@@ -6,38 +6,38 @@ export const addDaemonCommands = (daemon: Command): void => {
   daemon
     .command('start')
     .description('start the daemon; returns when it answers')
-    .option('--foreground', 'be the daemon; ends with 78 on a configuration that cannot be used')
+    .option('--foreground', 'run in this process; exits with 78 on an invalid configuration')
     .action(run(async () => (await import('./start.ts')).startDaemon))
   daemon
     .command('stop')
-    .description('let the daemon finish what it has accepted, then end it')
+    .description('finish what was accepted, then stop the daemon')
     .action(run(async () => (await import('./stop.ts')).stopDaemon))
   daemon
     .command('restart')
-    .description('start the daemon anew, also after an upgrade; no webhook is refused meanwhile')
+    .description('restart the daemon, for example after an upgrade, without refusing a webhook')
     .action(run(async () => (await import('./restart.ts')).restartDaemon))
   daemon
     .command('reload')
-    .description('read the configuration now; the daemon also does when a file changes')
+    .description('reload the configuration now; the daemon also does so when a file changes')
     .action(run(async () => (await import('./reload.ts')).reloadDaemon))
   daemon
     .command('status')
-    .description('say whether the daemon runs; ends with 3 when it does not')
+    .description('report whether the daemon runs; exits with 3 when it does not')
     .action(run(async () => (await import('./status.ts')).showDaemonStatus))
   daemon
     .command('logs')
     .description('the last 50 lines of the log; with --json as they are')
-    .option('-f, --follow', 'go on with new lines until interrupted')
+    .option('-f, --follow', 'print new lines until interrupted')
     .action(run(async () => (await import('./logs.ts')).showLogs))
   daemon
     .command('install')
-    .description('start the daemon at login, and now; what starts it is written for you alone')
+    .description('start the daemon at login (for this user only), and now')
     .option('--tray', 'the tray as well')
     .addHelpText('after', installHelp)
     .action(run(async () => (await import('./install.ts')).installDaemon))
   daemon
     .command('uninstall')
-    .description('no more at login; a daemon that systemd or launchd runs is stopped')
+    .description('do not start at login; stops a daemon that systemd or launchd runs')
     .option('--tray', 'the tray as well')
     .action(run(async () => (await import('./install.ts')).uninstallDaemon))
 }

@@ -24,8 +24,8 @@ import { stopRunning } from './stop.ts'
 type Note = { readonly code: string; readonly detail: string; readonly hint: string }
 
 /**
- * Makes the daemon (and with --tray the tray) start at login, and starts the daemon now. Shows what it
- * wrote. Throws `login-item-foreign`, `login-item-failed`, and as a start of the daemon does.
+ * Makes the daemon (with --tray also the tray) start at login, starts the daemon now and prints the files
+ * it wrote. Throws `login-item-foreign`, `login-item-failed`, and what a start of the daemon throws.
  */
 export const installDaemon = async (
   context: Context,
@@ -41,7 +41,7 @@ export const installDaemon = async (
   const notes = [...placeNotes(around), ...(await secretNotes(context))]
   if (!terminal.json) {
     for (const path of written) terminal.print(`wrote ${toPlainLine(path)}`)
-    if (written.length === 0) terminal.print('nothing to write: it is all there')
+    if (written.length === 0) terminal.print('nothing to write: already installed')
     for (const { detail, hint } of notes) terminal.warn(`warning: ${detail}\nhint: ${hint}`)
   }
 
@@ -69,15 +69,14 @@ export const installDaemon = async (
       `hint: ${manager.kind} does not answer in this session; log in again, or: ${manager.startCommand}`,
     )
   if (!manager && around.platform === 'linux')
-    terminal.say(
-      'hint: your desktop starts it; on a machine without one, or over ssh, nothing does',
-    )
+    terminal.say('hint: your desktop starts it; without a desktop, or over ssh, nothing does')
   const linger = manager?.kind === 'systemd' ? lingerHint(process.env) : undefined
   if (linger) terminal.say(linger)
-  if (tray) terminal.say('hint: doorward tray starts the tray now; at login it starts by itself')
+  if (tray)
+    terminal.say('hint: doorward tray starts the tray now; at login it starts automatically')
 }
 
-/** The daemon as it is to run from now on: by its service, with the files as they are now. */
+/** Starts the daemon by its service, with the current files; restarts one that runs another way. */
 const runNow = async (context: Context, service: Service | undefined, changed: boolean) => {
   const running = await findRunningDaemon(context)
   running?.close()
@@ -87,7 +86,7 @@ const runNow = async (context: Context, service: Service | undefined, changed: b
     const pid = await stopRunning(context)
     context.terminal.say(`stopped (pid ${pid}), to start it by ${service?.kind}`)
   }
-  // launchd keeps what it has read until it is unloaded; a failed unit would be tried again.
+  // launchd keeps a loaded file until it is unloaded; systemd would retry a failed unit.
   if (changed) await service?.stop()
   const client = await startAndConnect(context)
   client.close()
@@ -103,15 +102,15 @@ const mustStartAgain = async (
   return changed || (await service.state()).pid !== pid
 }
 
-/** An installation that may be gone at the next login. */
+/** Warns about an installation that may be missing at the next login. */
 const placeNotes = (around: ServiceContext): Note[] => {
   const notes: Note[] = []
   const place = describeTemporaryInstall(around)
   if (place)
     notes.push({
       code: 'passing-place',
-      detail: `doorward runs from ${around.packageRoot}, ${place}: at login it must still be there`,
-      hint: 'install it to stay (npm pack, then npm install -g with the file), then: doorward daemon install',
+      detail: `doorward runs from ${around.packageRoot}, ${place}: it may be missing at the next login`,
+      hint: 'install it permanently (npm pack, then npm install -g with the file), then: doorward daemon install',
     })
   if (around.uid === 0 && around.env['SUDO_USER'])
     notes.push({
@@ -122,7 +121,7 @@ const placeNotes = (around: ServiceContext): Note[] => {
   return notes
 }
 
-/** Secrets that only this shell has: the daemon that starts at login would not find them. */
+/** Warns about secrets set only in this shell, which a daemon started at login does not get. */
 const secretNotes = async ({ home }: Context): Promise<Note[]> => {
   try {
     const [mine, atLogin] = [await readEnvironment(home), await readEnvironment(home, {})]
@@ -135,14 +134,14 @@ const secretNotes = async ({ home }: Context): Promise<Note[]> => {
         detail: `at login this shell's variables are missing: ${one.detail}`,
       }))
   } catch {
-    // The start says what is wrong with the configuration.
+    // The start reports an invalid configuration.
     return []
   }
 }
 
 /**
- * The daemon (and with --tray the tray) starts no more at login. A daemon that a service manager runs is
- * stopped, for nothing would watch over it; nothing installed is fine.
+ * Removes the start at login of the daemon (with --tray also of the tray). A daemon run by a service
+ * manager is stopped, as nothing would supervise it. It is no error when nothing is installed.
  */
 export const uninstallDaemon = async (
   context: Context,
@@ -151,7 +150,7 @@ export const uninstallDaemon = async (
 ): Promise<void> => {
   const { home, terminal } = context
   const service = await findService(home)
-  // Our own stop says what it waits for, and what is dropped.
+  // Our own stop reports what it waits for and what it drops.
   const stopped =
     (await service?.state())?.is === 'running' ? await stopRunning(context) : undefined
   const removed = await daemonAutostart(home).turnOff()
@@ -167,16 +166,18 @@ export const uninstallDaemon = async (
   if (removed.length === 0) terminal.print('nothing was installed')
   if (stopped !== undefined) terminal.say('hint: doorward daemon start runs it until you log out')
   if (trayStays)
-    terminal.say('hint: the tray still starts at login; doorward daemon uninstall --tray ends that')
+    terminal.say(
+      'hint: the tray still starts at login; doorward daemon uninstall --tray removes that',
+    )
 }
 
 /**
- * What to say where nobody logs in at a screen: systemd ends what a person runs with the last session,
- * unless the person lingers (loginctl(1)). Undefined when it needs no saying.
+ * A hint for machines without a desktop: systemd stops a user's services with the last session unless
+ * lingering is enabled (loginctl(1)). Undefined where it does not apply.
  */
 const lingerHint = (env: NodeJS.ProcessEnv): string | undefined => {
   const hasDesktop = Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY'])
   const name = env['USER'] ?? env['LOGNAME'] ?? ''
   if (hasDesktop || (name !== '' && existsSync(`/var/lib/systemd/linger/${name}`))) return undefined
-  return 'hint: it runs from your login to your logout; to have it run from boot: loginctl enable-linger'
+  return 'hint: it runs from your login to your logout; to run it from boot: loginctl enable-linger'
 }

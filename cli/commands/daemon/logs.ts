@@ -11,7 +11,7 @@ import { logLine, readTail } from '../../daemon-client/log-tail.ts'
 
 const lastLines = 50
 
-/** Prints the end of the daemon's log, and with `follow` what is added, until interrupted. */
+/** Prints the end of the daemon's log, and with `follow` new lines until interrupted. */
 export const showLogs = async (
   { home, terminal }: Context,
   _args: string[],
@@ -39,7 +39,7 @@ const openLog = async (path: string): Promise<FileHandle | undefined> => {
   }
 }
 
-/** What is missing of the last lines while the newest file has too few: it has just been rotated. */
+/** Lines of the previous file, when the newest has too few because it was just rotated. */
 const tailBefore = async (
   path: string,
   newest: FileHandle | undefined,
@@ -48,7 +48,7 @@ const tailBefore = async (
   const old = count > 0 ? await openLog(`${path}.1`) : undefined
   if (!old) return []
   try {
-    // Rotated between the two looks: these are the lines that we have.
+    // Rotated between the two reads: use the lines we have.
     const isSame = newest && (await newest.stat()).ino === (await old.stat()).ino
     return isSame ? [] : (await readTail(old, count)).lines
   } finally {
@@ -86,7 +86,7 @@ const followLog = async (
     const now = await stat(path).catch(() => undefined)
     const known = await file?.stat()
     if (!now || (known && now.ino === known.ino && now.size >= position)) return
-    // What came between the two looks; nothing more comes once another file has the name.
+    // Lines written between the two reads; a rotated file gets no more.
     await readOn()
     await file?.close()
     file = await openLog(path)
@@ -100,7 +100,7 @@ const followLog = async (
   await file?.close()
 }
 
-/** Calls `act` now and after every change, one call at a time; throws `interrupted` in the end. */
+/** Calls `act` now and after every change, one call at a time, until it throws `interrupted`. */
 const eachChange = async (
   folder: string,
   name: string,
@@ -117,7 +117,7 @@ const eachChange = async (
     if (changedName === null || changedName === name) note()
   })
   watcher.on('error', () => undefined)
-  // Network folders and some systems report nothing.
+  // Network folders and some systems report no changes.
   const timer = setInterval(note, 1000)
   signal.addEventListener('abort', () => wake(), { once: true })
   try {

@@ -5,8 +5,8 @@ import { findDaemon, findRunningDaemon } from '../../daemon-client/connect.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /**
- * Lets the running daemon read its configuration now. Throws `daemon-unreachable`, or `config-invalid`
- * with every problem; the daemon goes on as before then.
+ * Makes the running daemon reload its configuration. Throws `daemon-unreachable`, or `config-invalid` with
+ * every problem; the daemon then keeps the old configuration.
  */
 export const reloadDaemon = async (context: Context): Promise<void> => {
   const { terminal } = context
@@ -24,10 +24,10 @@ export const reloadDaemon = async (context: Context): Promise<void> => {
   }
 }
 
-/** A daemon that works with the new configuration, and what says so, with what it warns of. */
+/** The daemon that loaded the new configuration, and a function that reports it with its warnings. */
 export type Taken = { readonly url: string; readonly tell: () => void }
 
-/** The same after an edit, if a daemon runs; undefined when none does. */
+/** Reloads after an edit; undefined when no daemon runs. */
 export const reloadIfRunning = async (context: Context): Promise<Taken | undefined> => {
   const { terminal } = context
   const client = await findRunningDaemon(context)
@@ -37,7 +37,7 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
     return {
       url: client.daemon.url,
       tell: () => {
-        terminal.say('the daemon has taken it')
+        terminal.say('the daemon reloaded its configuration')
         printWarnings(reloaded, terminal)
       },
     }

@@ -12,24 +12,23 @@ import { findDaemon, findRunningDaemon, hasEnded } from '../../daemon-client/con
 import type { Terminal } from '../../terminal/terminal.ts'
 import { isEnding, waitForExit } from '../../daemon-client/ensure.ts'
 
-/** Longer than a daemon may take to start and to hand over, with a refresh of a token on its way. */
+/** Longer than a restart takes, including a token refresh that is in progress. */
 const handOverLimitMs = 90_000
 
 /**
- * Lets the running daemon start its successor and hand over to it, so that nobody is refused meanwhile;
- * starts one when none runs, unless `--no-start`: throws `daemon-unreachable` then. A configuration that
- * cannot be used leaves the running one alone: throws `config-invalid`, `home-insecure`, or
- * `restart-failed` when the new one does not come up.
+ * Makes the running daemon start its successor and hand over to it without refusing a connection. Starts
+ * one when none runs, unless `--no-start`, which throws `daemon-unreachable`. Throws `config-invalid`,
+ * `home-insecure` or `restart-failed`, and then the old daemon keeps running.
  */
 export const restartDaemon = async (context: Context): Promise<void> => {
   const { home, userAgent, terminal } = context
-  // Not as for other commands: that its version is another is about to change.
+  // No version notice: the restart is about to change the version.
   const running = await (context.start ? findRunningDaemon : findDaemon)({ home, userAgent })
   if (running && (await isEnding(running))) {
     running.close()
     if (!context.start)
       throw new DoorwardError('stopping', 'the daemon is stopping', {
-        hint: 'without --no-start the next one is started once it has ended',
+        hint: 'without --no-start the next one starts once it has stopped',
       })
     await waitForExit(context, running.daemon)
     return startDaemon(context, [], {})
@@ -37,7 +36,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   const restarted = running && (await handOver(running))
   if (restarted) return printRestarted(restarted, terminal)
   if (running) {
-    // Without a daemon there may be no home yet; the start makes it.
+    // Without a daemon there may be no home yet; the start creates it.
     await loadConfig(home, await readEnvironment(home))
     const pid = await stopRunning(context)
     if (pid !== undefined) terminal.say(`stopped (pid ${pid})`)
@@ -45,7 +44,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   await startDaemon(context, [], {})
 }
 
-/** Undefined from a daemon that knows nothing of it, an older one or one on Windows, and from one that ends. */
+/** Undefined from a daemon without this route (older, or on Windows) and from one that is stopping. */
 const handOver = async (running: Client): Promise<Restarted | undefined> => {
   try {
     return await running.post<Restarted>('/daemon/restart', undefined, {
@@ -63,10 +62,10 @@ const handOver = async (running: Client): Promise<Restarted | undefined> => {
 const printRestarted = ({ previous, ...now }: Restarted, terminal: Terminal): void => {
   const { pid, unfinished } = previous
   const work = unfinished === 1 ? 'an accepted event' : `${unfinished} accepted events`
-  if (unfinished > 0) terminal.say(`the old one (pid ${pid}) finishes ${work}, then ends`)
+  if (unfinished > 0) terminal.say(`the old one (pid ${pid}) finishes ${work}, then exits`)
   if (now.version !== version)
     terminal.say(
-      `it is version ${toPlainLine(now.version)} and this command ${version}: they are of two installations`,
+      `it is version ${toPlainLine(now.version)} and this command is ${version}: they belong to two installations`,
     )
   if (terminal.json) {
     const { status: _, ...daemon } = now

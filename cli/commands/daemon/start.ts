@@ -13,8 +13,8 @@ import { exitFailed } from '../../exit-code.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /**
- * Starts the daemon unless it runs, and prints its url and pid; one that is about to end is waited for. 78 is
- * for `--foreground` alone.
+ * Starts the daemon unless it runs, and prints its URL and pid; waits for one that is stopping. Only
+ * `--foreground` exits with 78.
  */
 export const startDaemon = async (
   context: Context,
@@ -23,7 +23,7 @@ export const startDaemon = async (
 ): Promise<void> => {
   const { home, terminal } = context
   if (options.foreground) {
-    // What is wrong with the home, or with what runs, the daemon says itself.
+    // The daemon itself reports problems with the home or with another daemon.
     await untilNoneEnds(context).catch(() => undefined)
     return becomeDaemon(home.root, terminal.json)
   }
@@ -45,8 +45,8 @@ export const startDaemon = async (
 }
 
 /**
- * The daemon in this very process, so that signals and exit codes need no forwarding and a service
- * manager watches the right pid. Loaded by its address: `cli` and `daemon` share no module by import.
+ * Runs the daemon in this process, so that signals and exit codes need no forwarding and a service manager
+ * watches the right pid. Loaded by its path, as `cli` never imports `daemon`.
  */
 const becomeDaemon = async (root: string, json: boolean): Promise<void> => {
   process.argv = [process.execPath, daemonMain, '--home', root, '--foreground']
@@ -65,15 +65,14 @@ const printStarted = (
 }
 
 /**
- * What to do about another program that has the port on which the daemon of this home would listen;
- * undefined when none has, or the system does not tell. Never throws: what is wrong with the
- * configuration is told by the start.
+ * What to do about another program on the port of this home's daemon; undefined when there is none, or
+ * the system does not say. Never throws: the start reports an invalid configuration.
  */
 export const portTaken = async (home: Home): Promise<string | undefined> => {
   const port = await readPort(home).catch(() => undefined)
   const holder = port === undefined ? undefined : await findListeningProcess(port)
   if (!holder) return undefined
-  return `port ${port} is held by ${holder.name} (pid ${holder.pid}): ${portTakenHint}`
+  return `port ${port} is in use by ${holder.name} (pid ${holder.pid}): ${portTakenHint}`
 }
 
 const readPort = async (home: Home): Promise<number> => {

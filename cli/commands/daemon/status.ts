@@ -8,8 +8,8 @@ import { findRunningDaemon } from '../../daemon-client/connect.ts'
 import { wrapped } from '../../terminal/wrap.ts'
 
 /**
- * Says whether the daemon runs, where, and whether it is about to end. Throws `daemon-foreign` when another
- * program answers, `daemon-unreachable` when it runs and nothing says where.
+ * Reports whether the daemon runs, where, and whether it is stopping. Throws `daemon-foreign` when another
+ * program answers, `daemon-unreachable` when it runs but its address is unknown.
  */
 export const showDaemonStatus = async (context: Context): Promise<void> => {
   const { terminal } = context
@@ -19,7 +19,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
     if (terminal.json) terminal.printJson({ running: false })
     else {
       terminal.print('stopped')
-      // Reading the configuration takes longer than all the rest, and seldom has to be done.
+      // Loaded only here: reading the configuration takes longer than all the rest.
       const { portTaken } = await import('./start.ts')
       terminal.say(`hint: ${(await portTaken(context.home)) ?? 'doorward daemon start'}`)
     }
@@ -38,7 +38,7 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
   if (ending) terminal.print(`ending:  ${ending}`)
 }
 
-/** One that has no time to say more has said that it runs. */
+/** A busy daemon may not answer: then nothing is printed about a shutdown. */
 const describeShutdown = async (client: Client): Promise<string | undefined> => {
   const status = client.get<Status>('/status', { timeoutMs: 3000 })
   return status.then(endingWords).catch(() => undefined)

@@ -8,8 +8,8 @@ import { findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
 import { interruptSignal, pause } from '../../terminal/spinner.ts'
 
 /**
- * Asks the daemon to end and waits until its process has gone; none running is fine. Throws as
- * `findRunningDaemon` does.
+ * Stops the daemon and waits until its process has exited; it is no error when none runs. Throws what
+ * `findRunningDaemon` throws.
  */
 export const stopDaemon = async (context: Context): Promise<void> => {
   const { terminal } = context
@@ -19,13 +19,13 @@ export const stopDaemon = async (context: Context): Promise<void> => {
 }
 
 /**
- * Stops the daemon and gives its pid, or undefined when none ran. What it dropped or cut off is said:
- * only the sender can bring it again.
+ * Stops the daemon and returns its pid, or undefined when none ran. It reports what was dropped or cut
+ * off: only the sender can deliver it again.
  */
 export const stopRunning = async (context: Context): Promise<number | undefined> => {
   const { terminal } = context
   const { home, userAgent } = context
-  // Of which version it is does not matter any more.
+  // No version notice before a stop.
   const client = await findRunningDaemon({ home, userAgent })
   if (!client) return undefined
   const { pid } = client.daemon
@@ -47,7 +47,7 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
   return pid
 }
 
-/** Collects from now on until the daemon ends; returns once nothing can be missed. */
+/** Collects final events until the daemon exits; returns once no event can be missed. */
 const collectLost = async (
   client: Client,
   signal: AbortSignal,
@@ -57,11 +57,11 @@ const collectLost = async (
   const collect = async () => {
     for await (const { record } of stream) if (isLost(record)) lost.push(record)
   }
-  // However the stream ends, the daemon has gone.
+  // Whatever ends the stream, the daemon has exited.
   void collect().catch(() => undefined)
 }
 
-/** An answer that did not arrive counts whatever the reason: nobody can retry it after the stop. */
+/** An answer that was not delivered counts as lost: it cannot be retried after the stop. */
 const isLost = ({ state, stage, code }: EventRecord): boolean =>
   state === 'dropped' || (state === 'failed' && (code === 'agent-stopped' || stage === 'deliver'))
 
@@ -73,7 +73,7 @@ const lostLine = (record: EventRecord): string => {
   )
 }
 
-/** The detail of a delivery says to which target, and whether it may have arrived all the same. */
+/** The detail of a delivery names its target and whether it may have arrived. */
 const howLost = ({ state, stage, detail }: EventRecord): string => {
   if (state === 'dropped') return ''
   if (stage !== 'deliver') return 'its agent was stopped; '

@@ -115,8 +115,8 @@ describe('cli: the status on one screen', () => {
       '  not logged in: slack',
       '',
       'Webhooks',
-      '  ✓ /webhook/github  wakes reviewer, last event 3 min ago (4 done, 1 failed)',
-      '  ! /webhook/open    wakes reviewer, unsigned, no event yet (4 done, 1 failed)',
+      '  ✓ /webhook/github  runs reviewer, last event 3 min ago (4 done, 1 failed)',
+      '  ! /webhook/open    runs reviewer, unsigned, no event yet (4 done, 1 failed)',
       '',
       'Last failures',
       '  ✗ failed 11:00:00 /github at agent: the program claude ended with exit code 1',
@@ -158,10 +158,10 @@ describe('cli: the status on one screen', () => {
     assert.deepEqual(
       shown.filter((line) => line.startsWith('  ✗')).map((line) => line.replaceAll(/ +/g, ' ')),
       [
-        ' ✗ fake its token file is not read: chmod 600 /h/tokens/fake.json',
+        ' ✗ fake its token file cannot be read: chmod 600 /h/tokens/fake.json',
         ' ✗ lost log in again: doorward oauth login lost',
         ' ✗ torn log in again: doorward oauth login torn',
-        ' ✗ dir its token file is not read: remove it, then: doorward oauth login dir',
+        ' ✗ dir its token file cannot be read: remove it, then: doorward oauth login dir',
       ],
     )
   })

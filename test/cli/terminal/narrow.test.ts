@@ -50,8 +50,8 @@ describe('cli: narrow terminals', () => {
         .filter((line) => line.length > columns && !line.startsWith('  doorward '))
       assert.deepEqual(wide, [], `${columns}`)
     }
-    assert.match(page(40), /^ {2}--no-browser\n {6}print the URL, open no browser$/m)
-    assert.match(page(80), /^ {2}--no-browser +print the URL, open no browser$/m)
+    assert.match(page(40), /^ {2}--no-browser\n {6}print the URL and open no browser$/m)
+    assert.match(page(80), /^ {2}--no-browser +print the URL and open no browser$/m)
     assert.match(page(60), /without\none, the command says where to make it\./)
   })
 
@@ -68,8 +68,8 @@ describe('cli: narrow terminals', () => {
       narrow.filter((line) => line.length > 40),
       [],
     )
-    assert.match(narrow.join('\n'), /^ {2}agents\n {6}who answers: /m)
-    assert.match((await shown(80)).join('\n'), /^ {2}agents {11}who answers: /m)
+    assert.match(narrow.join('\n'), /^ {2}agents\n {6}the agents that answer: /m)
+    assert.match((await shown(80)).join('\n'), /^ {2}agents {11}the agents that answer: /m)
   })
 
   it('goes on with a value below where it began, in its colour, and leaves a pipe its one line', () => {

@@ -159,7 +159,7 @@ appendFileSync(process.argv.at(-1), '# ' + process.argv.slice(2, -1).join('|') +
     }
     const good = await edit('agents: { echo: { kind: echo }, other: { kind: echo } }\n')
     assert.deepEqual([good.code, good.stdout], [0, 'ok: 0 webhooks, 2 agents\n'])
-    assert.match(good.stderr, /the daemon has taken it/)
+    assert.match(good.stderr, /the daemon reloaded its configuration/)
     const bad = await edit('agents: 3\n')
     assert.equal(bad.code, 1)
     assert.doesNotMatch(bad.stderr, /taken/)

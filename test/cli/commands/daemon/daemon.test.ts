@@ -55,7 +55,7 @@ describe('cli: daemon', () => {
       assert.match(
         held.stderr,
         new RegExp(
-          `^hint: port ${port} is held by node \\S+ \\(pid ${process.pid}\\): stop it, or`,
+          `^hint: port ${port} is in use by node \\S+ \\(pid ${process.pid}\\): stop it, or`,
         ),
       )
     assert.equal((await status()).stderr, 'hint: doorward daemon start\n')
@@ -136,7 +136,7 @@ describe('cli: daemon', () => {
     // One that cannot mend it.
     process.kill(pid, 'SIGSTOP')
     await rm(home.daemonJson)
-    const runs = new RegExp(`^the daemon \\(pid ${pid}\\) runs, but run/daemon\\.json does not say`)
+    const runs = new RegExp(`^the daemon \\(pid ${pid}\\) runs, but run/daemon\\.json is missing`)
     const commands = [
       '',
       'status',

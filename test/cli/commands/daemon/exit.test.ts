@@ -107,7 +107,8 @@ describe('cli: a daemon that is ending', () => {
       agent.close()
     })
 
-    const waitingFor = (pid: number) => new RegExp(`pid ${pid}\\) is stopping: waiting for its end`)
+    const waitingFor = (pid: number) =>
+      new RegExp(`pid ${pid}\\) is stopping: waiting for it to exit`)
 
     const stopWhileAnAgentRuns = async () => {
       const agent = await startHeldAgent()

@@ -29,7 +29,7 @@ describeOnLinux('cli: daemon install', () => {
     assert.equal(first.code, 0, first.stderr)
     const lines = first.stdout.trim().split('\n')
     assert.equal(lines.at(-1), 'starts at login')
-    assert.match(first.stderr, /your desktop starts it; on a machine without one/)
+    assert.match(first.stderr, /your desktop starts it; without a desktop/)
     const written = lines.slice(0, -1).map((line) => line.replace(/^wrote /, ''))
     const there = (await filesIn(userHome)).map((path) => join(userHome, path))
     assert.deepEqual(written.sort(), there.sort())

@@ -36,7 +36,10 @@ describe('cli: a daemon that cannot start', () => {
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dies)}`
     const { code, stderr } = await run(['daemon', 'start'], { home, env: { NODE_OPTIONS } })
     assert.equal(code, 1)
-    assert.match(stderr, /^doorward: the daemon ended with 9 and said nothing\n.* info +listening /)
+    assert.match(
+      stderr,
+      /^doorward: the daemon exited with 9 and printed nothing\n.* info +listening /,
+    )
     assert.doesNotMatch(stderr, /of old/)
   })
 
