@@ -23,7 +23,8 @@ import { copyEvent, copyLateEvent, takeSnapshot } from './snapshot.ts'
  *
  * Until the new process serves, the sockets are open here too, so no connection is refused. A failure
  * before that kills the new process, and this one goes on. Afterwards this one sends each change of the
- * events that it still runs, and each event that it accepts on a connection from before.
+ * events that it still runs, and each event that it accepts on a connection from before. Tokens for these it
+ * requests over the local API of the new process (`leadership.ts`).
  */
 
 /** The daemon that has replaced this one. */
@@ -113,9 +114,10 @@ export class Restarter {
     const kill = () => void child.kill()
     shutdown.signal.addEventListener('abort', kill)
     try {
-      const ready = await child.next('ready', readyLimitMs)
-      // Too late to cancel from here on: what happens next is decided soon.
-      shutdown.signal.removeEventListener('abort', kill)
+      // A stop cancels the restart until then; what follows takes seconds at most.
+      const ready = await child
+        .next('ready', readyLimitMs)
+        .finally(() => shutdown.signal.removeEventListener('abort', kill))
       this.#refuseWhenStopping()
       if (ready.protocol !== protocol)
         throw failed('this daemon cannot hand over to its version', stopAndStart)
@@ -159,12 +161,12 @@ export class Restarter {
       const sockets = listeners.sockets()
       for (const place of ready.places)
         void channel.send({ kind: 'socket', place }, sockets.get(place))
-      void channel.send({ kind: 'serve', snapshot })
-      const { url, publicUrl, startedAt } = await child.next('serving', stepLimitMs)
-      this.#passOnJobs(child, new Set(snapshot.queued.map(({ id }) => id)))
       channel.listen((message) => {
         if (message.kind === 'stop') shutdown.stopWithSuccessor(message.now)
       })
+      void channel.send({ kind: 'serve', snapshot })
+      const { url, publicUrl, startedAt } = await child.next('serving', stepLimitMs)
+      this.#passOnJobs(child, new Set(snapshot.queued.map(({ id }) => id)))
       const { pid, stop, finish } = child
       return { pid, version: ready.version, url, publicUrl, startedAt, stop, finish }
     } catch (error) {

@@ -13,7 +13,7 @@ import { copyError, type ErrorCopy, toError } from './protocol.ts'
  * nothing there, so stores that keep such times pass on ages.
  */
 
-export type Snapshot = Small & {
+export type Snapshot = DeliveryState & {
   readonly events: EventsSnapshot
   readonly counts: ReturnType<Memory['counts']['snapshot']>
   readonly kept: readonly (readonly [id: string, event: AcceptedCopy])[]
@@ -23,8 +23,8 @@ export type Snapshot = Small & {
   readonly queued: readonly QueuedCopy[]
 }
 
-/** What a delivery changes, of at most 1,000 entries each. */
-type Small = {
+/** What deliveries to targets remember, at most 1,000 entries each. */
+type DeliveryState = {
   readonly progress: ReturnType<Memory['progress']['snapshot']>
   readonly messages: ReturnType<Memory['messages']['snapshot']>
 }
@@ -41,7 +41,7 @@ type TargetCopy =
   | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }
 
 /** A change of one event after the snapshot, while the old process finishes what it runs. */
-export type EventCopy = Partial<Small> & {
+export type EventCopy = Partial<DeliveryState> & {
   readonly record: EventRecord
   readonly detail?: Detail | undefined
 }
