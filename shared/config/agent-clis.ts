@@ -2,12 +2,11 @@ import { join } from 'node:path'
 import { getUserHome } from '../home/home.ts'
 
 /*
- * What is known of the agent programs that people have: how they are called and installed, which flags
- * let them change things, and where they keep what they were told. How they are run is in
- * `daemon/agents/presets.ts`.
+ * Known agent programs: their names, how to install them, and where they store state.
+ * `daemon/agents/cli-presets.ts` has how they run.
  */
 
-/** The kinds of agent that run a program of that name. */
+/** The kinds of agent that run the program of that name. */
 export const cliKinds = ['claude', 'codex', 'gemini', 'opencode', 'llm'] as const
 export type CliKind = (typeof cliKinds)[number]
 
@@ -15,9 +14,9 @@ export type AgentCli = {
   readonly name: string
   readonly program: string
   readonly install: string
-  /** Flags that would change what doorward reads of its output: refused in `args`. */
+  /** Flags that would change the output format: refused in `args`. */
   readonly ownFlags: readonly string[]
-  /** The folders and files in which it keeps settings, logins and histories, the usual ones and those that a variable names. */
+  /** Folders and files with settings, logins and histories: defaults, and those that a variable names. */
   readonly stateFolders: (env: NodeJS.ProcessEnv) => readonly string[]
 }
 
@@ -26,7 +25,7 @@ const inHome =
   (env: NodeJS.ProcessEnv): string[] =>
     names.map((name) => join(getUserHome(env), name))
 
-/** `XDG_…_HOME`, or what stands for it in the XDG Base Directory Specification. */
+/** `XDG_…_HOME`, or its default in the XDG Base Directory Specification. */
 const xdg = (env: NodeJS.ProcessEnv, kind: 'CONFIG' | 'DATA' | 'STATE' | 'CACHE'): string =>
   env[`XDG_${kind}_HOME`] ||
   join(
@@ -94,6 +93,6 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
   },
 }
 
-/** True for the kinds whose agent is a program of this list. */
+/** True for a kind of this list. */
 export const isCliKind = (kind: string): kind is CliKind =>
   (cliKinds as readonly string[]).includes(kind)

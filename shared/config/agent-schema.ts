@@ -4,18 +4,21 @@ import { agentClis, type CliKind } from './agent-clis.ts'
 import { headerNameForm } from './name-forms.ts'
 import { duration, environmentName, secureUrl, size } from './values.ts'
 
-/*
- * The kinds of agent that agents.yaml can hold, and what each of them takes.
- */
+/* The kinds of agent in agents.yaml, and their settings. */
 
 const agentCommon = {
   timeout: duration('10m', 'Then SIGTERM, and 5 s later SIGKILL, to the whole process group.'),
-  concurrency: z.int().min(1).max(64).default(1).describe('Runs at once of this agent. Default 1.'),
+  concurrency: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(1)
+    .describe('Parallel runs of this agent. Default 1.'),
   output_limit: size('1mb', 'A longer answer is cut and marked.'),
 }
 
-/** A value that begins with `env:` names a variable; one without a name would be nothing, silently. */
-const namesVariable = (value: string): boolean =>
+/** `env:` must be followed by a name. */
+const isVariableOrValue = (value: string): boolean =>
   !value.startsWith('env:') || environmentName.safeParse(value.slice('env:'.length)).success
 const notVariable = 'env: is not followed by the name of an environment variable'
 
@@ -25,43 +28,49 @@ const programCommon = {
     .min(1)
     .optional()
     .describe(
-      'Working folder, ~ allowed, a relative one under home. Default: an empty folder, removed afterwards.',
+      'Working folder; ~ is allowed, a relative path is under home. Default: an empty folder, removed afterwards.',
     ),
   env: z
-    .record(environmentName, z.string().refine(namesVariable, notVariable))
+    .record(environmentName, z.string().refine(isVariableOrValue, notVariable))
     .optional()
     .describe(
-      'Added to the clean environment: a value, env:NAME for one of ours, or oauth:<provider> for a fresh access token.',
+      'Added to the clean environment: a value, env:NAME for a variable of doorward, or oauth:<provider> for a fresh access token.',
     ),
 }
 
-/** An agent program whose flags and output doorward knows. */
+/** A program whose flags and output format doorward knows. */
 const cliAgent = <Kind extends CliKind>(kind: Kind) => {
   const { name, ownFlags } = agentClis[kind]
   return z
     .strictObject({
-      kind: z.literal(kind).describe(`Runs ${name} without tools; what it answers is read.`),
+      kind: z.literal(kind).describe(`Runs ${name} without tools and reads its answer.`),
       args: z
         .array(z.string())
         .refine(
           (args) => !args.some((arg) => ownFlags.includes(arg.split('=')[0] ?? '')),
-          `${ownFlags.join(' and ')} must be left out: doorward sets what it reads`,
+          `${ownFlags.join(' and ')} must be left out: doorward sets the output format`,
         )
         .optional()
-        .describe('Flags added to its own: a model, tools that it may use.'),
+        .describe('Added flags, such as a model or allowed tools.'),
       ...programCommon,
       ...agentCommon,
     })
-    .describe(`Runs ${name} by itself, with no tools unless args grants them.`)
+    .describe(`Runs ${name}, without tools unless args grants them.`)
 }
 
-/** Headers that say how the request itself is built. */
-const builtHeaders = ['host', 'content-length', 'content-type', 'connection', 'transfer-encoding']
+/** Headers that doorward sets. */
+const reservedHeaders = [
+  'host',
+  'content-length',
+  'content-type',
+  'connection',
+  'transfer-encoding',
+]
 
 const headerName = z
   .string()
   .regex(headerNameForm, 'not a header name')
-  .refine((name) => !builtHeaders.includes(name.toLowerCase()), 'this header is set by itself')
+  .refine((name) => !reservedHeaders.includes(name.toLowerCase()), 'doorward sets this header')
 
 const isDotPath = (text: string): boolean => {
   try {
@@ -98,9 +107,9 @@ export const agentSchema = z.discriminatedUnion('kind', [
   cliAgent('llm'),
   z
     .strictObject({
-      kind: z.literal('openai').describe('Asks a model that speaks the OpenAI chat API.'),
+      kind: z.literal('openai').describe('Asks a model with the OpenAI chat API.'),
       base_url: secureUrl.describe(
-        'What stands before /chat/completions, for example http://127.0.0.1:11434/v1.',
+        'The URL before /chat/completions, for example http://127.0.0.1:11434/v1.',
       ),
       model: z.string().min(1).describe('Name of the model.'),
       api_key_env: environmentName
@@ -109,21 +118,21 @@ export const agentSchema = z.discriminatedUnion('kind', [
       system: z.string().optional().describe('System message before the prompt.'),
       ...agentCommon,
     })
-    .describe('Asks a model that speaks the OpenAI chat API: OpenAI, Ollama, LM Studio, vLLM.'),
+    .describe('Asks a model with the OpenAI chat API: OpenAI, Ollama, LM Studio, vLLM.'),
   z
     .strictObject({
       kind: z.literal('http').describe('Posts {prompt, webhook, eventId} as JSON.'),
-      url: secureUrl.describe('Where to; redirects are not followed.'),
+      url: secureUrl.describe('The URL; redirects are not followed.'),
       headers: z
         .record(
           headerName,
           z
             .string()
             .regex(/^[\t\x20-\x7e]*$/, 'not the value of a header')
-            .refine(namesVariable, notVariable),
+            .refine(isVariableOrValue, notVariable),
         )
         .optional()
-        .describe('Added headers: a value, or env:NAME for one of our variables.'),
+        .describe('Added headers: a value, or env:NAME for a variable of doorward.'),
       answer_path: z
         .string()
         .refine(isDotPath, 'not a path of names with dots between them')
@@ -131,7 +140,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
         .describe('Dot path of the answer in a JSON body. Default: the body is the answer.'),
       ...agentCommon,
     })
-    .describe('Posts the prompt to a URL; what it answers is the answer.'),
+    .describe('Posts the prompt to a URL; the response is the answer.'),
 ])
 
 export type Agent = z.output<typeof agentSchema>
@@ -140,21 +149,17 @@ export type CliAgent = Extract<Agent, { kind: CliKind }>
 export type OpenAiAgent = Extract<Agent, { kind: 'openai' }>
 export type HttpAgent = Extract<Agent, { kind: 'http' }>
 
-/*
- * Whether an agent may change files or run programs without a person being asked. Pure: its entry in,
- * the flag that says so out.
- */
-
+/** Finds what allows a program to change files or run programs without asking. */
 type Grant = (args: readonly string[], env: Readonly<Record<string, string>>) => string | undefined
 
-/** The first of these flags that is there, with or without a value. */
+/** One of these flags, with or without a value. */
 const flag =
   (...flags: readonly string[]): Grant =>
   (args) =>
     args.find((arg) => flags.includes(arg.split('=')[0] ?? ''))
 
-/** One of these flags with a value that fits, as `--flag value`, `--flag=value` or `-fvalue`. */
-const valued =
+/** One of these flags with a matching value, as `--flag value`, `--flag=value` or `-fvalue`. */
+const flagWithValue =
   (flags: readonly string[], fits: RegExp): Grant =>
   (args) => {
     for (const [index, arg] of args.entries()) {
@@ -173,27 +178,27 @@ const variable =
   (_, env) =>
     fits.test(env[name] ?? '') ? `${name}=${env[name]}` : undefined
 
-/** Flags from the programs' own help; see also `shared/agent-clis.ts`. */
+/** Flags from the help of the programs. */
 const grants: Readonly<Record<string, readonly Grant[]>> = {
   claude: [
     flag('--dangerously-skip-permissions'),
-    valued(['--permission-mode'], /^(bypassPermissions|acceptEdits|auto)$/),
-    valued(
+    flagWithValue(['--permission-mode'], /^(bypassPermissions|acceptEdits|auto)$/),
+    flagWithValue(
       ['--allowedTools', '--allowed-tools'],
       /\b(Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit)\b/,
     ),
   ],
   codex: [
     flag('--dangerously-bypass-approvals-and-sandbox', '--yolo', '--approve-for-me', '--full-auto'),
-    valued(['-s', '--sandbox'], /^(danger-full-access|workspace-write)$/),
-    valued(['-c', '--config'], /^sandbox_mode\s*=\s*"?(danger-full-access|workspace-write)/),
+    flagWithValue(['-s', '--sandbox'], /^(danger-full-access|workspace-write)$/),
+    flagWithValue(['-c', '--config'], /^sandbox_mode\s*=\s*"?(danger-full-access|workspace-write)/),
   ],
   gemini: [
     flag('-y', '--yolo'),
-    valued(['--approval-mode'], /^(yolo|auto_edit)$/),
-    valued(['--allowed-tools'], /shell|write|replace|edit/i),
+    flagWithValue(['--approval-mode'], /^(yolo|auto_edit)$/),
+    flagWithValue(['--allowed-tools'], /shell|write|replace|edit/i),
   ],
-  // An agent of the person's own has permissions of its own; ours, which deny all, are left out for it.
+  // A user-defined agent has its own permissions, and doorward's, which deny everything, are not set.
   opencode: [flag('--auto', '--agent'), variable('OPENCODE_PERMISSION', /allow/)],
   llm: [flag('-T', '--tool', '--functions')],
   'cursor-agent': [flag('-f', '--force')],
@@ -202,8 +207,8 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
 }
 
 /**
- * The flag (or variable) by which this agent may change files or run programs on its own, or undefined.
- * An agent of kind `command` is looked through for the programs that are known here.
+ * The flag or variable that allows this agent to change files or run programs on its own, or undefined.
+ * Finds known programs also in the words of an agent of kind `command`.
  */
 export const describePermission = (agent: Agent): string | undefined => {
   switch (agent.kind) {
@@ -212,13 +217,13 @@ export const describePermission = (agent: Agent): string | undefined => {
     case 'gemini':
     case 'opencode':
     case 'llm':
-      return granted(agent.kind, agent.args ?? [], agent.env ?? {})
+      return findGrant(agent.kind, agent.args ?? [], agent.env ?? {})
     case 'command': {
-      const names = agent.command.map(programName)
+      const names = agent.command.map(toProgramName)
       const at = names.findIndex((name) => Object.hasOwn(grants, name))
       return at === -1
         ? undefined
-        : granted(names[at] ?? '', agent.command.slice(at + 1), agent.env ?? {})
+        : findGrant(names[at] ?? '', agent.command.slice(at + 1), agent.env ?? {})
     }
     case 'echo':
     case 'openai':
@@ -227,7 +232,7 @@ export const describePermission = (agent: Agent): string | undefined => {
   }
 }
 
-const granted = (
+const findGrant = (
   program: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -240,7 +245,7 @@ const granted = (
 }
 
 /** `/usr/bin/claude`, `claude.exe` and `@anthropic-ai/claude-code@2` are claude. */
-const programName = (word: string): string => {
+const toProgramName = (word: string): string => {
   const name = (
     word
       .replace(/@[\d.^~a-z-]*$/, '')

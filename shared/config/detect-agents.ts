@@ -2,10 +2,10 @@ import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Agent } from './agent-schema.ts'
 import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
-import type { Warning } from './warning.ts'
+import { warn, type Warning } from './warning.ts'
 import type { Config } from './load.ts'
 
-/** An agent program, and where it lies on this machine; without `path` it is not installed. */
+/** An agent program; without `path` it is not installed. */
 export type DetectedCli = {
   readonly kind: CliKind
   readonly name: string
@@ -13,7 +13,7 @@ export type DetectedCli = {
   readonly install: string
 }
 
-/** Looks for every agent program that doorward knows on PATH. Runs none of them. */
+/** Looks for all known agent programs on PATH, without running them. */
 export const detectAgentClis = async (env: NodeJS.ProcessEnv): Promise<DetectedCli[]> =>
   Promise.all(
     cliKinds.map(async (kind) => {
@@ -23,10 +23,7 @@ export const detectAgentClis = async (env: NodeJS.ProcessEnv): Promise<DetectedC
     }),
   )
 
-/**
- * The enabled webhooks whose agent needs a program that is not there, as warnings. An entry with a PATH
- * of its own is looked up on that one.
- */
+/** Warnings for agents of enabled webhooks whose program is missing. */
 export const warnMissingPrograms = async (
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -40,19 +37,17 @@ export const warnMissingPrograms = async (
     [...used].map(async ([agentName, agent]): Promise<Warning[]> => {
       const missing = await findMissingProgram(agent, env)
       if (!missing) return []
-      return [
-        {
-          code: 'agent-program-missing',
-          detail: `agent ${agentName} needs the program ${missing.program}, which is not on PATH`,
-          hint: `install it with: ${missing.install}`,
-        },
-      ]
+      return warn(
+        'agent-program-missing',
+        `agent ${agentName} needs the program ${missing.program}, which is not on PATH`,
+        `install it with: ${missing.install}`,
+      )
     }),
   )
   return found.flat()
 }
 
-/** The program that this agent needs and that is not on its PATH, with what installs it. */
+/** The program that this agent needs if it is not on its PATH, with the command that installs it. */
 export const findMissingProgram = async (
   agent: Agent,
   env: NodeJS.ProcessEnv,
@@ -64,7 +59,7 @@ export const findMissingProgram = async (
   return (await findProgram(program, path, env['PATHEXT'])) ? undefined : { program, install }
 }
 
-/** Where a program lies on this search path, or undefined. `extensions` are those of PATHEXT, on Windows. */
+/** The path of a program on this search path, or undefined. `extensions` is PATHEXT, on Windows. */
 export const findProgram = async (
   program: string,
   searchPath: string,

@@ -4,15 +4,15 @@ import { type Home, readSecretFile } from '../home/home.ts'
 import type { Warning } from './warning.ts'
 
 /**
- * The variables that secrets are looked up in: the home's `.env`, over which the process environment
- * wins. Throws `home-insecure` when others can read the file.
+ * The environment for secrets: the home's `.env`, which the process environment overrides. Throws
+ * `home-insecure` when others can read the file.
  */
 export const readEnvironment = async (
   home: Home,
   processEnv: NodeJS.ProcessEnv = process.env,
 ): Promise<NodeJS.ProcessEnv> => {
   const text = await readSecretFile(home.env)
-  // Without a prototype: secret_env may name toString, and means a variable.
+  // Without a prototype: a secret_env of toString must mean a variable.
   return Object.assign(
     Object.create(null) as NodeJS.ProcessEnv,
     text === undefined ? {} : parse(text),
@@ -20,47 +20,46 @@ export const readEnvironment = async (
   )
 }
 
-/** The values of these variables that are set to more than white space. */
+/** The values of these variables that are more than white space. */
 export const listSecrets = (names: readonly string[], env: NodeJS.ProcessEnv): string[] =>
   names.flatMap((name) => {
-    // Own ones only: `constructor` is a valid name of a variable, and of something every object has.
+    // `constructor` is a valid name of a variable, and a property of every object.
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     return value === undefined || value.trim() === '' ? [] : [value]
   })
 
 /**
- * What is wrong with a `.env` of this text that is not UTF-8, or has lines that set nothing, as a name without
- * `=`: they are passed over without a word, and what was to be set is not. Of the lines only their numbers, as
- * they may hold a secret.
+ * The problem of a `.env` that is not UTF-8, or has lines that set nothing, such as a name without `=`, which
+ * dotenv ignores silently. Gives only the numbers of the lines: they may contain a secret.
  */
 export const ignoredEnvLines = (text: string): Pick<Warning, 'detail' | 'hint'> | undefined => {
-  const strange = splitLines(text).findIndex((line) => /[\0\ufffd]/.test(line))
-  if (strange >= 0)
+  const invalid = splitLines(text).findIndex((line) => /[\0\ufffd]/.test(line))
+  if (invalid >= 0)
     return {
-      detail: `line ${strange + 1} is not UTF-8: another value is read than the one that was written`,
+      detail: `line ${invalid + 1} is not UTF-8: its value is read wrong`,
       hint: 'save it as UTF-8: doorward config edit env',
     }
   const numbers = findIgnoredLines(text)
   if (numbers.length === 0) return undefined
   const [lines, are] = numbers.length === 1 ? ['line', 'is'] : ['lines', 'are']
   return {
-    detail: `${lines} ${numbers.join(', ')} cannot be read as NAME=value, and ${are} passed over`,
-    hint: 'write NAME=value, or # in front of a note: doorward config edit env',
+    detail: `${lines} ${numbers.join(', ')} ${are} not of the form NAME=value, and ${are} ignored`,
+    hint: 'write NAME=value, or # before a comment: doorward config edit env',
   }
 }
 
 /**
- * The numbers, from 1, of the first lines that set nothing and are no comments, five at most; a value may
- * have several lines.
+ * The numbers, from 1, of up to five lines that set nothing and are not comments. A value may span several
+ * lines.
  */
 export const findIgnoredLines = (text: string): number[] => {
   const lines = splitLines(text)
   const set = parse(text)
-  const isWithoutEffect = (index: number): boolean =>
+  const hasNoEffect = (index: number): boolean =>
     isDeepStrictEqual(parse(lines.toSpliced(index, 1).join('\n')), set)
   const numbers: number[] = []
   for (const [index, line] of lines.entries()) {
-    if (isOther.test(line) && isWithoutEffect(index)) numbers.push(index + 1)
+    if (notAssignment.test(line) && hasNoEffect(index)) numbers.push(index + 1)
     if (numbers.length === 5) break
   }
   return numbers
@@ -68,5 +67,5 @@ export const findIgnoredLines = (text: string): number[] => {
 
 const splitLines = (text: string): string[] => text.split(/\r\n?|\n/)
 
-/** Neither blank, nor a comment, nor an assignment: one of these may be without effect, as a later one wins. */
-const isOther = /^(?!\s*(#|$|(export\s+)?[\w.-]+(\s*=|:\s)))/
+/** Not blank, a comment or an assignment, which may have no effect because a later one wins. */
+const notAssignment = /^(?!\s*(#|$|(export\s+)?[\w.-]+(\s*=|:\s)))/

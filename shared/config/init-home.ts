@@ -8,16 +8,15 @@ import { type Home, prepareHome, readSecretFile, systemReason } from '../home/ho
 import { packageFolder } from '../version.ts'
 import { writeFileAtomic } from '../home/files.ts'
 
-/** The variable that the sample `webhooks.yaml` takes its secret from. */
+/** The variable with the secret of the sample `webhooks.yaml`. */
 export const sampleSecretName = 'GITHUB_WEBHOOK_SECRET'
 
 const configNames = ['webhooks', 'agents', 'gateway'] as const
 
 /**
- * Makes a home that a daemon can start on: its folders, the sample of every configuration file that
- * is missing, the JSON Schema files for editors, and a `.env` with a generated webhook secret when
- * there is none or the sample that needs it was written now. Changes no file of the owner's.
- * `created` holds the paths of what was written. Throws as `prepareHome` does.
+ * Creates a home that a daemon can start on: folders, samples of missing configuration files, JSON Schema
+ * files for editors, and a `.env` with a generated webhook secret if it is missing or the sample that needs
+ * it is new. Never changes a file of the owner. `created` lists the written paths. Throws as `prepareHome`.
  */
 export const initHome = async (home: Home): Promise<{ created: string[] }> => {
   await prepareHome(home)
@@ -25,7 +24,7 @@ export const initHome = async (home: Home): Promise<{ created: string[] }> => {
   for (const name of configNames) {
     const sample = await readFile(new URL(`config/${name}.yaml`, packageFolder), 'utf8')
     const path = join(home.config, `${name}.yaml`)
-    const text = name === 'agents' ? await withFoundAgents(sample) : sample
+    const text = name === 'agents' ? await withInstalledAgents(sample) : sample
     if (await writeNew(path, text)) created.push(path)
   }
   created.push(...(await refreshSchemas(home)))
@@ -35,16 +34,16 @@ export const initHome = async (home: Home): Promise<{ created: string[] }> => {
   return { created }
 }
 
-/** Says in the sample which agent programs this machine had when it was written. */
-const withFoundAgents = async (sample: string): Promise<string> => {
+/** Notes in the sample which agent programs are installed. */
+const withInstalledAgents = async (sample: string): Promise<string> => {
   const found = (await detectAgentClis(process.env)).filter(({ path }) => path !== undefined)
   const names = found.map(({ kind }) => kind).join(', ') || 'none of them'
   return sample.replace(/^( *# Installed here):.*$/m, `$1 when this file was made: ${names}.`)
 }
 
 /**
- * Adds a random webhook secret (64 hex digits) to `.env` for the sample, as `addSecret` does, unless the
- * name is there, even with nothing behind it. True when it was added.
+ * Adds a random webhook secret (64 hex digits) for the sample to `.env`, unless the name is there, even
+ * without a value. True when it was added.
  */
 export const addWebhookSecret = async (home: Home): Promise<boolean> => {
   const text = await readSecretFile(home.env)
@@ -53,9 +52,9 @@ export const addWebhookSecret = async (home: Home): Promise<boolean> => {
 }
 
 /**
- * Adds a line to `.env` (0600) unless that name has a value there; of two lines the last counts. The rest of the file stays
- * as it is. True when it was added. Throws `home-insecure` when others can read the file, `usage` for a
- * value that no line of such a file can hold.
+ * Adds a line to `.env` (0600), unless the name has a value there; the last of two lines counts. Returns
+ * true when it was added. Throws `home-insecure` when others can read the file, `usage` for a value that a
+ * line cannot contain.
  */
 export const addSecret = async (home: Home, name: string, value: string): Promise<boolean> => {
   const text = await readSecretFile(home.env)
@@ -69,18 +68,18 @@ export const addSecret = async (home: Home, name: string, value: string): Promis
   return true
 }
 
-/** `NAME=value` so that it is read back as it was, with quotes where it takes some. */
+/** `NAME=value` that dotenv reads back unchanged, quoted if necessary. */
 const secretLine = (name: string, value: string): string => {
   const line = ['', "'", '"', '`']
     .map((quote) => `${name}=${quote}${value}${quote}`)
     .find((candidate) => parse(candidate)[name] === value)
   if (line !== undefined && !/[\r\n]/.test(value)) return line
-  throw new DoorwardError('usage', `no line of .env can hold the value of ${name}`, {
-    hint: 'it has a line end, or every kind of quote',
+  throw new DoorwardError('usage', `a line of .env cannot contain the value of ${name}`, {
+    hint: 'it has a line break, or every kind of quote',
   })
 }
 
-/** The schema files are ours, not the owner's: an upgrade brings new ones. */
+/** Schema files belong to doorward, not to the owner: an upgrade replaces them. */
 const refreshSchemas = async (home: Home): Promise<string[]> => {
   const folder = join(home.config, 'schema')
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -100,7 +99,7 @@ const refreshSchemas = async (home: Home): Promise<string[]> => {
   return written
 }
 
-/** Writes a file that is not there yet; false when something has that name, even a dangling link. */
+/** Writes a new file; false when the name exists, even as a dangling link. */
 const writeNew = async (path: string, text: string): Promise<boolean> => {
   try {
     await writeFile(path, text, { flag: 'wx', mode: 0o600 })
@@ -114,5 +113,5 @@ const writeNew = async (path: string, text: string): Promise<boolean> => {
 const unwritable = (path: string, error: unknown): DoorwardError =>
   new DoorwardError('home-unusable', `cannot write ${path}: ${systemReason(error)}`, {
     cause: error,
-    hint: 'make it writable for you, or name another home with DOORWARD_HOME',
+    hint: 'make it writable for you, or set DOORWARD_HOME to another folder',
   })

@@ -25,14 +25,14 @@ export type Config = {
   readonly webhooks: readonly Webhook[]
 }
 
-/** `config-invalid` with every problem of all files at once. */
+/** `config-invalid` with the problems of all files. */
 export class ConfigError extends DoorwardError {
   readonly problems: readonly Problem[]
 
   constructor(problems: readonly Problem[]) {
     const lines = problems.map(formatProblem)
     super('config-invalid', `the configuration cannot be used\n${lines.join('\n')}`, {
-      hint: 'mend it, then run: doorward config check',
+      hint: 'fix it, then run: doorward config check',
     })
     this.problems = problems
   }
@@ -42,7 +42,7 @@ export class ConfigError extends DoorwardError {
 export const formatProblem = ({ file, line, column, key, reason, hint }: Problem): string =>
   `${file}:${line}:${column} ${key === '' ? '' : `${key}: `}${reason}${hint ? ` (${hint})` : ''}`
 
-/** Reads and checks the three files of a home. Throws `ConfigError` with all that is wrong. */
+/** Reads and checks the three files of a home. Throws `ConfigError` with every problem. */
 export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Config> => {
   const [gatewayFile, agentsFile, webhooksFile] = await Promise.all([
     readConfigFile(home, 'gateway'),
@@ -55,12 +55,12 @@ export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Co
 const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> => {
   const path = join(home.config, `${name}.yaml`)
   try {
-    // A pipe would keep us waiting for somebody who writes into it.
+    // Reading a pipe would wait for a writer.
     if ((await stat(path)).isFIFO()) throw new DoorwardError('config-invalid', 'it is a pipe')
     const file = readYamlBytes(path, await readFile(path))
     if (name !== 'webhooks' || file.text.trim() !== '') return file
-    // As an editor or a full disk leaves it: every sender would be told that its webhook is gone.
-    const hint = 'webhooks: [] says that there is none'
+    // An editor or a full disk may leave it empty: every sender would be answered 404.
+    const hint = 'for no webhooks, write webhooks: []'
     return { ...file, isReadable: false, problems: [file.problemAt([], 'the file is empty', hint)] }
   } catch (error) {
     const file = readYaml(path, '')
@@ -72,10 +72,7 @@ const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> =
   }
 }
 
-/**
- * The pure part of `loadConfig`: three parsed files in, a checked configuration out. Without
- * `homeFolder` any file may be a target.
- */
+/** The pure part of `loadConfig`. Without `homeFolder` any file may be a target. */
 export const checkConfig = (
   gatewayFile: YamlFile,
   agentsFile: YamlFile,
@@ -83,26 +80,28 @@ export const checkConfig = (
   env: NodeJS.ProcessEnv,
   homeFolder?: string,
 ): Config => {
-  const ofGateway: Problem[] = []
-  const ofAgents: Problem[] = []
-  const ofWebhooks: Problem[] = []
-  const ofEnvironment: Problem[] = []
-  const gateway = checkShape('gateway', gatewayFile, ofGateway)
-  const agents = checkShape('agents', agentsFile, ofAgents)
-  const webhooks = checkShape('webhooks', webhooksFile, ofWebhooks)
+  const gatewayProblems: Problem[] = []
+  const agentProblems: Problem[] = []
+  const webhookProblems: Problem[] = []
+  const environmentProblems: Problem[] = []
+  const gateway = checkShape('gateway', gatewayFile, gatewayProblems)
+  const agents = checkShape('agents', agentsFile, agentProblems)
+  const webhooks = checkShape('webhooks', webhooksFile, webhookProblems)
 
-  checkHost(gatewayFile, ofGateway)
-  const override = portOverride(env, ofEnvironment)
-  checkPorts(gatewayFile, gateway, override, ofGateway)
-  // A file that cannot be read at all says nothing of the names that it would have.
+  checkHost(gatewayFile, gatewayProblems)
+  const override = readPort(env, environmentProblems)
+  checkPorts(gatewayFile, gateway, override, gatewayProblems)
+  // The names in a file that cannot be read are unknown.
   const agentNames = agentsFile.isReadable ? namesIn(agentsFile, 'agents') : undefined
-  checkTokensOfAgents(agentsFile, namesIn(gatewayFile, 'providers'), ofAgents)
-  const checked = checkDefinitions(webhooksFile, agentNames, ofWebhooks)
-  checkTargets(webhooksFile, gatewayFile, homeFolder, ofWebhooks)
+  checkAgentProviders(agentsFile, namesIn(gatewayFile, 'providers'), agentProblems)
+  const checked = checkDefinitions(webhooksFile, agentNames, webhookProblems)
+  checkTargets(webhooksFile, gatewayFile, homeFolder, webhookProblems)
 
   const problems = [
-    ...[ofGateway, ofAgents, ofWebhooks].flatMap((list) => list.toSorted(byPlace)),
-    ...ofEnvironment,
+    ...[gatewayProblems, agentProblems, webhookProblems].flatMap((list) =>
+      list.toSorted(comparePositions),
+    ),
+    ...environmentProblems,
   ]
   if (problems.length > 0 || !gateway || !agents || !webhooks) throw new ConfigError(problems)
   return {
@@ -117,7 +116,7 @@ export const checkConfig = (
   }
 }
 
-const byPlace = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
+const comparePositions = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column
 
 const checkShape = <Name extends ConfigName>(
   name: Name,
@@ -126,7 +125,7 @@ const checkShape = <Name extends ConfigName>(
 ): z.output<(typeof fileSchemas)[Name]> | undefined => {
   problems.push(...file.problems)
   if (!file.isReadable) return undefined
-  // A file of comments alone is an empty one: for gateway.yaml that means all defaults.
+  // A file with comments only is empty: for gateway.yaml that means all defaults.
   const value = file.value ?? (name === 'gateway' ? {} : { [name]: name === 'agents' ? {} : [] })
   const result = fileSchemas[name].safeParse(value, { error: describeIssue })
   if (result.success) return result.data as z.output<(typeof fileSchemas)[Name]>
@@ -134,8 +133,8 @@ const checkShape = <Name extends ConfigName>(
   return undefined
 }
 
-/** The port that `DOORWARD_PORT` names, or undefined when it is unset or empty. */
-const portOverride = (env: NodeJS.ProcessEnv, problems: Problem[]): number | undefined => {
+/** The port in `DOORWARD_PORT`; undefined when it is unset or empty. */
+const readPort = (env: NodeJS.ProcessEnv, problems: Problem[]): number | undefined => {
   const text = env['DOORWARD_PORT']
   if (text === undefined || text === '') return undefined
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
@@ -159,15 +158,15 @@ const checkHost = (file: YamlFile, problems: Problem[]): void => {
   if (getValueAt(file.value, ['server', 'allow_remote']) !== true)
     at(
       `not one of ${loopbackHosts.join(', ')}`,
-      'use a tunnel, or let others reach webhooks with server.allow_remote: true',
+      'use a tunnel, or open webhooks to other machines with server.allow_remote: true',
     )
   else if (!(allHosts as readonly string[]).includes(host))
-    // The daemon's own clients come over loopback, where nothing would listen.
+    // The daemon's own clients use loopback, on which it must listen too.
     at(`not one of ${[...allHosts, ...loopbackHosts].join(', ')}`, 'use 0.0.0.0 for all addresses')
 }
 
-/** An `oauth:<provider>` in the environment of an agent names a provider that there is. */
-const checkTokensOfAgents = (
+/** Checks that each `oauth:<provider>` in an agent's environment names a known provider. */
+const checkAgentProviders = (
   file: YamlFile,
   configured: readonly string[],
   problems: Problem[],
@@ -183,7 +182,9 @@ const checkTokensOfAgents = (
       problems.push(
         file.problemAt(
           ['agents', name, 'env', variable],
-          `there is no provider ${provider === '' ? 'without a name' : JSON.stringify(provider)}`,
+          provider === ''
+            ? 'oauth: is not followed by a provider'
+            : `unknown provider ${JSON.stringify(provider)}`,
           didYouMean(provider, known) ?? `known: ${known.join(', ')}`,
         ),
       )
@@ -197,9 +198,9 @@ const namesIn = (file: YamlFile, key: string): string[] => {
 }
 
 /**
- * Checks that no port of gateway.yaml is wanted twice at a time: by the main listener, the one for webhooks
- * and the callback of a login. 0 is any free one. `override` is that of `DOORWARD_PORT`, and `gateway` what
- * the file holds with its defaults, where it can be read.
+ * Checks that main listener, webhook listener and login callbacks of gateway.yaml use different ports; 0
+ * takes any free port. `override` is the port in `DOORWARD_PORT`; `gateway` has the defaults, if the file
+ * is valid.
  */
 const checkPorts = (
   file: YamlFile,
@@ -217,7 +218,7 @@ const checkPorts = (
     if (typeof port !== 'number' || port === 0 || !other) return
     problems.push(file.problemAt(path, `the same as ${other.name}`, hint))
   }
-  check(publicPort, open.port, [main], 'choose another: only webhooks are served there')
+  check(publicPort, open.port, [main], 'choose another: it serves webhooks only')
   const callbacks = [
     { path: ['oauth', 'callback_port'], byDefault: gateway?.oauth.callback_port },
     ...Object.keys(gateway?.providers ?? {}).map((name) => ({
@@ -227,16 +228,16 @@ const checkPorts = (
   ]
   for (const { path, byDefault } of callbacks) {
     const port = getValueAt(file.value, path) ?? byDefault
-    check(path, port, [main, open], 'choose another: a login waits for the browser there')
+    check(path, port, [main, open], 'choose another: a login waits there for the browser')
   }
 }
 
 const publicPort = ['server', 'public_port'] as const
 
 /**
- * Checks that gateway.yaml has what the targets of webhooks.yaml need: the entry that a name of `discord`
- * or `http` stands for, the bot of `telegram`; and that no file is one of doorward's own, under a home
- * that is known. A target that is wrong in itself is told of elsewhere.
+ * Checks that gateway.yaml has what the targets of webhooks.yaml need: entries of `discord` and `http`, the
+ * bot of `telegram`; and that no file target is one of doorward's own files. Ignores malformed targets,
+ * which another check reports.
  */
 const checkTargets = (
   webhooks: YamlFile,
@@ -249,8 +250,8 @@ const checkTargets = (
   entries.forEach((entry: unknown, index) => {
     const deliverTo = getValueAt(entry, ['deliver_to'])
     const check = (text: unknown, path: YamlPath) => {
-      const lack = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
-      if (lack) problems.push(webhooks.problemAt(path, lack.reason, lack.hint))
+      const missing = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
+      if (missing) problems.push(webhooks.problemAt(path, missing.reason, missing.hint))
     }
     const path = ['webhooks', index, 'deliver_to']
     if (Array.isArray(deliverTo)) deliverTo.forEach((text, place) => check(text, [...path, place]))
@@ -258,39 +259,39 @@ const checkTargets = (
   })
 }
 
-type Lack = { readonly reason: string; readonly hint: string }
+type MissingSetting = { readonly reason: string; readonly hint: string }
 
 const findMissing = (
   text: string,
   gateway: YamlFile,
   homeFolder: string | undefined,
-): Lack | undefined => {
-  const target = readable(text)
-  if (target?.kind === 'file') return lackOfFile(target.path, homeFolder)
-  // A file that cannot be read at all says nothing of what it would have.
+): MissingSetting | undefined => {
+  const target = tryParse(text)
+  if (target?.kind === 'file') return checkFile(target.path, homeFolder)
+  // The entries of a file that cannot be read are unknown.
   if (!gateway.isReadable) return undefined
-  if (target?.kind === 'telegram') return lackOfTelegram(target.address.source, gateway)
+  if (target?.kind === 'telegram') return checkTelegram(target.address.source, gateway)
   if (target?.kind !== 'discord' && target?.kind !== 'http') return undefined
   if (!isFixed(target.address)) return undefined
-  return lackOfEntry(target.kind, target.address.source, gateway)
+  return checkTargetEntry(target.kind, target.address.source, gateway)
 }
 
-const lackOfFile = (path: Template, homeFolder: string | undefined): Lack | undefined => {
-  // What an event puts in is a plain part of a name: it leads out of none of these folders.
+const checkFile = (path: Template, homeFolder: string | undefined): MissingSetting | undefined => {
+  // A value of an event is only a part of a name and cannot leave the folder.
   const example = path.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
   if (homeFolder === undefined || !isOwnFile(resolveTargetFile(example, homeFolder), homeFolder))
     return undefined
   return {
-    reason: "one of doorward's own files, to which no answer is written",
+    reason: "one of doorward's own files, which answers must not overwrite",
     hint: 'choose another path: file:answers.md',
   }
 }
 
-const lackOfEntry = (
+const checkTargetEntry = (
   kind: 'discord' | 'http',
   name: string,
   gateway: YamlFile,
-): Lack | undefined => {
+): MissingSetting | undefined => {
   const entries = getValueAt(gateway.value, ['targets', kind])
   const known = typeof entries === 'object' && entries !== null ? Object.keys(entries) : []
   if (known.includes(name)) return undefined
@@ -299,23 +300,22 @@ const lackOfEntry = (
     (known.length > 0
       ? `known: ${known.join(', ')}`
       : `define it under targets.${kind}.${name} in gateway.yaml`)
-  return { reason: `there is no ${kind} target "${name}"`, hint }
+  return { reason: `unknown ${kind} target "${name}"`, hint }
 }
 
-const lackOfTelegram = (chat: string, gateway: YamlFile): Lack | undefined => {
+const checkTelegram = (chat: string, gateway: YamlFile): MissingSetting | undefined => {
   const has = (key: string) =>
     (getValueAt(gateway.value, ['targets', 'telegram', key]) ?? null) !== null
-  const lack = (key: string, what: string) => ({
+  const missing = (key: string, hint: string) => ({
     reason: `targets.telegram.${key} is missing in gateway.yaml`,
-    hint: what,
+    hint,
   })
-  if (!has('token_env'))
-    return lack('token_env', 'name the variable that holds the token of your bot')
-  if (chat === ownChat && !has('me')) return lack('me', 'write the number of your own chat')
+  if (!has('token_env')) return missing('token_env', 'name the variable with the token of your bot')
+  if (chat === ownChat && !has('me')) return missing('me', 'write the number of your own chat')
   return undefined
 }
 
-const readable = (text: string): Target | undefined => {
+const tryParse = (text: string): Target | undefined => {
   try {
     return parseTarget(text)
   } catch (error) {

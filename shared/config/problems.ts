@@ -4,10 +4,7 @@ import { type ConfigName, fileSchemas } from './schema.ts'
 import { didYouMean } from '../text.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
-/**
- * Says in our words what zod found: for `safeParse(value, { error: wordsOf })`. A message that a
- * schema brings itself wins over it.
- */
+/** Our message for an issue of zod, as the `error` of `safeParse`. A message of the schema wins over it. */
 export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
   if (issue.code === 'invalid_type') return mustBe([toKind(issue.expected)], issue.input)
   if (issue.code === 'invalid_value') return mustBe(issue.values.map(String), issue.input)
@@ -20,7 +17,7 @@ export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
   return 'not a value that can be used here'
 }
 
-/** Every problem of one zod issue, in our words, at its place in the file. */
+/** The problems of one zod issue, with their positions in the file. */
 export const toProblems = (
   issue: z.core.$ZodIssue,
   name: ConfigName,
@@ -42,7 +39,8 @@ export const toProblems = (
   }
   if (path.length === 0) {
     const known = keysAt(name, path, value)
-    const hint = known.length === 1 ? `it begins with ${known[0]}:` : `known: ${known.join(', ')}`
+    const hint =
+      known.length === 1 ? `the file begins with ${known[0]}:` : `known: ${known.join(', ')}`
     return [file.problemAt(path, issue.message, hint)]
   }
   if (issue.code === 'invalid_value') {
@@ -76,7 +74,7 @@ const unionProblems = (
       ),
     ]
   }
-  // What is wrong inside a list or map says more than that it might have been something else.
+  // A problem inside a list or map says more than that another type was possible.
   const inside = issue.errors.flat().filter((error) => error.path.length > 0)
   if (inside.length > 0)
     return inside.flatMap((error) =>
@@ -90,7 +88,7 @@ const unionProblems = (
   return [file.problemAt(path, own?.message ?? mustBe(kinds, given))]
 }
 
-/** The issues of every branch of a union, and of the unions in it. */
+/** The issues of all branches of a union, also of nested unions. */
 const listLeaves = (issue: UnionIssue): z.core.$ZodIssue[] =>
   issue.errors
     .flat()
@@ -114,7 +112,7 @@ const toKind = (type: string): string =>
     record: 'a map',
   })[type] ?? `a ${type}`
 
-/** The keys a map at this path may have, read from the schema itself. */
+/** The keys that the schema allows for a map at this path. */
 const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
   if (name === 'agents' && path.length === 2) {
     const kind = getValueAt(value, [...path, 'kind'])
@@ -147,7 +145,7 @@ const getDefinition = (schema: unknown): Record<string, unknown> | undefined =>
 const hasShape = (schema: unknown): schema is { shape: Record<string, unknown> } =>
   typeof schema === 'object' && schema !== null && 'shape' in schema
 
-/** The value at a path of plain maps and lists, own names only. */
+/** The value at a path of plain maps and lists. Reads own properties only. */
 export const getValueAt = (value: unknown, path: YamlPath): unknown =>
   path.reduce<unknown>(
     (node, name) =>

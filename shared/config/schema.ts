@@ -19,11 +19,11 @@ export { isLoopbackUrl } from './values.ts'
 export type { TargetSettings } from './target-schema.ts'
 
 /*
- * The shapes of the three configuration files. The same schemas check what is loaded and write the
- * JSON Schema files that editors complete from, so a key exists here or nowhere.
+ * The schemas of the three configuration files. They check what is loaded and generate the JSON Schema
+ * files for editors.
  */
 
-/** YAML would round a larger one, and the filter let others in. */
+/** YAML would round a larger number, and the filter would match others. */
 const exactNumber = z
   .number()
   .refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
@@ -39,7 +39,7 @@ const webhookPath = z
 
 export const webhookSchema = z.strictObject({
   path: webhookPath.describe(
-    'URL path; one that does not begin with /webhook/ is served there too.',
+    'URL path; a path that does not begin with /webhook/ is also served below it.',
   ),
   agent: z.string().describe('Name of an agent in agents.yaml.'),
   prompt_template: z
@@ -66,7 +66,7 @@ export const webhookSchema = z.strictObject({
   signature_prefix: z
     .string()
     .default('sha256=')
-    .describe('With hmac: what stands before the hex digits; may be empty. Default sha256=.'),
+    .describe('With hmac: the text before the hex digits; may be empty. Default sha256=.'),
   filter: z
     .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
     .optional()
@@ -81,40 +81,41 @@ export const webhookSchema = z.strictObject({
     .enum(['id', 'body', 'off'])
     .optional()
     .describe(
-      'What makes two deliveries one: id (as the sender names it), body (the same bytes), off. Default: id where the sender gives one.',
+      'What identifies repeated deliveries: id (set by the sender), body (the same bytes), off. Default: id if the sender sets one.',
     ),
   delivery_id_header: headerName
     .optional()
-    .describe('Header in which the sender names a delivery. Default: those of known senders.'),
+    .describe('Header with the id of a delivery. Default: those of known senders.'),
   rate_limit: rate
     .optional()
     .describe(
-      'How many verified deliveries are taken, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not send again what is over it. Default: all.',
+      'Limit of accepted deliveries, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not retry what exceeds it. Default: none.',
     ),
   event_text: z
     .enum(['fenced', 'plain'])
     .optional()
     .describe(
-      'fenced sets values of the payload off as data; plain puts them in as they are. Default fenced for language models, plain for echo, command and http.',
+      'fenced marks values of the payload as data; plain inserts them unchanged. Default fenced for language models, plain for echo, command and http.',
     ),
   max_value_length: z
     .int()
     .min(1)
     .max(1_000_000_000)
     .optional()
-    .describe('Characters of one value; longer ones are cut and marked. Default 4000 when fenced.'),
+    .describe(
+      'Maximum characters of one value; longer values are cut and marked. Default 4000 when fenced.',
+    ),
   accept_risk: z
     .boolean()
     .default(false)
-    .describe('Silences the warning of a dangerous combination. Default false.'),
-  enabled: z.boolean().default(true).describe('false answers 404 at this path. Default true.'),
+    .describe('Silences the warning about a dangerous combination. Default false.'),
+  enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
 })
 
 export const webhooksFileSchema = z.strictObject({
   webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
 })
 
-/** What an agent may be called. */
 export const agentName = z
   .string()
   .regex(
@@ -128,11 +129,11 @@ export const agentsFileSchema = z.strictObject({
 
 const port = z.int().min(0).max(65_535)
 
-/** The providers that are known without an entry in gateway.yaml. */
+/** Providers that need no entry in gateway.yaml. */
 export const builtInProviders = ['google', 'github', 'slack'] as const
 export type BuiltInProvider = (typeof builtInProviders)[number]
 
-/** The ways in which providers leave the OAuth standard. */
+/** How providers deviate from the OAuth standard. */
 export const dialectNames = ['standard', 'google', 'github', 'slack'] as const
 export type DialectName = (typeof dialectNames)[number]
 
@@ -140,18 +141,18 @@ export const providerSchema = z.strictObject({
   issuer: secureUrl.optional().describe('OpenID Connect or RFC 8414 issuer, for discovery.'),
   authorization_endpoint: secureUrl
     .optional()
-    .describe('Where the browser is sent. Default: as discovered at the issuer.'),
+    .describe('Where the browser is sent. Default: as discovered from the issuer.'),
   token_endpoint: secureUrl
     .optional()
     .describe(
-      'Where codes and refresh tokens are exchanged. In an entry for a built-in provider that is another server: its other endpoints and `api_url` count no more. Default: as discovered.',
+      'Where codes and refresh tokens are exchanged. For a built-in provider this means another server: its other endpoints and `api_url` are then ignored. Default: as discovered.',
     ),
   revocation_endpoint: secureUrl
     .optional()
     .describe('Where a logout revokes (RFC 7009). Default: as discovered.'),
   userinfo_endpoint: secureUrl
     .optional()
-    .describe('Where it is asked who is logged in. Default: as discovered.'),
+    .describe('Where doorward asks who is logged in. Default: as discovered.'),
   device_authorization_endpoint: secureUrl
     .optional()
     .describe('For oauth login --device (RFC 8628). Default: as discovered; github has one.'),
@@ -159,21 +160,21 @@ export const providerSchema = z.strictObject({
     .enum(dialectNames)
     .optional()
     .describe(
-      'How the provider speaks OAuth: standard, google, github or slack. Default standard; the built-in ones have their own.',
+      'The variant of OAuth: standard, google, github or slack. Default standard; built-in providers have their own.',
     ),
   api_url: secureUrl
     .transform((url) => url.replace(/\/+$/, ''))
     .optional()
-    .describe('Base of the API that a dialect asks who is logged in, and revokes at.'),
+    .describe('Base URL of the API where a dialect asks who is logged in, and revokes.'),
   scopes: z
     .array(z.string().regex(scopeForm, 'not a scope'))
     .optional()
-    .describe('What a login asks for. Default: as the provider has it.'),
+    .describe('The scopes that a login requests. Default: those of the built-in provider.'),
   client_id: z
     .string()
     .min(1)
     .optional()
-    .describe('The OAuth client to log in with. Default: the one of the last login.'),
+    .describe('The OAuth client of a login. Default: that of the last login.'),
   client_secret_env: environmentName
     .optional()
     .describe('Environment variable with the client secret. Default: that of the last login.'),
@@ -186,10 +187,10 @@ export const providerSchema = z.strictObject({
     .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
 })
 
-/** The hosts that only this machine can reach and that our own clients may name in `Host`. */
+/** Hosts that only this machine can reach, also allowed in the `Host` header of local clients. */
 export const loopbackHosts = ['127.0.0.1', '::1', 'localhost'] as const
 
-/** The hosts that listen on all addresses, loopback among them. */
+/** Hosts for all addresses, including loopback. */
 export const allHosts = ['0.0.0.0', '::'] as const
 
 export const gatewayFileSchema = z.strictObject({
@@ -203,22 +204,22 @@ export const gatewayFileSchema = z.strictObject({
       port: port
         .default(18_789)
         .describe(
-          'Port to listen on; 0 takes any free one, DOORWARD_PORT overrides it. Default 18789.',
+          'Port to listen on; 0 takes any free port, DOORWARD_PORT overrides it. Default 18789.',
         ),
       public_port: port
         .optional()
-        .describe('A second port that serves webhooks alone, to point a tunnel at. Default: none.'),
+        .describe('A second port for webhooks only, to point a tunnel at. Default: none.'),
       public_url: secureBaseUrl
         .optional()
         .describe(
-          'How the internet reaches the webhooks: the address of your tunnel. Default: none.',
+          'The public address of the webhooks, such as that of your tunnel. Default: none.',
         ),
       body_limit: size('25mb', 'Larger webhook bodies are refused.'),
       allow_remote: z
         .boolean()
         .default(false)
         .describe(
-          'Lets host be an address that others reach; they get webhooks and nothing else. Default false.',
+          'Allows a host that other machines can reach; they get webhooks only. Default false.',
         ),
     })
     .prefault({}),
@@ -227,7 +228,7 @@ export const gatewayFileSchema = z.strictObject({
       callback_port: port
         .default(53_174)
         .describe(
-          'Port of the login callback, open only while a login waits; 0 takes any free port, where the provider allows that. Default 53174.',
+          'Port of the login callback, open only while a login waits; 0 takes any free port, if the provider allows it. Default 53174.',
         ),
       login_timeout: duration('10m', 'How long a login waits for you.'),
       refresh_ahead: duration(
@@ -243,15 +244,15 @@ export const gatewayFileSchema = z.strictObject({
         .min(1)
         .max(1_000_000)
         .default(1000)
-        .describe('Events waiting. Default 1000.'),
-      max_bytes: size('256mb', 'Bodies being read and events waiting, together.'),
+        .describe('Maximum number of waiting events. Default 1000.'),
+      max_bytes: size('256mb', 'Maximum size of bodies being read and events waiting.'),
       concurrency: z
         .int()
         .min(1)
         .max(256)
         .default(4)
-        .describe('Agents running at once. Default 4.'),
-      drain_timeout: duration('30s', 'How long a stop waits for what was accepted.'),
+        .describe('Agents that run in parallel. Default 4.'),
+      drain_timeout: duration('30s', 'How long a stop waits for accepted events.'),
     })
     .prefault({}),
   events: z
@@ -270,17 +271,15 @@ export const gatewayFileSchema = z.strictObject({
       providerSchema,
     )
     .default({})
-    .describe('Overrides of google, github and slack, and providers of your own.'),
-  targets: targetsSchema
-    .prefault({})
-    .describe('What targets of deliver_to need, beyond their names.'),
+    .describe('Overrides of google, github and slack, and your own providers.'),
+  targets: targetsSchema.prefault({}).describe('Settings of targets in deliver_to.'),
 })
 
 export type WebhookEntry = z.output<typeof webhookSchema>
 export type ProviderEntry = z.output<typeof providerSchema>
 export type Gateway = z.output<typeof gatewayFileSchema>
 
-/** The three files by the name that commands and messages use. */
+/** The three files by the names in commands and messages. */
 export const fileSchemas = {
   webhooks: webhooksFileSchema,
   agents: agentsFileSchema,

@@ -7,9 +7,9 @@ const apiUrl = (base: string) =>
   secureUrl
     .transform((url) => url.replace(/\/+$/, ''))
     .optional()
-    .describe(`Base of the API, where it is not ${base}.`)
+    .describe(`Base URL of the API. Default ${base}.`)
 
-const tokenName = (provider: string) =>
+const tokenEnv = (provider: string) =>
   environmentName
     .optional()
     .describe(`Environment variable with the token. Default: the login of ${provider}.`)
@@ -19,7 +19,7 @@ const addedHeader = z
   .regex(headerNameForm, 'not a header name')
   .refine(
     (name) => !/^(host|content-(length|type)|transfer-encoding|connection|webhook-.*)$/i.test(name),
-    'a header that doorward sets itself',
+    'doorward sets this header',
   )
 
 const plainUrl = z.string().refine((text) => {
@@ -28,22 +28,22 @@ const plainUrl = z.string().refine((text) => {
   return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
 }, 'not an http or https URL without a user name')
 
-const named = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
+const recordOf = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
   z
-    .record(z.string().regex(entryName, 'not a name of a target'), entry)
+    .record(z.string().regex(entryName, 'not the name of a target'), entry)
     .default({})
     .describe(meaning)
 
-/** What targets need beyond their names: `targets:` of gateway.yaml. */
+/** `targets:` of gateway.yaml. */
 export const targetsSchema = z.strictObject({
   slack: z
-    .strictObject({ token_env: tokenName('slack'), api_url: apiUrl('https://slack.com/api') })
+    .strictObject({ token_env: tokenEnv('slack'), api_url: apiUrl('https://slack.com/api') })
     .prefault({}),
   telegram: z
     .strictObject({
       token_env: environmentName
         .optional()
-        .describe('Environment variable with the token of the bot. Needed.'),
+        .describe('Environment variable with the token of the bot. Required.'),
       me: z
         .union([z.int(), z.string()], 'not a chat: write its number, or @name')
         .transform(String)
@@ -53,11 +53,11 @@ export const targetsSchema = z.strictObject({
       api_url: apiUrl('https://api.telegram.org'),
     })
     .prefault({}),
-  discord: named(
+  discord: recordOf(
     z.strictObject({
       url_env: environmentName.describe('Environment variable with the URL of the webhook.'),
     }),
-    'Webhooks of Discord by name.',
+    'Discord webhooks by name.',
   ),
   email: z
     .strictObject({
@@ -83,9 +83,9 @@ export const targetsSchema = z.strictObject({
     })
     .prefault({}),
   github: z
-    .strictObject({ token_env: tokenName('github'), api_url: apiUrl('https://api.github.com') })
+    .strictObject({ token_env: tokenEnv('github'), api_url: apiUrl('https://api.github.com') })
     .prefault({}),
-  http: named(
+  http: recordOf(
     z.strictObject({
       url: plainUrl.describe('Where to POST to. Redirects are not followed.'),
       secret_env: environmentName.describe(

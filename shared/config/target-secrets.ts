@@ -2,11 +2,11 @@ import { bareHost } from '../net.ts'
 import { isLoopbackUrl } from './schema.ts'
 
 /*
- * What the variables that targets name can hold. Each reader gives undefined for what cannot be used, and
- * nobody shows the text: a part of it is a password or a token.
+ * Parsers for the variables of targets. Each returns undefined for an invalid value. The text never appears
+ * in a message: it contains a password or a token.
  */
 
-/** The URL of a webhook of Discord: https, or http on loopback. */
+/** The URL of a Discord webhook: https, or http on loopback. */
 export const parseDiscordUrl = (text: string): URL | undefined => {
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return undefined
@@ -17,23 +17,23 @@ export const parseDiscordUrl = (text: string): URL | undefined => {
   return isSecure && isPlain ? url : undefined
 }
 
-/** A mail server, as `smtps://user:password@host:465` or `smtp://…:587` names it. */
+/** A mail server, from `smtps://user:password@host:465` or `smtp://…:587`. */
 export type SmtpServer = {
   readonly host: string
   readonly port: number
-  /** TLS from the first byte; else STARTTLS, which only a server on this machine may lack. */
+  /** TLS from the first byte; otherwise STARTTLS, which is optional for a server on this machine. */
   readonly isTls: boolean
   readonly isLoopback: boolean
   readonly login?: { readonly user: string; readonly password: string }
 }
 
-/** Reads the URL of a mail server (RFC 8314: port 465 is TLS, 587 STARTTLS). */
+/** Parses the URL of a mail server (RFC 8314: port 465 is TLS, 587 STARTTLS). */
 export const parseSmtpServer = (text: string): SmtpServer | undefined => {
   const trimmed = text.trim()
   if (!/^smtps?:\/\//i.test(trimmed) || !URL.canParse(trimmed)) return undefined
   const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(trimmed)
   const isTls = protocol === 'smtps:'
-  const [user, pass] = [decoded(username), decoded(password)]
+  const [user, pass] = [decode(username), decode(password)]
   if (!/^([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])$/i.test(hostname)) return undefined
   if (user === undefined || pass === undefined) return undefined
   if (pathname.length > 1 || search !== '' || hash !== '') return undefined
@@ -46,7 +46,7 @@ export const parseSmtpServer = (text: string): SmtpServer | undefined => {
   }
 }
 
-const decoded = (text: string): string | undefined => {
+const decode = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -55,22 +55,22 @@ const decoded = (text: string): string | undefined => {
 }
 
 /**
- * The key of a secret of Standard Webhooks: base64, after `whsec_` if that stands before it (the
- * specification's "Signature scheme": 24 to 64 bytes; from 16 on it is taken).
+ * The key of a Standard Webhooks secret: base64 with or without `whsec_` (24 to 64 bytes by the section
+ * "Signature scheme"; 16 to 128 are accepted).
  */
 export const parseSigningKey = (text: string): Buffer | undefined => {
   const encoded = text.trim().replace(/^whsec_/, '')
-  // Buffer.from leaves out what is no base64 without a word.
+  // Buffer.from ignores invalid characters silently.
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return undefined
   const key = Buffer.from(encoded, 'base64')
   return key.length >= 16 && key.length <= 128 ? key : undefined
 }
 
-/** What a header can hold (RFC 9110 section 5.5), without the spaces around it. */
+/** A valid header value (RFC 9110 section 5.5), trimmed. */
 export const parseHeaderValue = (text: string): string | undefined =>
   /^[\t\x20-\x7e]*$/.test(text.trim()) ? text.trim() : undefined
 
-/** How a mail server is spoken to, with nodemailer's names: by a delivery, and by who only asks whether it could. */
+/** Options of nodemailer, for deliveries and for the check of a mail server. */
 export const smtpOptions = (
   { host, port, isTls, isLoopback }: SmtpServer,
   { connectMs, silentMs }: { readonly connectMs: number; readonly silentMs: number },
@@ -79,9 +79,9 @@ export const smtpOptions = (
   port,
   secure: isTls,
   requireTLS: !isTls && !isLoopback,
-  // A server on this machine has a certificate of its own making, and nobody stands between.
+  // A server on this machine has a self-signed certificate, and no network is involved.
   tls: { rejectUnauthorized: !isLoopback },
-  // Else the name of this machine would be told.
+  // Otherwise the server would get this machine's name.
   name: 'localhost',
   connectionTimeout: connectMs,
   greetingTimeout: connectMs,

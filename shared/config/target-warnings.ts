@@ -13,34 +13,37 @@ import {
 } from './target-secrets.ts'
 import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from './variables.ts'
-import type { Warning } from './warning.ts'
+import { warn, type Warning } from './warning.ts'
 
-/** What keeps the targets of enabled webhooks from being delivered to, as far as that shows without trying. */
+/** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
 export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
-  const needed = new Map<string, Needed>()
+  const variables = new Map<string, TargetVariable>()
   for (const variable of listVariables(config))
-    needed.set(`${variable.target} ${variable.name}`, variable)
+    variables.set(`${variable.target} ${variable.name}`, variable)
   return [
-    ...[...needed.values()].flatMap((variable) => variableWarning(variable, env)),
+    ...[...variables.values()].flatMap((variable) => variableWarning(variable, env)),
     ...plainHttp(config),
   ]
 }
 
-type Needed = {
+type TargetVariable = {
   readonly name: string
   readonly target: string
-  /** What it holds, in words, and whether this is that. */
+  /** What its value must be, for messages. */
   readonly what: string
-  readonly isGood?: (text: string) => boolean
+  readonly isValid?: (text: string) => boolean
 }
 
-const listVariables = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
+const listVariables = ({ webhooks, gateway: { targets } }: Config): TargetVariable[] =>
   webhooks
     .filter(({ enabled }) => enabled)
     .flatMap((webhook) => webhook.targets)
-    .flatMap((target): Needed[] => {
-      const named = (name: string | undefined, rest: Omit<Needed, 'name' | 'target'>, of = '') =>
-        name === undefined ? [] : [{ name, target: `${target.kind}${of}`, ...rest }]
+    .flatMap((target): TargetVariable[] => {
+      const named = (
+        name: string | undefined,
+        rest: Omit<TargetVariable, 'name' | 'target'>,
+        of = '',
+      ) => (name === undefined ? [] : [{ name, target: `${target.kind}${of}`, ...rest }])
       switch (target.kind) {
         case 'none':
         case 'log':
@@ -54,26 +57,26 @@ const listVariables = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
         case 'email':
           return named(targets.email.smtp_url_env, {
             what: 'smtps://user:password@host:465 or smtp://user:password@host:587 (with @ / # % in it written %40 %2F %23 %25)',
-            isGood: (text) => parseSmtpServer(text) !== undefined,
+            isValid: (text) => parseSmtpServer(text) !== undefined,
           })
         case 'discord':
-          return chosen(target.address, targets.discord).flatMap(([name, entry]) =>
+          return listEntries(target.address, targets.discord).flatMap(([name, entry]) =>
             named(
               entry.url_env,
               {
                 what: 'the https URL of a webhook, as Discord shows it',
-                isGood: (text) => parseDiscordUrl(text) !== undefined,
+                isValid: (text) => parseDiscordUrl(text) !== undefined,
               },
               `:${name}`,
             ),
           )
         case 'http':
-          return chosen(target.address, targets.http).flatMap(([name, entry]) => [
+          return listEntries(target.address, targets.http).flatMap(([name, entry]) => [
             ...named(
               entry.secret_env,
               {
                 what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
-                isGood: (text) => parseSigningKey(text) !== undefined,
+                isValid: (text) => parseSigningKey(text) !== undefined,
               },
               `:${name}`,
             ),
@@ -82,7 +85,7 @@ const listVariables = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
                 variable,
                 {
                   what: 'the value of a header: one line of ASCII',
-                  isGood: (text) => parseHeaderValue(text) !== undefined,
+                  isValid: (text) => parseHeaderValue(text) !== undefined,
                 },
                 `:${name}`,
               ),
@@ -91,32 +94,31 @@ const listVariables = ({ webhooks, gateway: { targets } }: Config): Needed[] =>
       }
     })
 
-/** The entry that a target names, or all that an event may choose from. */
-const chosen = <Entry>(
+/** The entry that a target names, or all entries if an event chooses one. */
+const listEntries = <Entry>(
   address: Template,
   entries: Readonly<Record<string, Entry>>,
 ): [string, Entry][] =>
   Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
 
-const variableWarning = ({ name, target, what, isGood }: Needed, env: NodeJS.ProcessEnv) => {
+const variableWarning = (
+  { name, target, what, isValid }: TargetVariable,
+  env: NodeJS.ProcessEnv,
+) => {
   const hint = `set ${name} in .env: doorward config edit env`
   const [value] = listSecrets([name], env)
   if (value === undefined)
-    return [
-      {
-        code: 'target-secret-unset',
-        detail: `target ${target}: ${name} is unset or empty; nothing can be delivered there`,
-        hint,
-      },
-    ]
-  if (isGood === undefined || isGood(value)) return []
-  return [
-    {
-      code: 'target-secret-wrong',
-      detail: `target ${target}: ${name} does not hold ${what}; nothing can be delivered there`,
+    return warn(
+      'target-secret-unset',
+      `target ${target}: ${name} is unset or empty; nothing can be delivered there`,
       hint,
-    },
-  ]
+    )
+  if (isValid === undefined || isValid(value)) return []
+  return warn(
+    'target-secret-wrong',
+    `target ${target}: ${name} is not ${what}; nothing can be delivered there`,
+    hint,
+  )
 }
 
 const plainHttp = ({ gateway }: Config): Warning[] =>
@@ -124,13 +126,13 @@ const plainHttp = ({ gateway }: Config): Warning[] =>
     .filter(([, { url }]) => new URL(url).protocol === 'http:' && !isLoopbackUrl(url))
     .map(([name]) => ({
       code: 'target-not-encrypted',
-      detail: `target http:${name} is reached by http: answers can be read on their way`,
+      detail: `target http:${name} uses http: answers can be read on the network`,
       hint: `use https in targets.http.${name}.url`,
     }))
 
 /**
- * What the disk says of the file targets of enabled webhooks, as far as no event chooses the path, as
- * warnings: a folder that is not there and is not made, a link, a way that leads to doorward's own files.
+ * Warnings about file targets of enabled webhooks, as far as no event chooses the path: a missing folder
+ * that is not created, a link, a path to doorward's own files.
  */
 export const fileTargetWarnings = async (
   config: Config,
@@ -138,27 +140,25 @@ export const fileTargetWarnings = async (
 ): Promise<Warning[]> => {
   const found = await Promise.all(
     listFilePaths(config, homeFolder).map(async ({ text, source, folder, file }) => {
-      if (!makesFolders(source) && !(await isThere(folder))) return [missing(text, folder)]
+      if (!makesFolders(source) && (await isMissing(folder)))
+        return warn(
+          'target-folder-missing',
+          `target ${text}: the folder ${folder} does not exist; nothing can be delivered there`,
+          'create it, or write a path relative to the home, where folders are created',
+        )
       const why = await describeRefusal(folder, file, homeFolder)
-      return why === undefined ? [] : [refused(text, why)]
+      if (why === undefined) return []
+      return warn(
+        'target-file-refused',
+        `target ${text}: ${why}; nothing is delivered there`,
+        'choose another path, or remove the link',
+      )
     }),
   )
   return found.flat()
 }
 
-const missing = (text: string, folder: string): Warning => ({
-  code: 'target-folder-missing',
-  detail: `target ${text}: the folder ${folder} does not exist; nothing can be delivered there`,
-  hint: 'make it, or write a path relative to the home: its folders are made',
-})
-
-const refused = (text: string, why: string): Warning => ({
-  code: 'target-file-refused',
-  detail: `target ${text}: ${why}; nothing is delivered there`,
-  hint: 'choose another path, or take the link away',
-})
-
-/** Why a delivery would not write it, whatever its name says. */
+/** Why a delivery would not write the file. */
 const describeRefusal = async (
   folder: string,
   file: string | undefined,
@@ -175,38 +175,35 @@ const describeRefusal = async (
   return isLink ? 'it is a symbolic link' : undefined
 }
 
-/** By its real name, also where the last parts of the path are still to be made. */
+/** Resolves links, also if the last parts of the path do not exist yet. */
 const realFolder = async (folder: string): Promise<string> => {
   try {
     return await realpath(folder)
   } catch {
-    const above = dirname(folder)
-    return above === folder ? folder : join(await realFolder(above), basename(folder))
+    const parent = dirname(folder)
+    return parent === folder ? folder : join(await realFolder(parent), basename(folder))
   }
 }
 
-/** Also where it cannot be told: this is about folders that were forgotten. */
-const isThere = async (folder: string): Promise<boolean> => {
-  try {
-    await stat(folder)
-    return true
-  } catch (error) {
-    return systemCode(error) !== 'ENOENT'
-  }
-}
+/** False for a folder that cannot be inspected. */
+const isMissing = async (folder: string): Promise<boolean> =>
+  stat(folder).then(
+    () => false,
+    (error: unknown) => systemCode(error) === 'ENOENT',
+  )
 
-/** Where a file target of an enabled webhook leads, as far as no event chooses it. */
+/** The path of a file target, as far as no event chooses it. */
 type FilePath = {
-  /** As `deliver_to` has it. */
+  /** As written in `deliver_to`. */
   readonly text: string
-  /** The path as it is written, with its placeholders. */
+  /** The path with its placeholders. */
   readonly source: string
   readonly folder: string
-  /** Undefined where an event chooses it. */
+  /** Undefined if an event chooses it. */
   readonly file: string | undefined
 }
 
-/** The file targets of a configuration, each once. */
+/** The file targets of enabled webhooks, each once. */
 export const listFilePaths = ({ webhooks }: Config, homeFolder: string): FilePath[] => {
   const paths = new Map<string, FilePath>()
   for (const { enabled, targets } of webhooks)

@@ -2,7 +2,7 @@ import { didYouMean } from '../text.ts'
 import type { Config } from './load.ts'
 import type { Agent } from './schema.ts'
 
-/** Every variable that a configuration names, for whatever: none of them is another one misspelt. */
+/** Every variable that a configuration names: none of them is a misspelling of another. */
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
   const { slack, telegram, discord, email, github, http } = gateway.targets
   return [
@@ -17,22 +17,22 @@ export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] =
   ].filter((name) => name !== undefined)
 }
 
-/** The names of our variables whose values an agent gets or is asked with, each once. */
+/** The names of the variables that an agent or its request gets, each once. */
 export const agentVariables = (agent: Agent): string[] => {
   if (agent.kind === 'echo') return []
   if (agent.kind === 'openai') return agent.api_key_env === undefined ? [] : [agent.api_key_env]
   return variablesIn((agent.kind === 'http' ? agent.headers : agent.env) ?? {})
 }
 
-/** The names of the variables that values name as `env:NAME`, each once. */
+/** The names in values of the form `env:NAME`, each once. */
 export const variablesIn = (values: Readonly<Record<string, string>>): string[] => {
   const named = Object.values(values).filter((value) => value.startsWith('env:'))
   return [...new Set(named.map((value) => value.slice('env:'.length)))]
 }
 
 /**
- * What to do about variables that are unset, and which one of a nearly equal name may be meant. `used` are
- * the variables that the configuration names elsewhere: those have a meaning of their own.
+ * The hint for unset variables, with a variable of a similar name that may be meant, unless the
+ * configuration names it elsewhere (`used`).
  */
 export const describeUnset = (
   names: readonly string[],
@@ -41,7 +41,7 @@ export const describeUnset = (
 ): string => {
   const [name = '', ...more] = names
   const free = Object.keys(env).filter((known) => !used.includes(known))
-  // Short names are all alike, and long ones have the same ends: GITHUB_WEBHOOK_SECRET, STRIPE_….
+  // Short names are all similar, and long ones end alike: GITHUB_WEBHOOK_SECRET, STRIPE_….
   const meant = more.length > 0 || name.length < 8 ? undefined : didYouMean(name, free, 2)
   const set = `set ${names.join(', ')} in .env: doorward config edit env`
   return meant === undefined ? set : `${set}; ${meant}`

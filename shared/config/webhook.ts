@@ -8,16 +8,16 @@ import { type SignatureScheme, toScheme } from '../signature-schemes.ts'
 import { type Target, parseTarget } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
-/** One webhook definition, made ready once: nothing of it is parsed again for a request. */
+/** One webhook definition, compiled once so that requests parse nothing of it. */
 export type Webhook = {
   readonly path: string
-  /** The exact URL paths it is served at: `path`, and `/webhook<path>` where that differs. */
+  /** The exact URL paths: `path`, and `/webhook<path>` if that differs. */
   readonly urlPaths: readonly string[]
   readonly enabled: boolean
   readonly agentName: string
   readonly agent: Agent
   readonly prompt: Template
-  /** How values of the payload stand in the prompt. */
+  /** How values of the payload appear in the prompt. */
   readonly values: {
     readonly eventText: 'fenced' | 'plain'
     readonly maxValueLength: number | undefined
@@ -27,7 +27,7 @@ export type Webhook = {
   readonly scheme: SignatureScheme
   readonly filter: readonly FilterCondition[]
   readonly targets: readonly Target[]
-  /** What two deliveries have in common that are one. */
+  /** What identifies repeated deliveries. */
   readonly dedupe: 'id' | 'body' | 'off'
   readonly rateLimit: Rate | undefined
 }
@@ -41,24 +41,25 @@ export type FilterCondition = {
 const reserved = ['oauth', 'events', 'webhooks', 'status', 'metrics', 'health', 'daemon']
 
 /**
- * Checks what no schema can see in the entries of `webhooks.yaml`: agents, templates, filters, targets
- * and paths. Entry by entry, so that what is wrong in one place hides nothing in another. Without
- * `agentNames` any agent will do.
+ * Checks what a schema cannot in the entries of `webhooks.yaml`: agents, templates, filters, targets and
+ * paths. Each field on its own, so that a problem does not hide another. Without `agentNames` any agent is
+ * valid.
  */
 export const checkDefinitions = (
   file: YamlFile,
   agentNames: readonly string[] | undefined,
   problems: Problem[],
-): Checked[] => {
-  const entries = listIn(file, 'webhooks').map((value) => readable(value))
+): ParsedEntry[] => {
+  const list = getValueAt(file.value, ['webhooks'])
+  const entries = Array.isArray(list) ? list.map(parseValidFields) : []
   checkPaths(entries, file, problems)
   return entries.map((entry, index) => checkEntry(entry, index, agentNames, file, problems))
 }
 
-type Readable = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | undefined }
+type ValidFields = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | undefined }
 
-/** The fields of an entry that are right in themselves. */
-const readable = (value: unknown): Readable =>
+/** The fields of an entry that match the schema. */
+const parseValidFields = (value: unknown): ValidFields =>
   Object.fromEntries(
     Object.entries(webhookSchema.shape).map(([key, schema]) => {
       const given = getValueAt(value, [key])
@@ -66,21 +67,21 @@ const readable = (value: unknown): Readable =>
     }),
   )
 
-/** What describes a signature of the owner's own making. */
+/** The fields of `signature_scheme: hmac`. */
 const hmacFields = ['signature_header', 'signature_algo', 'signature_prefix'] as const
 
-/** What was read out of one entry, as far as it is right. */
-export type Checked = Pick<Webhook, 'filter' | 'targets'> & {
+/** The parsed parts of one entry, as far as they are valid. */
+export type ParsedEntry = Pick<Webhook, 'filter' | 'targets'> & {
   readonly prompt: Template | undefined
 }
 
 const checkEntry = (
-  entry: Readable,
+  entry: ValidFields,
   index: number,
   agentNames: readonly string[] | undefined,
   file: YamlFile,
   problems: Problem[],
-): Checked => {
+): ParsedEntry => {
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
   const attempt = <Value>(key: YamlPath, read: () => Value): Value[] => {
@@ -106,7 +107,7 @@ const checkEntry = (
       if (entry[field] !== undefined)
         at(
           [field],
-          `does not go with signature_scheme ${scheme}, which has its own`,
+          `cannot be combined with signature_scheme ${scheme}, which defines it`,
           'remove it, or write signature_scheme: hmac',
         )
   const [prompt] =
@@ -115,7 +116,7 @@ const checkEntry = (
     for (const [place, value] of [expected].flat().entries()) {
       const key = Array.isArray(expected) ? ['filter', text, place] : ['filter', text]
       const written = file.plainTextAt(['webhooks', index, ...key])
-      // The text of a version, a short hash or a postcode, which would match another one.
+      // A version, short hash or postcode would match another one.
       if (typeof value === 'number' && written !== undefined && written !== String(value))
         at(
           key,
@@ -140,11 +141,11 @@ const checkEntry = (
   return { prompt, filter: conditions, targets }
 }
 
-/** The definition that a checked entry stands for. */
+/** Throws `internal` for an entry that was not checked. */
 export const compileEntry = (
   entry: WebhookEntry,
   agents: Readonly<Record<string, Agent>>,
-  checked: Checked | undefined,
+  checked: ParsedEntry | undefined,
 ): Webhook => {
   const agent = agents[entry.agent]
   if (!agent || !checked?.prompt)
@@ -159,7 +160,7 @@ export const compileEntry = (
     values: getValues(entry, agent),
     acceptsRisk: entry.accept_risk,
     secretNames: [entry.secret_env ?? []].flat(),
-    scheme: schemeOfEntry(entry),
+    scheme: getScheme(entry),
     filter: checked.filter,
     targets: checked.targets,
     dedupe: entry.dedupe ?? 'id',
@@ -167,23 +168,23 @@ export const compileEntry = (
   }
 }
 
-const schemeOfEntry = (entry: WebhookEntry): SignatureScheme => {
+const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const scheme = toScheme(entry.signature_scheme, {
     header: entry.signature_header,
     algorithm: entry.signature_algo,
     prefix: entry.signature_prefix,
   })
   const header = entry.delivery_id_header
-  // Only there: the owner says that the other places name something else.
+  // Replaces the other places, which identify something else.
   return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }
 }
 
 const fencedLength = 4000
 
-/** True for the kinds of agent whose prompt a language model reads. */
+/** True for agents whose prompt a language model reads. */
 export const isForModel = (kind: Agent['kind']): boolean => isCliKind(kind) || kind === 'openai'
 
-/** Prompts that a language model reads are fenced unless the entry says otherwise. */
+/** Prompts for a language model are fenced unless the entry says otherwise. */
 const getValues = (
   { event_text: given, max_value_length: maxLength }: WebhookEntry,
   { kind }: Agent,
@@ -198,8 +199,8 @@ const getValues = (
 const getUrlPaths = (path: string): string[] =>
   path.startsWith('/webhook/') ? [path] : [path, `/webhook${path}`]
 
-/** Reserved first segments, and two definitions that would be served at one path. */
-const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Problem[]): void => {
+/** Finds reserved first segments, and two definitions with one URL path. */
+const checkPaths = (entries: readonly ValidFields[], file: YamlFile, problems: Problem[]): void => {
   const taken = new Map<string, { readonly path: string; readonly line: number }>()
   entries.forEach(({ path }, index) => {
     if (path === undefined) return
@@ -223,9 +224,4 @@ const checkPaths = (entries: readonly Readable[], file: YamlFile, problems: Prob
     const { line } = at('', '')
     for (const urlPath of urlPaths) if (!taken.has(urlPath)) taken.set(urlPath, { path, line })
   })
-}
-
-const listIn = (file: YamlFile, key: string): readonly unknown[] => {
-  const list = getValueAt(file.value, [key])
-  return Array.isArray(list) ? list : []
 }

@@ -13,7 +13,7 @@ import {
   type YAMLError,
 } from 'yaml'
 
-/** One thing wrong in one place; `line` and `column` count from 1, as editors do. */
+/** A problem and its position; `line` and `column` count from 1. */
 export type Problem = {
   readonly file: string
   readonly line: number
@@ -25,24 +25,23 @@ export type Problem = {
 
 export type YamlPath = readonly (string | number)[]
 
-/** A parsed file: its plain value, and the place of every key in it. */
+/** A parsed file: its plain value, and the positions of its keys. */
 export type YamlFile = {
-  /** Null for a file that cannot be read; of a key that is there twice, what stands last. */
+  /** Null for a file that cannot be read. The last value of a duplicate key wins. */
   readonly value: unknown
   readonly isReadable: boolean
   readonly problems: readonly Problem[]
-  /** How what stands under a key of the whole file is written, for adding to it. */
+  /** How the list or map of a top-level key is written, for adding to it. */
   readonly collectionAt: (key: string) => Collection
-  /** How a value without quotes is written at a path: `1.10`, which is read as 1.1. */
+  /** The source text of an unquoted value: `1.10`, which is read as 1.1. */
   readonly plainTextAt: (path: YamlPath) => string | undefined
-  /** The problem at a path; with `key`, at that key of the map there rather than at the value. */
+  /** A problem at the key of this path. */
   readonly problemAt: (path: YamlPath, reason: string, hint?: string) => Problem
 }
 
 /**
- * A list or map in the text of a file: not there, without anything in it (`from` to `to` is what stands
- * for that: `[]`, `null` or nothing), one entry a line with so many spaces before it, or in brackets.
- * Offsets count characters.
+ * How a list or map is written: `empty` as `[]`, `null` or nothing between the offsets `from` and `to`, in
+ * characters; `block` with an entry per line, indented by so many spaces; `flow` in brackets.
  */
 export type Collection =
   | { readonly form: 'missing' }
@@ -51,8 +50,8 @@ export type Collection =
   | { readonly form: 'flow' }
 
 /**
- * Reads YAML 1.2 strictly: no duplicate keys, no unknown tags, no alias bombs, no `__proto__`.
- * What is wrong comes back as problems with its place; nothing is thrown.
+ * Parses YAML 1.2 strictly: no duplicate keys, no unknown tags, no alias bombs, no `__proto__`. Returns
+ * problems with their positions, and never throws.
  */
 export const readYaml = (file: string, text: string): YamlFile => {
   const lines = new LineCounter()
@@ -77,29 +76,29 @@ export const readYaml = (file: string, text: string): YamlFile => {
   const refuse = (node: unknown, key: string, reason: string) =>
     problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
 
-  // A key that is there twice is a fault, and hides no other.
+  // A duplicate key is an error, but the rest of the file can be checked.
   const isReadable = (): boolean =>
     problems.length === document.errors.filter(({ code }) => code === 'DUPLICATE_KEY').length
   let value: unknown = null
   try {
     visit(document, {
       Pair: (_, { key }) => {
-        // Also an alias, which could stand for any name, and a list or map as a key.
-        if (key !== null && !isScalar(key)) refuse(key, '', reasonOfKey(key, text))
+        // An alias as a key could stand for any name; lists and maps cannot be keys.
+        if (key !== null && !isScalar(key)) refuse(key, '', describeKey(key, text))
         else if (key?.value === '__proto__') refuse(key, '__proto__', 'this name is not allowed')
       },
       Alias: (_, alias) => {
-        if (!alias.resolve(document)) refuse(alias, '', `there is no anchor &${alias.source}`)
+        if (!alias.resolve(document)) refuse(alias, '', `unknown anchor &${alias.source}`)
       },
     })
     if (isReadable()) value = document.toJS({ maxAliasCount: 100 })
   } catch (error) {
-    refuse(undefined, '', unreadable(error))
+    refuse(undefined, '', describeFailure(error))
   }
   return {
     value,
     isReadable: isReadable(),
-    problems: oneALine(problems),
+    problems: firstPerLine(problems),
     problemAt,
     collectionAt: (key) => collectionIn(document, key, lines),
     plainTextAt: (path) => {
@@ -118,23 +117,23 @@ const collectionIn = (document: Document, key: string, lines: LineCounter): Coll
   const [from = 0, to = 0] = node.range ?? []
   if (isEmpty) return { form: 'empty', from, to }
   if (!isCollection(node) || node.flow) return { form: 'flow' }
-  // Of a list the place of its first dash, of a map that of its first key.
+  // The column of the first dash of a list, or of the first key of a map.
   return { form: 'block', indent: lines.linePos(from).col - 1 }
 }
 
-/** What follows on the first fault of a line is as a rule no fault of its own. */
-const oneALine = (problems: readonly Problem[]): Problem[] => {
+/** Later problems of a line usually follow from the first. */
+const firstPerLine = (problems: readonly Problem[]): Problem[] => {
   const lines = new Set<number>()
   return problems.filter(({ line }) => !lines.has(line) && lines.add(line))
 }
 
-const notIndented = 'this line is not indented like those it belongs to'
+const notIndented = 'this line is not indented like its siblings'
 const noPair =
-  'not of the form "key: value" (a space follows the colon; a text of more lines is indented below its key)'
+  'not of the form "key: value" (put a space after the colon; indent a text of several lines below its key)'
 
-/** What the parser says to programmers, and how we say it. */
-const words: readonly (readonly [RegExp, string])[] = [
-  [/^missing closing (["'])quote$/i, 'a text that begins with $1 has no end'],
+/** Messages of the parser, and ours for users. */
+const messages: readonly (readonly [RegExp, string])[] = [
+  [/^missing closing (["'])quote$/i, 'a text that begins with $1 is not closed'],
   [/^all \w+ items must start at the same column$/i, notIndented],
   [/^a block sequence may not be used as an implicit map key$/i, notIndented],
   [/^sequence item without - indicator$/i, notIndented],
@@ -149,22 +148,22 @@ const words: readonly (readonly [RegExp, string])[] = [
 const describeReason = ({ code, message, pos }: YAMLError, text: string): string => {
   if (code === 'DUPLICATE_KEY') {
     const [key] = /^[\w-]{1,40}/.exec(text.slice(pos[0])) ?? []
-    return key === undefined ? 'this key is there twice' : `the key ${key} is there twice`
+    return key === undefined ? 'this key is defined twice' : `the key ${key} is defined twice`
   }
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins here, only one can be read'
+  if (code === 'MULTIPLE_DOCS') return 'a second document begins here, only one is allowed'
   if (code === 'TAB_AS_INDENT') return 'a tab cannot indent, use spaces'
   if (code === 'RESOURCE_EXHAUSTION') return 'nested too deeply'
-  const [pattern, ours] = words.find(([known]) => known.test(message)) ?? []
+  const [pattern, ours] = messages.find(([known]) => known.test(message)) ?? []
   return pattern && ours !== undefined ? message.replace(pattern, ours) : lowerFirst(message)
 }
 
-const reasonOfKey = (key: unknown, text: string): string => {
+const describeKey = (key: unknown, text: string): string => {
   const start = rangeStart(key)
   const isTemplate = start !== undefined && text.slice(start - 1, start + 1) === '{{'
   return isTemplate ? 'a text that begins with {{ needs quotes' : 'a key must be plain text'
 }
 
-const unreadable = (error: unknown): string => {
+const describeFailure = (error: unknown): string => {
   if (error instanceof RangeError) return 'nested too deeply'
   return error instanceof ReferenceError && error.message.startsWith('Excessive alias count')
     ? 'aliases expand to more than 100 values, write the values out'
@@ -179,7 +178,7 @@ const keyText = (path: YamlPath): string =>
     return text === '' ? name : `${text}.${name}`
   }, '')
 
-/** Where a key stands; for a path that is not there, where its nearest parent stands. */
+/** The offset of a key; for a missing path, of its nearest existing parent. */
 const findOffset = (document: Document, path: YamlPath): number => {
   let node: unknown = document.contents
   let offset = rangeStart(node) ?? 0
@@ -212,30 +211,34 @@ const rangeStart = (node: unknown): number | undefined =>
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
 /**
- * Reads YAML from the bytes of a file, as `readYaml` does. Bytes that are no UTF-8 are a problem with its
- * place: read all the same, another letter would stand in a filter or a prompt than the one that was
- * written, and be written back so. `text` is what was read, byte for byte.
+ * As `readYaml`, from the bytes of a file. Bytes that are not UTF-8 are a problem: read anyway, a filter or a
+ * prompt would contain another letter, which an edit would write back. `text` has every byte.
  */
 export const readYamlBytes = (
   file: string,
   bytes: Buffer,
 ): YamlFile & { readonly text: string } => {
   const text = bytes.toString('utf8')
-  // A NUL is allowed in UTF-8 and not in YAML, and every other byte of UTF-16 is one.
+  // NUL is allowed in UTF-8 but not in YAML; every other byte of UTF-16 is NUL.
   if (isUtf8(bytes) && !bytes.includes(0)) return { ...readYaml(file, text), text }
-  return { ...readYaml(file, ''), text, isReadable: false, problems: [problemIn(file, bytes)] }
+  return {
+    ...readYaml(file, ''),
+    text,
+    isReadable: false,
+    problems: [toEncodingProblem(file, bytes)],
+  }
 }
 
-const problemIn = (file: string, bytes: Buffer): Problem => {
+const toEncodingProblem = (file: string, bytes: Buffer): Problem => {
   const hint = 'save it as UTF-8'
   const isUtf16 = /^(\xff\xfe|\xfe\xff|\0.|.\0)/s.test(bytes.toString('latin1', 0, 2))
   if (isUtf16) return { file, line: 1, column: 1, key: '', reason: 'the file is UTF-16', hint }
-  // One character a byte, so that the line ends stand where they are.
+  // One character per byte keeps the line breaks.
   const lines = bytes.toString('latin1').split('\n')
-  const wrong = lines.findIndex((line) => isNoText(Buffer.from(line, 'latin1')))
+  const wrong = lines.findIndex((line) => isNotText(Buffer.from(line, 'latin1')))
   const shown = Buffer.from(lines[wrong] ?? '', 'latin1').toString('utf8')
   const column = Math.max(shown.search(/[\ufffd\0]/), 0) + 1
-  return { file, line: wrong + 1, column, key: '', reason: 'what stands here is no UTF-8', hint }
+  return { file, line: wrong + 1, column, key: '', reason: 'this is not UTF-8', hint }
 }
 
-const isNoText = (line: Buffer): boolean => !isUtf8(line) || line.includes(0)
+const isNotText = (line: Buffer): boolean => !isUtf8(line) || line.includes(0)

@@ -64,7 +64,7 @@ describe('the documents', () => {
     const files = (await readdir(folder)).filter((name) => /warnings|detect-agents/.test(name))
     const sources = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')))
     const codes = sources.flatMap((source) =>
-      [...source.matchAll(/\bcode: (.*),$/gm)].flatMap(([, value = '']) =>
+      [...source.matchAll(/\b(?:code: |warn\()\s*([^,]*),$/gm)].flatMap(([, value = '']) =>
         [...value.matchAll(/'([a-z-]+)'/g)].map(([, code = '']) => code),
       ),
     )

@@ -26,7 +26,7 @@ describe('a daemon whose configuration is invalid', () => {
       '/webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
       '/webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
       'environment:1:1 DOORWARD_PORT: not a port: write a number from 0 to 65535',
-      'hint: mend it, then run: doorward config check',
+      'hint: fix it, then run: doorward config check',
       '',
     ])
     assert.deepEqual(await readdir(home.run), [])

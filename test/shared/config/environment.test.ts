@@ -111,7 +111,7 @@ describe('secrets', () => {
     assert.deepEqual(collectWarnings(await loadConfig(home, env), env), [
       {
         code: 'webhook-unsigned',
-        detail: 'webhook /none has no secret_env: whoever knows its address can run the agent',
+        detail: 'webhook /none has no secret_env: anyone who knows its address can run the agent',
         hint: 'add secret_env to its entry in webhooks.yaml',
       },
       {

@@ -30,7 +30,7 @@ describe('warnings of providers', () => {
       [`{ ${token} }`, 'an authorization_endpoint', 'providers.x.authorization_endpoint'],
     ] as const)
       assert.deepEqual(warnings(`{ x: ${entry} }`), [
-        `provider-incomplete: provider x has neither an issuer nor ${missing}: nobody can log in there (set providers.x.issuer in gateway.yaml, or ${wayOut})`,
+        `provider-incomplete: provider x has neither an issuer nor ${missing}: no login is possible (set providers.x.issuer in gateway.yaml, or ${wayOut})`,
       ])
   })
 

@@ -42,20 +42,20 @@ describe('targets in gateway.yaml', () => {
       'an entry that is not there, with the nearest',
       '[log, "discord:opps", http:other]',
       '  discord: { ops: { url_env: A } }\n',
-      'webhooks[0].deliver_to[1]: there is no discord target "opps" (did you mean "ops"?)',
-      'webhooks[0].deliver_to[2]: there is no http target "other" (define it under targets.http.other in gateway.yaml)',
+      'webhooks[0].deliver_to[1]: unknown discord target "opps" (did you mean "ops"?)',
+      'webhooks[0].deliver_to[2]: unknown http target "other" (define it under targets.http.other in gateway.yaml)',
     ],
     [
       'a name that every object has',
       '"discord:constructor"',
       '  discord: { ops: { url_env: A } }\n',
-      'webhooks[0].deliver_to: there is no discord target "constructor" (known: ops)',
+      'webhooks[0].deliver_to: unknown discord target "constructor" (known: ops)',
     ],
     [
       'Telegram without a bot',
       '"telegram:1"',
       '',
-      'webhooks[0].deliver_to: targets.telegram.token_env is missing in gateway.yaml (name the variable that holds the token of your bot)',
+      'webhooks[0].deliver_to: targets.telegram.token_env is missing in gateway.yaml (name the variable with the token of your bot)',
     ],
     [
       'a chat of my own that is not named',
@@ -94,7 +94,7 @@ describe('targets in gateway.yaml', () => {
       '  http:\n    a: { url: "ftp://x", secret_env: A }\n    b: { url: "https://u:p@x/", secret_env: A }\n    c: { url: "https://x/", secret_env: A, headers: { Webhook-Id: x } }\n',
       'targets.http.a.url: not an http or https URL without a user name',
       'targets.http.b.url: not an http or https URL without a user name',
-      'targets.http.c.headers.Webhook-Id: a header that doorward sets itself',
+      'targets.http.c.headers.Webhook-Id: doorward sets this header',
     ],
     [
       'a chat that is none',
@@ -125,7 +125,7 @@ describe('targets in gateway.yaml', () => {
       }
     }
     assert.deepEqual(files('.env'), [
-      "webhooks.yaml:6:9 webhooks[0].deliver_to[0]: one of doorward's own files, to which no answer is written (choose another path: file:answers.md)",
+      "webhooks.yaml:6:9 webhooks[0].deliver_to[0]: one of doorward's own files, which answers must not overwrite (choose another path: file:answers.md)",
     ])
     const refused = [
       'config/agents.yaml',
@@ -158,8 +158,7 @@ describe('targets in gateway.yaml', () => {
     )
 
   it('is warned about where a variable is unset, or holds something else', () => {
-    const plain =
-      'target-not-encrypted target http:a is reached by http: answers can be read on their way'
+    const plain = 'target-not-encrypted target http:a uses http: answers can be read on the network'
     assert.deepEqual(warned('log', {}), [plain])
     assert.deepEqual(
       warned('["slack:#a", "slack:#b", "discord:ops", "email:a@b.example", http:a]', {}),
@@ -181,9 +180,9 @@ describe('targets in gateway.yaml', () => {
       wrong.map((line) => line.split(':', 2).join(':')),
       [
         'target-secret-wrong target discord:ops',
-        'target-secret-wrong target email: SMTP does not hold smtps',
+        'target-secret-wrong target email: SMTP is not smtps',
         'target-secret-wrong target http:a',
-        'target-not-encrypted target http:a is reached by http',
+        'target-not-encrypted target http:a uses http',
       ],
     )
     assert.doesNotMatch(wrong.join('\n'), /canary/)
@@ -259,8 +258,8 @@ describe('what the variables of targets hold', () => {
     ])
     const key = `whsec_${Buffer.alloc(24).toString('base64')}`
     assert.deepEqual(warned({ SHARED: key, AUTH: 'two\nlines' }), [
-      'target discord:ops: SHARED does not hold the https URL of a webhook, as Discord shows it',
-      'target http:a: AUTH does not hold the value of a header: one line of ASCII',
+      'target discord:ops: SHARED is not the https URL of a webhook, as Discord shows it',
+      'target http:a: AUTH is not the value of a header: one line of ASCII',
     ])
     assert.deepEqual(
       warned({ SHARED: 'https://discord.com/api/webhooks/1/x', AUTH: 'x' }).length,

@@ -17,7 +17,7 @@ describe('warnings of templates', () => {
       assert.equal(warning?.code, 'placeholder-unfinished')
       assert.match(
         warning.detail,
-        /^webhook \/x: \{+ ?event.* in prompt_template is no placeholder/,
+        /^webhook \/x: \{+ ?event.* in prompt_template is not a placeholder/,
       )
       assert.deepEqual(more, [])
     })

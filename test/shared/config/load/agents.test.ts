@@ -7,11 +7,11 @@ describe('a token in the environment of an agent', () => {
   refuses({
     'of a provider that is mistyped': [
       { agents: agentWith('oauth:gihub') },
-      'agents.yaml:7:7 agents.a.env.TOKEN: there is no provider "gihub" (did you mean "github"?)',
+      'agents.yaml:7:7 agents.a.env.TOKEN: unknown provider "gihub" (did you mean "github"?)',
     ],
     'of no provider': [
       { agents: agentWith('"oauth:"') },
-      'agents.yaml:7:7 agents.a.env.TOKEN: there is no provider without a name (known: github, google, slack)',
+      'agents.yaml:7:7 agents.a.env.TOKEN: oauth: is not followed by a provider (known: github, google, slack)',
     ],
   })
 
@@ -29,8 +29,8 @@ describe('an agent that doorward runs or asks by itself', () => {
         agents:
           'agents:\n  a: { kind: claude, args: [--output-format=text] }\n  b: { kind: gemini, args: [-o, text] }\n  c: { kind: codex, args: x, comand: [y] }\n',
       },
-      'agents.yaml:2:22 agents.a.args: --output-format and --input-format must be left out: doorward sets what it reads',
-      'agents.yaml:3:22 agents.b.args: --output-format and -o must be left out: doorward sets what it reads',
+      'agents.yaml:2:22 agents.a.args: --output-format and --input-format must be left out: doorward sets the output format',
+      'agents.yaml:3:22 agents.b.args: --output-format and -o must be left out: doorward sets the output format',
       'agents.yaml:4:21 agents.c.args: must be a list',
       'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, cwd, env, timeout, concurrency, output_limit)',
     ],
@@ -43,7 +43,7 @@ describe('an agent that doorward runs or asks by itself', () => {
       `agents.yaml:2:22 agents.a.base_url: ${notSecure}`,
       'agents.yaml:2:57 agents.a.api_key_env: not the name of an environment variable',
       `agents.yaml:3:20 agents.b.url: ${notSecure}`,
-      'agents.yaml:3:39 agents.b.headers.Host: this header is set by itself',
+      'agents.yaml:3:39 agents.b.headers.Host: doorward sets this header',
       'agents.yaml:3:48 agents.b.headers["b c"]: not a header name',
       'agents.yaml:3:58 agents.b.headers.e: not the value of a header',
       'agents.yaml:3:71 agents.b.answer_path: not a path of names with dots between them',

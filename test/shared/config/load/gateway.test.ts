@@ -4,8 +4,8 @@ import { check, linesOf, notSecure, refuses } from '../../../support/config-file
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'
   const notABase =
-    'not the beginning of a URL: paths of webhooks are added to it, so it has no user name, ? or #'
-  const notForLogins = 'choose another: a login waits for the browser there'
+    'not the beginning of a URL: webhook paths are added to it, so it must not have a user name, ? or #'
+  const notForLogins = 'choose another: a login waits there for the browser'
   refuses({
     'providers that cannot be': [
       {
@@ -32,7 +32,7 @@ describe('gateway.yaml', () => {
     ],
     'a port for webhooks that is the main one': [
       { gateway: 'server: { port: 4000, public_port: 4000 }\n' },
-      'gateway.yaml:1:23 server.public_port: the same as server.port (choose another: only webhooks are served there)',
+      'gateway.yaml:1:23 server.public_port: the same as server.port (choose another: it serves webhooks only)',
     ],
     'ports of callbacks that the daemon has itself': [
       {
@@ -51,7 +51,7 @@ describe('gateway.yaml', () => {
         gateway: 'server: { port: 1, public_port: 4000 }\noauth: { callback_port: 4000 }\n',
         env: { DOORWARD_PORT: '4000' },
       },
-      'gateway.yaml:1:20 server.public_port: the same as DOORWARD_PORT (choose another: only webhooks are served there)',
+      'gateway.yaml:1:20 server.public_port: the same as DOORWARD_PORT (choose another: it serves webhooks only)',
       `gateway.yaml:2:10 oauth.callback_port: the same as DOORWARD_PORT (${notForLogins})`,
     ],
   })
@@ -88,7 +88,7 @@ describe('gateway.yaml', () => {
   ])
     it(`refuses to listen on ${host}, where others or not our clients reach it`, () =>
       assert.deepEqual(linesOf({ gateway: `server: { host: "${host}" }\n` }), [
-        `gateway.yaml:1:11 server.host: not one of ${ours} (use a tunnel, or let others reach webhooks with server.allow_remote: true)`,
+        `gateway.yaml:1:11 server.host: not one of ${ours} (use a tunnel, or open webhooks to other machines with server.allow_remote: true)`,
       ]))
 
   it('listens elsewhere only when told, and then on loopback too', () => {

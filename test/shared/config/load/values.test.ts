@@ -121,7 +121,7 @@ describe('a value of the wrong kind', () => {
     ],
     'a secret where its name should stand, without showing it': [
       { webhooks: webhook('    secret_env: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n') },
-      'webhooks.yaml:5:5 webhooks[0].secret_env: this looks like a secret, not the name of one: put NAME=... into .env, and that name here',
+      'webhooks.yaml:5:5 webhooks[0].secret_env: this looks like a secret, not like the name of a variable: put NAME=... into .env, and the name here',
     ],
     'what cannot name a variable, without showing it': [
       { webhooks: webhook('    secret_env: [GOOD, "whsec_+/=", 3]\n') },
@@ -193,8 +193,8 @@ describe('a value of the wrong kind', () => {
       `gateway.yaml:2:10 queue.drain_timeout: ${notDuration}`,
       `agents.yaml:2:20 agents.a.timeout: ${notDuration}`,
       `agents.yaml:3:20 agents.b.timeout: ${notDuration}`,
-      'agents.yaml:4:20 agents.c.timeout: must lie between 1ms and 365d',
-      'agents.yaml:5:20 agents.d.timeout: must lie between 1ms and 365d',
+      'agents.yaml:4:20 agents.c.timeout: must be between 1ms and 365d',
+      'agents.yaml:5:20 agents.d.timeout: must be between 1ms and 365d',
       `agents.yaml:6:20 agents.e.timeout: ${notDuration}`,
     ],
     sizes: [
@@ -205,8 +205,8 @@ describe('a value of the wrong kind', () => {
       `gateway.yaml:1:11 server.body_limit: ${notSize}`,
       `gateway.yaml:2:10 queue.max_bytes: ${notSize}`,
       `agents.yaml:2:20 agents.a.output_limit: ${notSize}`,
-      'agents.yaml:3:20 agents.b.output_limit: must lie between 1b and 1024gb',
-      'agents.yaml:4:20 agents.c.output_limit: must lie between 1b and 1024gb',
+      'agents.yaml:3:20 agents.b.output_limit: must be between 1b and 1024gb',
+      'agents.yaml:4:20 agents.c.output_limit: must be between 1b and 1024gb',
     ],
     numbers: [
       {

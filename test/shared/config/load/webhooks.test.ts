@@ -95,7 +95,7 @@ describe('a name in a webhook definition', () => {
       'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
       'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used',
-      'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file has a NUL character in it',
+      'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file contains a NUL character',
     ],
     'a target alone': [
       { webhooks: webhook('    deliver_to: notfy:desktop\n') },

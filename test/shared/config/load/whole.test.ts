@@ -32,7 +32,7 @@ describe('a configuration', () => {
     const lines = linesOf(files)
     assert.deepEqual(lines, [
       'gateway.yaml:1:1 servr: unknown key (did you mean "server"?)',
-      `gateway.yaml:2:11 server.host: not one of 127.0.0.1, ::1, localhost (use a tunnel, or let others reach webhooks with server.allow_remote: true)`,
+      `gateway.yaml:2:11 server.host: not one of 127.0.0.1, ::1, localhost (use a tunnel, or open webhooks to other machines with server.allow_remote: true)`,
       'gateway.yaml:2:26 server.port: must be a number',
       `agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of ${kinds})`,
       'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
@@ -88,9 +88,9 @@ describe('a configuration', () => {
           '    signature_scheme: stripe\n    signature_header: X-Signature\n    signature_algo: sha256\n    signature_prefix: ""\n',
         ),
       },
-      'webhooks.yaml:6:5 webhooks[0].signature_header: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
-      'webhooks.yaml:7:5 webhooks[0].signature_algo: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
-      'webhooks.yaml:8:5 webhooks[0].signature_prefix: does not go with signature_scheme stripe, which has its own (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:6:5 webhooks[0].signature_header: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:7:5 webhooks[0].signature_algo: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:8:5 webhooks[0].signature_prefix: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
     ],
   })
 
@@ -159,7 +159,7 @@ describe('a configuration', () => {
     const file = join(home.config, 'webhooks.yaml')
     await writeFile(file, ' \n')
     assert.deepEqual(await problemsOn(home), [
-      '/webhooks.yaml:1:1 the file is empty (webhooks: [] says that there is none)',
+      '/webhooks.yaml:1:1 the file is empty (for no webhooks, write webhooks: [])',
     ])
     for (const none of ['# none yet\n', 'webhooks: []\n']) {
       await writeFile(file, none)
@@ -182,8 +182,8 @@ describe('a configuration', () => {
     await writeFile(where, text, 'latin1')
     await writeFile(join(home.config, 'gateway.yaml'), 'server: {}\n# \0\n')
     assert.deepEqual(await problemsOn(home), [
-      '/gateway.yaml:2:3 what stands here is no UTF-8 (save it as UTF-8)',
-      '/webhooks.yaml:2:48 what stands here is no UTF-8 (save it as UTF-8)',
+      '/gateway.yaml:2:3 this is not UTF-8 (save it as UTF-8)',
+      '/webhooks.yaml:2:48 this is not UTF-8 (save it as UTF-8)',
     ])
     await writeFile(join(home.config, 'gateway.yaml'), '')
     // As Windows PowerShell writes it with >, and the same without its first two bytes.
@@ -205,7 +205,7 @@ describe('a configuration', () => {
         error.message,
         `the configuration cannot be used\n${join(home.config, 'agents.yaml')}:1:1 agents: must be a map`,
       )
-      assert.equal(error.hint, 'mend it, then run: doorward config check')
+      assert.equal(error.hint, 'fix it, then run: doorward config check')
       return true
     })
   })

@@ -18,38 +18,38 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'a quote that is never closed': [
       { webhooks: 'webhooks:\n  - path: "/a\n    agent: echo\n' },
-      'webhooks.yaml:4:1 a text that begins with " has no end',
+      'webhooks.yaml:4:1 a text that begins with " is not closed',
     ],
-    'a key that is there twice': [
+    'a key that is defined twice': [
       { webhooks: webhook('    agent: echo\n') },
-      'webhooks.yaml:5:5 the key agent is there twice',
+      'webhooks.yaml:5:5 the key agent is defined twice',
     ],
-    'a key that is there twice, beside other faults': [
+    'a key that is defined twice, beside other faults': [
       { webhooks: webhook('    agent: eco\n    dedupe: never\n') },
-      'webhooks.yaml:5:5 the key agent is there twice',
+      'webhooks.yaml:5:5 the key agent is defined twice',
       'webhooks.yaml:5:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
       'webhooks.yaml:6:5 webhooks[0].dedupe: must be id, body or off',
     ],
-    'an agent that is there twice': [
+    'an agent that is defined twice': [
       { agents: `${twoAgents}  echo: { kind: echo }\n` },
-      'agents.yaml:4:3 the key echo is there twice',
+      'agents.yaml:4:3 the key echo is defined twice',
     ],
     'a key that begins further left than those beside it': [
       { webhooks: 'webhooks:\n  - path: /a\n  agent: echo\n  prompt_template: x\n' },
-      'webhooks.yaml:3:1 this line is not indented like those it belongs to',
-      'webhooks.yaml:4:1 this line is not indented like those it belongs to',
+      'webhooks.yaml:3:1 this line is not indented like its siblings',
+      'webhooks.yaml:4:1 this line is not indented like its siblings',
     ],
     'an entry that begins further left than the one before, once': [
       { webhooks: `${webhook()} - path: /b\n   agent: echo\n   prompt_template: x\n` },
-      'webhooks.yaml:5:1 this line is not indented like those it belongs to',
+      'webhooks.yaml:5:1 this line is not indented like its siblings',
     ],
     'a prompt that is not indented below its key': [
       { webhooks: webhook('    hi there\n', '/a', 'echo', '|') },
-      'webhooks.yaml:5:5 not of the form "key: value" (a space follows the colon; a text of more lines is indented below its key)',
+      'webhooks.yaml:5:5 not of the form "key: value" (put a space after the colon; indent a text of several lines below its key)',
     ],
     'a colon without a space': [
       { webhooks: 'webhooks:[]\n' },
-      'webhooks.yaml:1:1 must be a map (it begins with webhooks:)',
+      'webhooks.yaml:1:1 must be a map (the file begins with webhooks:)',
     ],
     'a colon in a text without quotes': [
       { webhooks: webhook('', '/a', 'echo', 'Summary: x') },
@@ -77,7 +77,7 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'an alias of nothing': [
       { webhooks: 'webhooks: *nothing\n' },
-      'webhooks.yaml:1:11 there is no anchor &nothing',
+      'webhooks.yaml:1:11 unknown anchor &nothing',
     ],
     'a tag of its own': [
       { webhooks: 'webhooks: !mine []\n' },
@@ -89,7 +89,7 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'several documents in one file': [
       { webhooks: 'webhooks: []\n---\nwebhooks: []\n' },
-      'webhooks.yaml:2:1 a second document begins here, only one can be read',
+      'webhooks.yaml:2:1 a second document begins here, only one is allowed',
     ],
     'an alias as a key, which could stand for any name': [
       {
@@ -105,8 +105,8 @@ describe('a configuration file that is not good YAML', () => {
     'a list where the whole should be a map': [
       { webhooks: '- path: /a\n', agents: 'hello\n', gateway: '3\n' },
       'gateway.yaml:1:1 must be a map (known: server, oauth, queue, events, providers, targets)',
-      'agents.yaml:1:1 must be a map (it begins with agents:)',
-      'webhooks.yaml:1:1 must be a map (it begins with webhooks:)',
+      'agents.yaml:1:1 must be a map (the file begins with agents:)',
+      'webhooks.yaml:1:1 must be a map (the file begins with webhooks:)',
     ],
   })
 
