@@ -24,7 +24,7 @@ type ConnectionListener = {
   readonly onSilent: (error: DoorwardError) => void
 }
 
-/** When to report that a new connection does not answer, and when to give up on it. */
+/** When to report that a new connection does not answer, and when to close it. */
 const lateMs = 1200
 const limitMs = 30_000
 const maxMessageCharacters = 4 * 1024 * 1024
@@ -53,11 +53,11 @@ export const followOnce = async (
   }
 }
 
-/** Reports a daemon that does not answer while the connection opens, and gives up after the limit. */
+/** Reports a daemon that does not answer while the connection opens, and calls `onLimit` after the limit. */
 const watchOpening = (
   home: Home,
   listener: ConnectionListener,
-  giveUp: () => void,
+  onLimit: () => void,
 ): (() => void) => {
   let isOpen = false
   const reportSilence = async (): Promise<void> => {
@@ -66,7 +66,7 @@ const watchOpening = (
     if (error && !isOpen) listener.onSilent(error)
   }
   const late = setTimeout(() => void reportSilence().catch(() => undefined), lateMs)
-  const limit = setTimeout(giveUp, limitMs + lateMs)
+  const limit = setTimeout(onLimit, limitMs + lateMs)
   return () => {
     isOpen = true
     clearTimeout(late)
