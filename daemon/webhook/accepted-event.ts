@@ -4,25 +4,25 @@ import type { EventStore } from '../events/event-store.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
 
-/** An event that was accepted: all that is kept of a delivery. The payload itself is gone by now. */
+/** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
   readonly webhook: Pick<CompiledWebhook, 'path' | 'agentName' | 'agent' | 'values'>
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
   readonly targets: readonly ResolvedTarget[]
-  /** What the sender's repeat of this delivery would have in common with it. */
+  /** Identifies the same delivery when the sender repeats it. */
   readonly delivery?: DeliveryKey | undefined
 }
 
-/** What an event needs to be run again: until it is done, or its prompt is no longer in memory. */
+/** Events that can be run again: until they are done, or their prompt is no longer in memory. */
 export type KeptEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
   readonly entries: () => readonly (readonly [id: string, value: Value])[]
 }
 
-/** Keeps values by the id of an event, and lets each go once its event is done, or with its prompt. */
+/** Keeps values by the id of an event, and deletes each when its event is done or forgotten. */
 export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
   const kept = new Map<string, Value>()
   events.onForget((id) => kept.delete(id))

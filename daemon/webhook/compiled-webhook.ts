@@ -8,22 +8,22 @@ import type { BodyHeaders } from './parse.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
-/** A definition with its secrets as keys: all that a request needs, prepared once. */
+/** A definition with its secrets as keys: everything for a request, prepared once. */
 export type CompiledWebhook = Webhook & {
   readonly verifier: Verifier
-  /** The headers of a request that are looked at. */
+  /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
-  /** The secrets of this home as they are written, for finding out why a signature does not fit. */
+  /** The secrets of this home as text, to diagnose a bad signature. */
   readonly secrets: () => KnownSecrets
 }
 
 export type KnownSecrets = {
   readonly own: readonly string[]
-  /** Those of the other webhooks, with the paths of these. */
+  /** Secrets of other webhooks, with their paths. */
   readonly others: readonly { readonly path: string; readonly secret: string }[]
 }
 
-/** Prepares every enabled definition under each URL path it is served at. */
+/** Compiles all enabled definitions, by URL path. */
 export const webhooksByPath = (
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -59,7 +59,7 @@ const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv):
   return { own, others }
 }
 
-/** What a web page sends, the handshake of GitHub, and how a body is written, whatever the scheme. */
+/** Needed for every scheme: signs of a web page, GitHub's handshake, and the format of the body. */
 const always = [
   'origin',
   'sec-fetch-site',
@@ -69,7 +69,7 @@ const always = [
   'content-encoding',
 ]
 
-/** The headers that are looked at in a delivery of this scheme, in lower case. */
+/** The headers that are read in a delivery of this scheme, in lower case. */
 export const listHeaderNames = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
     [header, timestampHeader, idHeader].filter((name) => name !== undefined),
@@ -80,9 +80,9 @@ export const listHeaderNames = ({ forms, deliveryId }: SignatureScheme): readonl
 }
 
 /**
- * Every value of these headers apart, as `headersDistinct` of node:http has those of all headers, which
- * costs a delivery more than its verification. Its `headers`, too, is an object of another shape for each
- * order that a sender writes them in, so that V8 throws away what it has made of all code that reads there.
+ * All values of these headers separately, as in `headersDistinct` of node:http, which costs more than the
+ * verification. The shape of `headers` of node:http depends on the order of the headers, and each new
+ * shape makes V8 discard compiled code.
  */
 export const headersNamed = (
   rawHeaders: readonly string[],
@@ -103,7 +103,7 @@ export const headersNamed = (
   return found
 }
 
-/** How the body is written that comes with these headers, as node:http reads it: one type, any number of codings. */
+/** The headers about the format of the body, as node:http combines them: one type, any number of codings. */
 export const toBodyHeaders = (given: SignatureHeaders): BodyHeaders => ({
   'content-type': given['content-type']?.[0],
   'content-encoding': given['content-encoding']?.join(', '),
@@ -117,7 +117,7 @@ export type EventCounts = {
   readonly restore: (entries: readonly (readonly [path: string, counted: Counted])[]) => void
 }
 
-/** Counts events by webhook from the moment it is made. */
+/** Counts the events of each webhook from now on. */
 export const countEvents = (events: EventStore): EventCounts => {
   const counted = new Map<string, Counted>()
   const of = (path: string): Counted => {

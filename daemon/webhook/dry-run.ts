@@ -24,20 +24,20 @@ import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
-/** What is to be explained, as if it came at `nowMs`. */
+/** A delivery to explain, as if it arrived at `nowMs`. */
 type LookedAt = {
   readonly headers: SignatureHeaders
   readonly bytes: Buffer
   readonly nowMs: number
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
-  /** Throws what keeps a file from being written to. */
+  /** Throws why a file cannot be written. */
   readonly tryFile: (path: string) => Promise<void>
 }
 
 /**
- * The story of a delivery told without living it: the stages of `pipeline.ts` up to the queue, each
- * asked what it says, and nothing run, sent, noted or remembered. Throws what keeps a body from being
- * read: `media-type-unsupported`, `payload-not-json`, `body-too-large`.
+ * A delivery without its effects: the stages of `pipeline.ts` up to the queue, each with its result, and
+ * nothing run, sent, logged or remembered. Throws why a body cannot be parsed: `media-type-unsupported`,
+ * `payload-not-json`, `body-too-large`.
  */
 const explain = async (
   webhook: CompiledWebhook,
@@ -85,7 +85,7 @@ const checkSignature = (
     result,
     ...(detail === undefined ? {} : { detail }),
   })
-  // The owner asks: what no sender has signed is looked at as if no signature were asked for.
+  // The caller is the owner: without a valid signature the rest is explained as if none were required.
   const unsigned = () => verify(bytes, {}, 'none', nowMs)
   const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
   if (form && !scheme.forms.some(({ header }) => headers[header] !== undefined)) {
@@ -96,13 +96,13 @@ const checkSignature = (
     const body = verify(bytes, headers, verifier, nowMs)
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {
-    // With time of its own: a flood of refused deliveries does not keep the owner from an answer.
+    // A separate budget, so that a flood of refused deliveries does not affect the owner.
     const detail = describeRefusal(diagnoseWithBudget()(error, bytes, headers, webhook, nowMs))
     return { signature: found('invalid', detail), body: unsigned() }
   }
 }
 
-/** The last part of verification, for what is valid so far. */
+/** The last part of verification, for a valid signature. */
 const checkTime = (
   signature: Explanation['signature'],
   payload: Payload,
@@ -126,7 +126,7 @@ const describeRefusal = (error: unknown): string => {
 const toJson = (value: unknown): Explanation['filter'][number]['actual'] =>
   value === undefined ? null : (value as Explanation['filter'][number]['actual'])
 
-/** For a path that is there once it is written without the `event.` of a prompt. */
+/** The hint for a path that exists without the `event.` of a prompt. */
 const getHint = (
   payload: Payload,
   { path, text }: FilterCondition,
@@ -185,11 +185,11 @@ type TryOutParts = {
   readonly homeFolder: string
 }
 
-/** What shows a webhook before it is trusted: `POST /webhooks/explain` and `POST /webhooks/learn`. */
+/** Routes to try a webhook: `POST /webhooks/explain` and `POST /webhooks/learn`. */
 export const tryOutRoutes = (parts: TryOutParts): Router => {
   const { current, learners, loopGuard, homeFolder } = parts
   const router = exactRouter()
-  // JSON in JSON: quotes and line breaks take twice the room.
+  // JSON within JSON: quotes and line breaks take twice the space.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
 
   router.post('/webhooks/explain', async (ctx) => {
@@ -242,8 +242,8 @@ const webhookAt = (path: string, { byPath, config }: Engine): CompiledWebhook =>
 }
 
 /**
- * Text is the body as it came; anything else is a payload that somebody wrote down for us. Throws
- * `payload-not-json` for one that is nested so deeply that it cannot be written.
+ * A text is the raw body; any other value is a payload. Throws `payload-not-json` for a payload that is
+ * nested too deeply to be written.
  */
 const toBytes = (payload: unknown): Buffer =>
   Buffer.from(typeof payload === 'string' ? payload : textOfValue(payload ?? 'null'))

@@ -13,35 +13,35 @@ import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './event-runner.ts'
 
 /**
- * One configuration and all that is made ready from it. It never changes: a new configuration is a new
- * setup, and what was accepted under one is finished under it.
+ * One compiled configuration. It never changes: a new configuration is a new engine, and each event is
+ * finished with the engine that accepted it.
  */
 export type Engine = {
   readonly config: Config
-  /** Where its secrets are looked up. */
+  /** The source of its secrets. */
   readonly env: NodeJS.ProcessEnv
-  /** What a person should know about it. */
+  /** For the owner to read. */
   readonly warnings: readonly Warning[]
   readonly byPath: ReadonlyMap<string, CompiledWebhook>
   readonly maxBodyBytes: number
   readonly runEvent: RunEvent
 }
 
-/** What every setup of a daemon has in common: it outlives a change of the configuration. */
+/** What all engines of a daemon share: a change of the configuration does not replace it. */
 export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver'> & {
   readonly home: Home
-  /** How the programs of agents are run. */
+  /** Runs the programs of agents. */
   readonly run: RunProcess
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   readonly progress: Progress
-  /** Whether anybody follows the events. */
+  /** True while a client follows the events. */
   readonly isFollowed: () => boolean
 }
 
-/** Makes a configuration ready to be worked with. */
+/** Compiles a configuration. */
 export const createEngine = (
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -52,7 +52,7 @@ export const createEngine = (
   const homeFolder = home.root
   const invoke = createInvoke({
     env,
-    // Our own working folder is another one in the foreground than after a restart.
+    // The daemon's own working folder differs in the foreground and after a restart.
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,
   })

@@ -13,24 +13,22 @@ import type { SeenDeliveries } from './dedupe.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
 /*
- * The second half of the story of a delivery, after the sender has its answer:
+ * The second half of the story of a delivery, after the response to the sender:
  *
  *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops first
  *
- * What a stop cuts off in the agent or on its way to a target is failed, too.
- *
- * What happens from the agent on is in `run-to-end.ts`.
+ * An event whose agent or delivery is interrupted by a stop is failed, too.
  */
 
 export type RunEvent = {
   /** Puts an event into the queue and returns its id. Throws `queue-full`, `body-too-large` or `stopping`. */
   readonly accept: (event: AcceptedEvent) => string
   /**
-   * Puts an event that has failed into the queue again. With the answer it got only what was not
-   * delivered is, else its agent runs. Throws `queue-full`, `body-too-large` or `stopping`.
+   * Puts a failed event into the queue again: with its answer only for the targets that do not have it
+   * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
    */
   readonly again: (id: string, event: AcceptedEvent, answer?: string) => void
-  /** Queues an event that the process before a restart has accepted, whatever the limits are. */
+  /** Queues an event that was accepted before a restart, whatever the limits are. */
   readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
 }
 
@@ -41,12 +39,12 @@ export type RunEventParts = RunToEndParts & {
   readonly kept: KeptEvents<AcceptedEvent>
 }
 
-/** What takes events through agents to targets, under one configuration. */
+/** Runs agents and delivers their answers, with one configuration. */
 export const createRunEvent = (parts: RunEventParts): RunEvent => {
   const { queue, events, deliveries, kept, log } = parts
   const runToEnd = createRunToEnd(parts)
 
-  /** Throws when there is no room; else the job starts in a later turn. */
+  /** Throws when the queue is full; else the job starts in a later turn. */
   const enqueue = (id: string, event: AcceptedEvent, answer?: string): void =>
     queue.add(toJob(id, event, answer))
   const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
@@ -59,7 +57,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     const end = (changes: EventChanges) => {
       change(changes)
       isOver = true
-      // The sender may bring it again, and it runs then.
+      // The sender may deliver it again, and then it runs.
       if (changes.state !== 'done' && delivery) deliveries.forget(delivery, id)
     }
 
@@ -76,7 +74,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         end(ended)
         const { state, stage, code } = ended
         const details = { event: id, webhook: webhook.path, state, stage, code }
-        // Nobody can retry it after the stop.
+        // After the stop it cannot be retried.
         if (state === 'failed' && signal.aborted)
           log.warn({ ...details, ...atSender(event) }, 'event not finished')
         else log.info(details, 'event')
@@ -97,7 +95,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       const id = newEventId()
       enqueue(id, event)
       if (delivery) deliveries.remember(delivery, id, performance.now())
-      // There was room. The job starts in a later turn, when the event is there.
+      // The job starts in a later turn, after the event is added.
       const { target, targets: results } = waitingFor(targets)
       events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
       events.update(id, { state: 'queued' }, { prompt })
@@ -118,7 +116,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   }
 }
 
-/** By which its sender finds a delivery, once nothing here remembers it. */
+/** What identifies a delivery at its sender, for when the event is no longer in memory. */
 const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) => ({
   deliveryId,
   size,
@@ -142,23 +140,23 @@ const whenAt = {
 } as const
 
 /*
- * The part of the story that takes time: the agent is asked, unless its answer is there already, and the
- * answer goes to the targets that have not got it.
+ * The slow part: run the agent, unless there is an answer already, and deliver the answer to the targets that
+ * do not have it yet.
  */
 
 type Run = {
   readonly id: string
   readonly event: AcceptedEvent
-  /** Of an earlier run, when only the delivery is to be done. */
+  /** Of an earlier run, when only the delivery is missing. */
   readonly answer: string | undefined
   readonly queuedMs: number
   readonly signal: AbortSignal
   readonly change: (changes: EventChanges, result?: string) => void
-  /** A target that is slow or down keeps nobody else from the agent. */
+  /** Frees the agent for the next job, as a target may be slow or down. */
   readonly agentIsDone: () => void
 }
 
-/** Takes one event through its agent to its targets. Never rejects; resolves with how it ended. */
+/** Runs the agent of one event and delivers the answer. Never rejects; resolves with the final changes. */
 type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 
 type RunToEndParts = {
@@ -184,7 +182,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       if (result.state === 'waiting') change({ targets: results })
     }
     const answered = { eventId: id, webhook: webhook.path, receivedAt, text }
-    // What it resolves with, `changed` has said of each.
+    // `changed` reports each result.
     await deliver(targets, answered, { only, signal, changed })
     return results
   }
@@ -220,7 +218,7 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       stage = 'deliver'
       if (earlier.length === 0)
         return { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } }
-      // Other jobs may start in here.
+      // This may start other jobs.
       run.agentIsDone()
       start = performance.now()
       const results = await bringToTargets(run, text, earlier)
@@ -243,18 +241,18 @@ const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
 
 const previewCharacters = 600
 
-/** Where a preview is copied: a character of UTF-16 takes three bytes of UTF-8 at most. */
+/** Previews are copied through this: a UTF-16 unit takes three bytes of UTF-8 at most. */
 const room = Buffer.allocUnsafeSlow(previewCharacters * 3)
 
-/** The first 600 characters of an answer, fit to be shown: for the record of its event. */
+/** The first 600 characters of an answer, safe to show, for the record of its event. */
 export const toPreview = (text: string): string => {
   const head = text.slice(0, previewCharacters)
-  // Nearly always; where something is taken out there is room for more.
+  // Nearly always; otherwise characters are removed, and more of the text fits.
   const isPlain = toPlainText(head) === head
   const first = isPlain
     ? head
     : toPlainText(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
   if (text.length <= previewCharacters) return first
-  // V8 makes a part of a text by pointing into it, which keeps the whole text in memory.
+  // A slice in V8 refers to the whole text and keeps it in memory.
   return room.toString('utf8', 0, room.write(first))
 }

@@ -3,7 +3,7 @@ import type { Payload } from './parse.ts'
 import { valueAt } from '../util/payload-path.ts'
 
 /**
- * Fourth stage: the first condition that does not hold, undefined when every one does. Text, numbers
+ * Fourth stage: the first condition that does not match, undefined when all match. Text, numbers
  * and booleans are compared as text; a missing path, null, an object or an array never matches.
  */
 export const firstMismatch = (

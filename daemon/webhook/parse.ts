@@ -3,10 +3,10 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { VerifiedBody } from './verify.ts'
 
-/** What a sender sent, after it is known who sent it. Any JSON value. */
+/** The parsed body of a verified delivery: any JSON value. */
 export type Payload = unknown
 
-/** The headers that say how a body is written. */
+/** The headers about the format of a body. */
 export type BodyHeaders = {
   readonly 'content-type'?: string | undefined
   readonly 'content-encoding'?: string | undefined
@@ -14,25 +14,24 @@ export type BodyHeaders = {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** True for a body of form fields. */
 export const isForm = (contentType: string | undefined): boolean =>
   parseMediaType(contentType) === 'application/x-www-form-urlencoded'
 
 const parseMediaType = (contentType: string | undefined): string =>
   contentType === usualType ? usualType : readMediaType(contentType)
 
-/** As nearly all senders write it. */
+/** Nearly all senders write exactly this. */
 const usualType = 'application/json'
 
 const readMediaType = (contentType: string | undefined): string =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 /**
- * Third stage: JSON, or a form with a `payload` field that holds JSON (GitHub, Slack's buttons). With
- * `plainForms` a form without one is an object of its fields (Slack's commands). Throws
- * `media-type-unsupported` for anything else, for JSON that is called a form, and for any content coding
- * (a small gzip can be a huge body); `payload-not-json` for bytes that are not valid UTF-8 or not JSON
- * (RFC 8259), and for JSON that is out of all proportion.
+ * Third stage: JSON, or a form with a `payload` field that contains JSON (GitHub, Slack's buttons). With
+ * `plainForms`, a form without that field becomes an object of its fields (Slack's commands). Throws
+ * `media-type-unsupported` for anything else, for JSON declared as a form, and for any content coding (a
+ * small gzip can be a huge body); `payload-not-json` for invalid UTF-8 or JSON (RFC 8259), and for JSON
+ * over the limits of complexity.
  */
 export const parse = (
   body: VerifiedBody,
@@ -55,15 +54,15 @@ export const parse = (
 
 const maxFormFields = 100
 
-/** How every JSON document begins that has room for a field of a form in it; no form begins so. */
+/** The beginning of every JSON document that can contain a form field; no form begins like this. */
 const beginsLikeJson = /^\s*["[{]/
 
 const parseForm = (form: string, plainForms: boolean): Payload => {
-  // No signature covers the content type: whoever sends signed JSON again as a form must not have it read
-  // from `&payload=` on, in the middle of a title that a stranger wrote.
+  // No signature covers the content type: signed JSON that is sent again as a form must not be parsed from
+  // a `&payload=` in the middle of some title.
   if (beginsLikeJson.test(form))
     throw unsupported('is JSON that is called a form', 'send it as application/json')
-  // Counted before they are made: millions of empty fields fit into one body.
+  // Counted before parsing, as one body can contain millions of empty fields.
   const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
   if (isSmall) requireUtf8(form)
   const fields = new URLSearchParams(isSmall ? form : '')
@@ -73,7 +72,7 @@ const parseForm = (form: string, plainForms: boolean): Payload => {
   throw unsupported('is a form', 'a form needs exactly one field named payload')
 }
 
-/** A field that is none would be read with other letters, and a filter never match. */
+/** Invalid UTF-8 would be decoded to other characters, and a filter would never match. */
 const requireUtf8 = (form: string): void => {
   try {
     for (const [bytes] of form.matchAll(/(?:%[89a-f][\da-f])+/gi)) decodeURIComponent(bytes)
@@ -82,11 +81,11 @@ const requireUtf8 = (form: string): void => {
   }
 }
 
-/** Own properties alone, whatever the fields are called; the last of two fields of one name counts. */
+/** Own properties only, whatever the names of the fields; of two fields with one name the last counts. */
 const toPayload = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
 
 const decode = (bytes: Buffer): string => {
-  // Most bodies are, and a string of one byte a character is made and parsed in half the time.
+  // Most bodies are ASCII, and are decoded and parsed in half the time this way.
   if (isAscii(bytes)) return bytes.toString('latin1')
   try {
     return utf8.decode(bytes)
@@ -108,19 +107,19 @@ const parseJson = (bytes: Buffer): Payload => {
   try {
     return parseExactly(text, bytes)
   } catch {
-    // The parser's own message quotes the payload.
+    // The message of the parser quotes the payload.
     throw new DoorwardError('payload-not-json', 'the body is not valid JSON')
   }
 }
 
-/** The sender is not told what it sent; the owner is. */
+/** Only the owner sees the detail. */
 const unsupported = (what: string, hint: string) =>
-  new DoorwardError('media-type-unsupported', 'the body is of a type that is not taken', {
+  new DoorwardError('media-type-unsupported', 'unsupported content type', {
     hint,
     localDetail: `the body ${what}: ${hint.replace(/^a form /, 'it ')}`,
   })
 
-/** Texts up to this many characters take a tenth of a second and 50 MB at most, whatever they hold. */
+/** A text of this length takes 100 ms and 50 MB at most, whatever it contains. */
 const harmlessLength = 1024 * 1024
 const maxDepth = 1000
 const maxContainers = 500_000
@@ -133,9 +132,9 @@ const openBracket = 0x5b
 const closeBracket = 0x5d
 
 /**
- * True for a JSON text that is small to send and huge to hold: deeper than 1,000 levels, or of more
- * than 500,000 objects and arrays. 25 MB of `[` would stop the daemon for seconds and take a
- * gigabyte. Looks at the characters alone, and only at those of a long text.
+ * True for JSON that is small as text and huge in memory: deeper than 1,000 levels, or with more than 500,000
+ * objects and arrays. 25 MB of `[` would block the daemon for seconds and take a gigabyte. Counts
+ * characters, and only in a long text.
  */
 export const exceedsJsonLimits = (json: string): boolean => {
   if (json.length <= harmlessLength) return false
@@ -153,21 +152,21 @@ export const exceedsJsonLimits = (json: string): boolean => {
   return false
 }
 
-/** Where the closing quote of a string stands, or the end of a text that has none. */
+/** The index of the closing quote of a string, or the end of the text. */
 const endOfString = (json: string, start: number): number => {
   let end = json.indexOf('"', start)
   while (end !== -1 && isEscaped(json, start, end)) end = json.indexOf('"', end + 1)
   return end === -1 ? json.length : end
 }
 
-/** True when an odd number of backslashes stands before the quote (RFC 8259 section 7). */
+/** True after an odd number of backslashes (RFC 8259 section 7). */
 const isEscaped = (json: string, start: number, position: number): boolean => {
   let before = position - 1
   while (before >= start && json.charCodeAt(before) === backslash) before -= 1
   return (position - 1 - before) % 2 === 1
 }
 
-/** Digits of 2^53, from which on a number of JavaScript is not every integer any more. */
+/** Digits of 2^53, above which a number cannot represent every integer. */
 const fewestDigits = 16
 
 const jsonQuote = 0x22
@@ -175,9 +174,9 @@ const zero = 0x30
 const nine = 0x39
 
 /**
- * What a JSON text means, with every integer that JavaScript cannot hold exactly as text (RFC 8259 section
- * 6): an id of 18 digits would come out as that of somebody else. `utf8` is the same text in bytes: where there
- * is no such integer it costs a look at one in sixteen of them. Throws what `JSON.parse` throws.
+ * Parses JSON, with every integer that a number cannot represent exactly as text (RFC 8259 section 6):
+ * an id of 18 digits would become another id. `utf8` is the same text: only one in sixteen of its bytes
+ * is read when there is no such integer. Throws what `JSON.parse` throws.
  */
 const parseExactly = (json: string, utf8: Buffer): unknown => {
   const isUsual = !hasManyDigits(utf8)
@@ -192,7 +191,7 @@ const isDigit = (json: string, at: number): boolean => {
   return code >= zero && code <= nine
 }
 
-/** True when so many digits are in a row anywhere: one of them is at a place that is looked at. */
+/** True for a run of that many digits anywhere: one of them is at a multiple of their number. */
 const hasManyDigits = (utf8: Buffer): boolean => {
   for (let at = fewestDigits - 1; at < utf8.length; at += fewestDigits)
     if (isDigitByte(utf8[at]) && digitsAround(utf8, at) >= fewestDigits) return true
@@ -207,10 +206,10 @@ const digitsAround = (utf8: Buffer, at: number): number => {
   return next - first
 }
 
-/** In one comparison, as nearly all of its time goes into this: what is below zero becomes huge. */
+/** In one comparison, as this takes most of the time: `>>> 0` makes a negative number huge. */
 const isDigitByte = (byte = 0): boolean => (byte - zero) >>> 0 < 10
 
-/** Of a text that is known to be JSON. */
+/** For valid JSON. */
 const quoteIntegers = (json: string): string => {
   const parts: string[] = []
   let written = 0

@@ -3,7 +3,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { isPathName } from '../../shared/templates.ts'
 import type { Payload } from './parse.ts'
 
-/** Fields in which senders say what kind of event it is. */
+/** Fields that name the kind of event. */
 const kinds = [
   'action',
   'type',
@@ -15,7 +15,7 @@ const kinds = [
   'topic',
 ]
 
-/** Below these a sender says the same of what the event is about: `event.type` (Slack), `data.object.status` (Stripe). */
+/** Objects that contain such a field too: `event.type` (Slack), `data.object.status` (Stripe). */
 const containers = [
   'event',
   'data',
@@ -31,7 +31,7 @@ const containers = [
 const innerKinds = [...kinds, 'subtype', 'status', 'state']
 const maxFilters = 4
 
-/** Fields that a prompt is likely to want, the likeliest first. */
+/** Fields that are useful in a prompt, the most useful first. */
 const telling = [
   'title',
   'subject',
@@ -53,7 +53,7 @@ const telling = [
 ]
 const maxProposed = 8
 
-/** What a payload teaches about its sender: its paths without values, and a filter and a prompt to begin with. */
+/** Describes a payload: its paths without values, and a suggested filter and prompt. */
 export const describePayload = (webhook: string, payload: Payload): PayloadDescription => {
   const { paths, cut } = describeShape(payload)
   const filter = paths
@@ -64,7 +64,7 @@ export const describePayload = (webhook: string, payload: Payload): PayloadDescr
   return { webhook, paths, cut, filter, promptTemplate: toTemplate(paths, filter) }
 }
 
-/** At the top by its name alone; deeper down only in what carries the event, for a user has a `type` too. */
+/** By name at the top; deeper only in objects that contain the event, as a user has a `type` too. */
 const tellsKind = (names: readonly string[]): boolean => {
   const name = names.at(-1) ?? ''
   if (names.length === 1) return kinds.includes(name)
@@ -85,7 +85,7 @@ const toTemplate = (paths: PayloadDescription['paths'], filter: readonly string[
   return `An event came in.\n\n${lines.length > 0 ? lines.join('\n') : '{{event}}'}\n\nSay in three sentences what happened.\n`
 }
 
-/** Low for telling names near the top. */
+/** Low for useful names near the top. */
 const toRank = (path: string): number => {
   const names = path.split('.')
   const place = telling.indexOf(names.at(-1) ?? '')
@@ -97,8 +97,8 @@ const maxDepth = 12
 const maxNameLength = 100
 
 /**
- * The dot paths of a payload with the type of what stands there, and no value of it. Of a list its first
- * item is looked at. Names that no dot path can have are left out.
+ * The dot paths of a payload with the types of their values, and no value. Of a list only the first item is
+ * included. Names that a dot path cannot contain are left out.
  */
 const describeShape = (payload: Payload): Pick<PayloadDescription, 'paths' | 'cut'> => {
   const paths: { path: string; type: string }[] = []
@@ -129,11 +129,11 @@ const getType = (value: unknown): string => {
   return typeof value === 'string' ? 'text' : typeof value
 }
 
-/** Those who wait to see what the next delivery at a webhook looks like. */
+/** Clients that wait for the next delivery of a webhook. */
 export type DeliveryWaiters = {
-  /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal ends it. */
+  /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal is aborted. */
   readonly wait: (webhook: string, signal: AbortSignal) => Promise<PayloadDescription>
-  /** Shows a verified payload to those who wait for one of this webhook. */
+  /** Passes a verified payload to the clients that wait for this webhook. */
   readonly show: (webhook: string, payload: Payload) => void
   readonly close: () => void
 }
@@ -152,7 +152,7 @@ export const createDeliveryWaiters = (): DeliveryWaiters => {
         waiting.add(one)
         const leave = () => {
           waiting.delete(one)
-          reject(new DoorwardError('interrupted', 'nobody waits for the delivery any more'))
+          reject(new DoorwardError('interrupted', 'the client no longer waits for the delivery'))
         }
         if (signal.aborted) leave()
         else signal.addEventListener('abort', leave)

@@ -1,9 +1,9 @@
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Rate } from '../../shared/text.ts'
 
-/** How many verified deliveries each webhook may still bring. */
+/** Limits the verified deliveries of each webhook. */
 export type RateLimits = {
-  /** Counts one. Throws `rate-limited` with the time until the next one is taken. */
+  /** Counts one. Throws `rate-limited` with the time until the next one is accepted. */
   readonly count: (webhook: string, rate: Rate, nowMs: number) => void
   readonly snapshot: (nowMs: number) => readonly BucketCopy[]
   readonly restore: (copies: readonly BucketCopy[], nowMs: number) => void
@@ -20,8 +20,8 @@ type BucketCopy = {
 }
 
 /**
- * A bucket for each webhook, which holds as many as the rate says and fills up evenly. It is kept while
- * the rate stays what it was, whatever else in the configuration changes.
+ * One token bucket for each webhook, refilled evenly. A bucket is kept until its rate changes, whatever else
+ * changes in the configuration.
  */
 export const createRateLimits = (): RateLimits => {
   const buckets = new Map<string, Bucket>()
@@ -31,7 +31,7 @@ export const createRateLimits = (): RateLimits => {
       const bucket =
         known && isSame(known.rate, rate) ? known : { rate, left: rate.count, atMs: nowMs }
       buckets.set(webhook, bucket)
-      // A clock that is set back must not empty it.
+      // A clock that is set back must not empty the bucket.
       const passedMs = Math.max(nowMs - bucket.atMs, 0)
       bucket.left = Math.min(rate.count, bucket.left + (passedMs / rate.perMs) * rate.count)
       bucket.atMs = nowMs

@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type ByteBudget, type ByteCollector, createByteCollector } from '../util/byte-budget.ts'
 
-/** How long a sender may take for a body, in milliseconds; headers have their own limit. */
+/** The time for a body, in milliseconds; headers have their own limit. */
 const defaultBodyTimeoutMs = 15_000
 
 export type ReceiveLimits = {
-  /** How many bytes the sender says there are; NaN when it does not. */
+  /** The value of Content-Length; NaN without one. */
   readonly declared: number
   readonly maxBodyBytes: number
   readonly budget: ByteBudget
@@ -14,16 +14,16 @@ export type ReceiveLimits = {
   readonly bodyTimeoutMs?: number
 }
 
-/** Raw bytes, there and counted in the budget until `release` is called. */
+/** Raw bytes, counted in the budget until `release` is called. */
 export type ReceivedBody = {
   readonly bytes: Buffer
   readonly release: () => void
 }
 
 /**
- * First stage: the raw body, as it was sent. Throws `body-too-large` before all of it is read,
- * `queue-full` when the byte budget is used up, `body-timeout`, and `body-aborted` when the sender
- * goes away; then nothing stays counted.
+ * First stage: the raw body as it was sent. Throws `body-too-large` before all of it is read, `queue-full`
+ * when the byte budget is used up, `body-timeout`, and `body-aborted` when the sender disconnects; nothing
+ * remains counted then.
  */
 export const receive = async (
   request: IncomingMessage,
@@ -55,11 +55,11 @@ export const receive = async (
         if (counted + chunk.length > maxBodyBytes) return end(() => tooLarge(maxBodyBytes))
         if (!budget.take(chunk.length)) return end(noRoom)
         counted += chunk.length
-        // Most bodies come in one piece: it is not held beyond this turn, so that it need not be copied.
+        // Most bodies arrive in one piece, which is used within this turn and need not be copied.
         if (chunk.length === declared) whole = chunk
         else (pieces ??= createByteCollector(declared)).add(chunk)
       })
-      // Whatever comes after the first of these changes nothing.
+      // Only the first of these counts.
       request.on('end', () => end())
       const abort = () => end(aborted)
       request.on('error', abort)
@@ -77,7 +77,7 @@ const tooSlow = (limitMs: number) =>
   new DoorwardError('body-timeout', `the body did not arrive in ${limitMs / 1000} s`)
 
 const aborted = () =>
-  new DoorwardError('body-aborted', 'the sender went away before the body was complete')
+  new DoorwardError('body-aborted', 'the sender disconnected before the body was complete')
 
 const tooLarge = (limit: number) =>
   new DoorwardError('body-too-large', `the body is larger than ${limit} bytes`, {
@@ -85,6 +85,6 @@ const tooLarge = (limit: number) =>
   })
 
 const noRoom = () =>
-  new DoorwardError('queue-full', 'no room for this delivery now', {
+  new DoorwardError('queue-full', 'queue is full', {
     localDetail: 'queue.max_bytes is used up by bodies being read and events waiting',
   })

@@ -9,15 +9,15 @@ export type Refusal = {
 /** Logs refused deliveries without letting a flood of them fill the log. */
 export type RejectionLog = {
   readonly note: (refusal: Refusal) => void
-  /** Logs what was counted and not said yet. */
+  /** Logs what was counted and not logged yet. */
   readonly close: () => void
 }
 
 const windowMs = 10_000
 
 /**
- * One line for the first refusal of a webhook with a code; those of the next ten seconds are counted,
- * and come as one line with their number. Anybody can make us refuse something, and the log has an end.
+ * Logs the first refusal of a webhook with a code; those of the next ten seconds are counted and logged as
+ * one line. Any client can cause a refusal, and the size of the log is limited.
  */
 export const createRejectionLog = (log: Log, everyMs = windowMs): RejectionLog => {
   type Counted = { more: number; last: Refusal; timer: NodeJS.Timeout }

@@ -8,10 +8,10 @@ import type { SeenDeliveries } from './dedupe.ts'
 import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
 
 /**
- * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that
- * did not get it. The prompt and the targets are those of the event; the agent of that name, and what
- * the targets need, are as configured now, since that is what a person has mended. Not when the sender's
- * own repeat of it is waiting, running or done: it would run twice. Throws
+ * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that do not
+ * have it. Prompt and targets are those of the event; the agent and the settings of the targets are as
+ * configured now, since the owner may have fixed them. Refused when the sender's own repeat of it waits,
+ * runs or is done: it would run twice. Throws
  * `event-not-found`, `event-not-retryable`, `queue-full`, `body-too-large` or `stopping`.
  */
 export const retryEvent = (
@@ -43,7 +43,7 @@ export const retryEvent = (
       `there is no agent ${accepted.webhook.agentName} any more`,
       'put it back into agents.yaml',
     )
-  // Whatever the stage: a retry of the delivery may have been dropped in the queue.
+  // In any stage: a retry of the delivery may have been dropped in the queue.
   const isDelivery = event.result !== undefined
   if (!isDelivery && isUnfencedFor(accepted.webhook, agent))
     throw notRetryable(
@@ -56,7 +56,7 @@ export const retryEvent = (
   return record
 }
 
-/** True for a prompt whose values were put in for a program: a model would take them for instructions. */
+/** True for a prompt with plain values, made for a program: a model could follow them as instructions. */
 const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
   values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
 
@@ -75,5 +75,5 @@ const notRetryable = (why: string, hint?: string) =>
 /** For an id that no event in memory has. */
 export const eventNotFound = () =>
   new DoorwardError('event-not-found', 'there is no such event in memory', {
-    hint: 'doorward events lists those there are; older ones and those before a stop are gone',
+    hint: 'doorward events lists those there are; older ones and those before a stop are no longer in memory',
   })

@@ -1,13 +1,13 @@
 import { DoorwardError } from '../../shared/errors.ts'
 import type { SignatureForm } from '../../shared/signature-schemes.ts'
 
-/** Headers as `headersDistinct` gives them: every value apart. */
+/** Headers as in `headersDistinct`: every value separately. */
 export type SignatureHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
-/** What the headers say, in the one strict form that is taken. */
+/** The content of signature headers in the one strict form that is accepted. */
 export type GivenSignature = {
   readonly digests: readonly Buffer[]
-  /** Digits as they were signed; empty where the form signs no time. */
+  /** The digits as signed; empty where the form signs no time. */
   readonly timestamp: string
   readonly id: string
 }
@@ -15,11 +15,11 @@ export type GivenSignature = {
 const hexLength = { sha256: 64, sha1: 40 } as const
 const maxSignatures = 20
 
-/** Throws `signature-invalid`, the same for every cause, whose `localDetail` says which it was. */
+/** The one error for every invalid signature; only `localDetail` has the cause. */
 export const invalid = (localDetail: string) =>
   new DoorwardError('signature-invalid', 'the signature is missing or not valid', { localDetail })
 
-/** The one value of a header. Throws `signature-invalid` when it is missing or there twice. */
+/** The one value of a header. Throws `signature-invalid` when it is missing or repeated. */
 export const oneValue = (headers: SignatureHeaders, name: string): string => {
   const values = headers[name]
   const value = values?.[0]
@@ -29,8 +29,8 @@ export const oneValue = (headers: SignatureHeaders, name: string): string => {
 }
 
 /**
- * Reads the signatures of a form. Every text is checked before it is decoded: Node's decoders take
- * what they can and leave the rest. Throws `signature-invalid`.
+ * Parses the signatures of a form. Every text is checked before it is decoded, as Node's decoders ignore
+ * what is invalid. Throws `signature-invalid`.
  */
 export const readSignature = (headers: SignatureHeaders, form: SignatureForm): GivenSignature => {
   const value = oneValue(headers, form.header)
@@ -49,7 +49,7 @@ export const readSignature = (headers: SignatureHeaders, form: SignatureForm): G
   return { digests: parseDigests(mine, form), timestamp, id }
 }
 
-/** Those of a list that are well formed; the reason of the first one when none is. */
+/** The valid digests of a list. Throws the fault of the first one when all are invalid. */
 const parseDigests = (items: readonly string[], form: SignatureForm): Buffer[] => {
   const texts = items.map((item) => item.slice(form.prefix.length))
   const wellFormed = texts.filter((text) => findFault(text, form) === undefined)
@@ -70,7 +70,7 @@ const hexFault = (text: string, algorithm: 'sha256' | 'sha1'): string | undefine
   if (!/^[0-9a-f]*$/.test(text))
     return /^[0-9a-fA-F]*$/.test(text)
       ? 'the signature has upper-case hex digits'
-      : 'the signature has characters that are no hex digits'
+      : 'the signature has characters that are not hex digits'
   if (text.length !== hexLength[algorithm])
     return `the signature has ${text.length} hex digits, ${algorithm} has ${hexLength[algorithm]}`
   return undefined
@@ -81,7 +81,7 @@ const base64Fault = (text: string): string | undefined => {
   if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return undefined
   return /^[A-Za-z0-9+/]*=*$/.test(text)
     ? `the signature is not the base64 text of 32 bytes, which has 44 characters (it has ${text.length})`
-    : 'the signature has characters that are no base64'
+    : 'the signature has characters that are not base64'
 }
 
 const getTimestamp = (headers: SignatureHeaders, { timestampHeader = '' }: SignatureForm): string =>
@@ -99,7 +99,7 @@ const checkedTimestamp = (text: string, name: string): string => {
   throw invalid(`${name} is not a time in Unix seconds`)
 }
 
-/** Without a full stop, which would let an id reach into what follows it (Standard Webhooks, "Signature scheme"). */
+/** Without a full stop, which separates the signed parts (Standard Webhooks, "Signature scheme"). */
 const getId = (headers: SignatureHeaders, name: string): string => {
   const id = oneValue(headers, name)
   if (/^[\x21-\x2d\x2f-\x7e]{1,256}$/.test(id)) return id

@@ -6,7 +6,7 @@ import type { ResolvedTarget } from '../delivery/sender.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { Payload } from './parse.ts'
 
-/** Fills in templated targets. A value that may not be used fails that target only, later, and writes nothing. */
+/** Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written. */
 export const expandTargets = (targets: readonly Target[], payload: Payload): ResolvedTarget[] =>
   targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
@@ -48,11 +48,11 @@ const orInvalid = (text: string, make: () => ResolvedTarget): ResolvedTarget => 
 }
 
 /**
- * The name of a target that leaves the machine, held to the strict grammar of its kind once the payload's
- * values are in it. Throws `target-invalid`, without the value.
+ * The name of a remote target, checked with the strict grammar of its kind after the payload's values were
+ * inserted. Throws `target-invalid`, without the value.
  */
 export const expandAddress = (kind: SentKind, template: Template, payload: Payload): string => {
-  // Held to the grammar when the configuration was loaded.
+  // Checked when the configuration was loaded.
   if (isFixed(template)) return template.source
   const address = template.parts
     .map((part) => (typeof part === 'string' ? part : addressPart(kind, part, payload)))
@@ -88,10 +88,10 @@ export const expandFileName = (template: Template, payload: Payload): string => 
   const path = template.parts
     .map((part) => (typeof part === 'string' ? part : namePart(part, payload)))
     .join('')
-  // Harmless parts must not add up to a way out: `.` and `.` to `..`.
+  // Harmless parts must not combine to a harmful one: `.` and `.` to `..`.
   const literal = template.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
   const dots = (text: string) => text.split(/[/\\]/).filter((name) => /^\.{1,2}$/.test(name)).length
-  // Nor may a value stand where the user's own folder or a Windows drive or stream would be named.
+  // A value must not become the name of a home folder, a Windows drive or a stream.
   const begins = (text: string) => /^(~[/\\]|[a-z]:)/i.exec(text)?.[0] ?? ''
   if (dots(path) !== dots(literal) || begins(path) !== begins(literal))
     throw invalid(template.source, 'leads out of its folder')
@@ -108,7 +108,7 @@ const namePart = (path: DotPath, payload: Payload): string => {
     throw invalid(name, `is longer than ${maxNameLength} characters`)
   if (/[/\\]/.test(value)) throw invalid(name, 'has a slash in this event')
   if (value.includes('..') || value === '.') throw invalid(name, 'has dots that lead elsewhere')
-  // Direction characters too: they show `fdp.exe` as `exe.pdf`.
+  // Also direction characters: they show `fdp.exe` as `exe.pdf`.
   if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value))
     throw invalid(name, 'has control characters')
   return value
@@ -117,7 +117,7 @@ const namePart = (path: DotPath, payload: Payload): string => {
 const invalid = (name: string, reason: string) =>
   new DoorwardError('target-invalid', `the file name cannot be made: ${name} ${reason}`)
 
-/** How an event begins that is to be delivered to these targets. */
+/** The initial results for these targets. */
 export const waitingFor = (
   targets: readonly ResolvedTarget[],
 ): Pick<EventRecord, 'target' | 'targets'> => ({
@@ -125,18 +125,18 @@ export const waitingFor = (
   targets: targets.map(({ text }) => ({ target: text, state: 'waiting', attempts: 0 })),
 })
 
-/** The results before they are tried again: what is done stays done, and every attempt counts. */
+/** The results before a retry: done targets stay done, and earlier attempts count. */
 export const waitingAgain = (results: readonly TargetResult[]): TargetResult[] =>
   results.map((result) => {
     const { target, state, attempts } = result
     return state === 'done' ? result : { target, state: 'waiting', attempts }
   })
 
-/** Where in the list the targets stand that have not got the answer yet. */
+/** The indexes of the targets that do not have the answer yet. */
 export const openPlaces = (results: readonly TargetResult[]): number[] =>
   results.flatMap(({ state }, place) => (state === 'done' ? [] : [place]))
 
-/** The results with a new one at a place, whose attempts come on top of the earlier ones. */
+/** Replaces one result; its attempts are added to the earlier ones. */
 export const withResult = (
   results: readonly TargetResult[],
   earlier: readonly TargetResult[],
@@ -148,7 +148,7 @@ export const withResult = (
     attempts: (earlier[place]?.attempts ?? 0) + result.attempts,
   })
 
-/** How an event ends with these results: `done`, or `failed` with the reason of the first that failed. */
+/** The final state of an event with these results: `done`, or `failed` with the first reason. */
 export const deliveredEnd = (
   targets: TargetResult[],
 ): Pick<EventRecord, 'targets' | 'state' | 'stage' | 'code' | 'detail'> => {

@@ -18,8 +18,8 @@ import { invalid, oneValue, readSignature, type SignatureHeaders } from './signa
 export type { SignatureHeaders }
 
 /**
- * Second stage. A body whose sender is known, or whose owner asked for no signature. Only `verify`
- * makes one, and only one can be parsed: the order of the stages is a type.
+ * Second stage. A body with a valid signature, or for a webhook without a secret. Only `verify` creates
+ * one, and `parse` accepts nothing else: the type enforces the order of the stages.
  */
 class VerifiedBody {
   readonly #bytes: Buffer
@@ -43,9 +43,9 @@ export type { VerifiedBody }
 
 /**
  * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header
- * is there. What fails in that form is not tried in a weaker one. Throws `signature-invalid`, the same
- * for every cause, whose `localDetail` says which it was; `unavailable` when there is no secret that
- * can be used; `origin-forbidden` for what a web page sends to a webhook without one.
+ * is present. After a failure no weaker form is tried. Throws `signature-invalid`, the same for every
+ * cause, with the cause in `localDetail`; `unavailable` without a usable secret; `origin-forbidden` for a
+ * request of a web page to a webhook without a secret.
  */
 export const verify = (
   bytes: Buffer,
@@ -64,12 +64,12 @@ export const verify = (
   if (timestamp !== '') checkAge(Math.floor(nowMs / 1000) - Number(timestamp), form)
   const head = signedHead(form.signs, timestamp, id) ?? ''
   // Every key is tried with every signature, so that the time does not show which one fits.
-  let fits = false
+  let matches = false
   for (const key of form.keys) {
     const digest = createHmac(form.algorithm, key).update(head, 'latin1').update(bytes).digest()
-    for (const given of digests) if (timingSafeEqual(digest, given)) fits = true
+    for (const given of digests) if (timingSafeEqual(digest, given)) matches = true
   }
-  if (!fits) throw invalid('the signature does not fit the body and the secret')
+  if (!matches) throw invalid('the signature does not match the body and the secret')
   return new VerifiedBody(bytes, id === '' ? undefined : id)
 }
 
@@ -79,32 +79,32 @@ const withoutSignature = (
   verifier: Extract<Verifier, string>,
 ): VerifiedBody => {
   if (verifier !== 'none')
-    throw new DoorwardError('unavailable', 'this webhook cannot take deliveries now', {
+    throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
       localDetail:
         verifier === 'unset'
           ? 'its secret_env names a variable that is unset or empty'
-          : 'the value of its secret_env is no secret of its signature_scheme: doorward config check says why',
+          : 'the value of its secret_env is not a secret of its signature_scheme: doorward config check says why',
     })
-  // A page that the owner opens could post a form to this machine, which no other stranger can.
+  // A web page in the owner's browser can post a form to this machine.
   if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.join()))
     throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
-      hint: 'a webhook with secret_env takes what is signed, from anywhere',
+      hint: 'a webhook with secret_env accepts signed deliveries from anywhere',
     })
   return new VerifiedBody(bytes)
 }
 
 const checkToken = (value: string, { tokens }: CompiledForm): void => {
-  // Node reads headers as Latin-1; these are the bytes as they were sent.
+  // Node decodes headers as Latin-1; these are the bytes that were sent.
   const given = tokenDigest(Buffer.from(value, 'latin1'))
-  let fits = false
-  for (const token of tokens) if (timingSafeEqual(token, given)) fits = true
-  if (!fits) throw invalid('the token is not the secret')
+  let matches = false
+  for (const token of tokens) if (timingSafeEqual(token, given)) matches = true
+  if (!matches) throw invalid('the token is not the secret')
 }
 
 const checkAge = (ageSeconds: number, { toleranceSeconds }: CompiledForm): void => {
   if (ageSeconds > toleranceSeconds || ageSeconds < -toleranceSeconds)
     throw invalid(
-      `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are taken`,
+      `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed`,
     )
 }
 
@@ -112,18 +112,18 @@ const checkAge = (ageSeconds: number, { toleranceSeconds }: CompiledForm): void 
 type CompiledForm = SignatureForm & {
   /** Any of these may have signed. */
   readonly keys: readonly KeyObject[]
-  /** SHA-256 of each token, so that tokens of any length compare in one time. */
+  /** SHA-256 of each token, so that tokens of any length compare in constant time. */
   readonly tokens: readonly Buffer[]
   readonly toleranceSeconds: number
 }
 
 /**
- * What a delivery is verified with: `none` when no secret is asked for, `unset` when those that are
- * named hold nothing, `unusable` when none of them is a secret of the scheme.
+ * How deliveries are verified: `none` when no secret is configured, `unset` when the named variables are
+ * unset or empty, `unusable` when their values are not secrets of the scheme.
  */
 export type Verifier = 'none' | 'unset' | 'unusable' | readonly [CompiledForm, ...CompiledForm[]]
 
-/** Prepares the forms of a scheme for which there is a secret. A scheme has one tolerance for all. */
+/** Compiles the forms of a scheme that have a usable secret. */
 export const prepareVerifier = (
   scheme: SignatureScheme,
   secrets: readonly string[],
@@ -149,5 +149,4 @@ const compileForm = (
   }
 }
 
-/** What tokens are compared by. */
 const tokenDigest = (token: Buffer): Buffer => createHash('sha256').update(token).digest()

@@ -81,7 +81,7 @@ webhooks:
         assert.match(text, new RegExp(`"state":"${state}"`))
       assert.match(
         text,
-        /"detail":"the signature does not fit the body and the secret; none of the usual causes fits/,
+        /"detail":"the signature does not match the body and the secret; none of the usual causes applies/,
       )
     }
     assert.doesNotMatch(daemon.stderr(), /canary/)

@@ -206,8 +206,8 @@ webhooks:
   const good = `sha256=${mac(body)}`
   const signatures: readonly [string, string | string[] | undefined, RegExp][] = [
     ['missing', undefined, /no x-hub/],
-    ['wrong', `sha256=${'a'.repeat(64)}`, /does not fit/],
-    ['of another body', `sha256=${mac('{}')}`, /does not fit/],
+    ['wrong', `sha256=${'a'.repeat(64)}`, /does not match/],
+    ['of another body', `sha256=${mac('{}')}`, /does not match/],
     ['doubled', [good, good], /more than once/],
     ['doubled with a wrong one', [good, `sha256=${'a'.repeat(64)}`], /more than once/],
     ['short', good.slice(0, -2), /62/],
@@ -216,7 +216,7 @@ webhooks:
     ['in upper case', `sha256=${mac(body).toUpperCase()}`, /upper-case/],
     ['without its prefix', mac(body), /begin/],
     ['empty', '', /begin/],
-    ['beyond ASCII', `sha256=${'\u00e9'.repeat(64)}`, /no hex/],
+    ['beyond ASCII', `sha256=${'\u00e9'.repeat(64)}`, /not hex/],
   ]
   for (const [name, value, why] of signatures)
     it(`is 401 for a signature that is ${name}; only the owner is told why`, async () => {

@@ -131,7 +131,7 @@ describe('parse', () => {
         (error: unknown) => {
           assert.ok(error instanceof DoorwardError)
           assert.equal(error.localDetail, told)
-          assert.equal(error.message, 'the body is of a type that is not taken')
+          assert.equal(error.message, 'unsupported content type')
           return true
         },
       )
