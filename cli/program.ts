@@ -12,14 +12,13 @@ import { run, wholeNumber } from './run-action.ts'
 import { exitOnEpipe } from './terminal/output.ts'
 
 /*
- * The command line: what there is, and which file does it. A command's file is loaded when it is used,
- * so that `--version` and a usage error stay quick.
+ * The commands of the command line, and the file of each. A command's file is loaded only when it is used, so
+ * that `--version` and a usage error stay fast.
  */
 
 /**
- * `words` are the arguments before `--`, `afterDashes` those behind it, which may be those of another
- * program. The commands of a group are added when the group is named: to make all of them takes longer
- * than to run most of them.
+ * `words` are the arguments before `--`, `afterDashes` those after it, which may belong to another program.
+ * Only a group in `words` gets its commands: creating all takes longer than running most of them.
  */
 export const createProgram = (
   words: readonly string[],
@@ -28,13 +27,13 @@ export const createProgram = (
   const json = words.includes('--json')
   const program: Command = new Command('doorward')
     .description(
-      'A local gateway: keeps your OAuth tokens, and lets signed webhooks wake your agents',
+      'A local gateway: keeps your OAuth tokens, and lets signed webhooks trigger your agents',
     )
     .option('--home <dir>', 'home folder (default: $DOORWARD_HOME, else ~/.doorward)')
     .option('--json', 'print JSON with the field names of the API')
     .option('-q, --quiet', 'no progress and no hints on standard error')
     .option('--no-color', 'no colour (also: NO_COLOR=1)')
-    .option('--no-start', 'do not start the daemon when it is needed and does not run')
+    .option('--no-start', 'do not start the daemon if it does not run')
     .option('--version', 'print the version')
     .on('option:version', () => {
       exitOnEpipe()
@@ -42,12 +41,12 @@ export const createProgram = (
       throw new CommanderError(0, 'commander.version', version)
     })
     .helpOption('-h, --help', 'show help')
-    // Ours, below, shows pages of the documents too.
+    // Our own help command also shows the documentation.
     .helpCommand(false)
     .configureHelp({
       ...helpLayout,
       showGlobalOptions: true,
-      // Not those of a group that is a command too: `events --limit` is nothing for `events retry`.
+      // Without those of a group that is also a command: `events retry` has no `--limit`.
       visibleGlobalOptions: ({ parent }) => (parent ? [...program.options] : []),
     })
     .exitOverride()
@@ -65,51 +64,72 @@ export const createProgram = (
       '\nMore: doorward help <topic>, for example getting-started or webhooks\n\nExit codes: 0 done, 1 failed, 2 usage, 3 daemon not reachable, 4 login needed,\n130 interrupted',
     )
 
+  addGroups(program, words, afterDashes)
+  addCommands(program)
+  return program
+}
+
+/** Adds the groups, in the order of the help; only those that `words` name get their commands. */
+const addGroups = (
+  program: Command,
+  words: readonly string[],
+  afterDashes: readonly string[] | undefined,
+): void => {
   program
     .command('init')
     .description('write the sample configuration and .env with a generated webhook secret')
     .action(run(async () => (await import('./commands/init.ts')).init))
-
   const daemon = program.command('daemon').description('start, stop and watch the daemon')
   const oauth = program
     .command('oauth')
-    .description('log in to providers and out again, and give tokens to programs')
-  const webhook = program.command('webhook').description('look at webhooks and try them')
+    .description('log in to and out of providers, and pass tokens to programs')
+  const webhook = program.command('webhook').description('list, test and add webhooks')
   const agent = program.command('agent').description('add agents')
   const events = program
     .command('events')
-    .description('what came in and what became of it, newest first')
+    .description('list events and their outcome, newest first')
     .argument('[command...]')
-    .option('-f, --follow', 'print changes from now on until interrupted (--json: JSON lines)')
-    .option('--webhook <path>', 'only those of this webhook')
-    .option('--state <state>', 'only those in this state: running, done, failed, …')
-    .option('--limit <n>', 'how many, at most', wholeNumber, 20)
+    .option('-f, --follow', 'print changes until interrupted (--json: JSON lines)')
+    .option('--webhook <path>', 'only events of this webhook')
+    .option('--state <state>', 'only events in this state: running, done, failed, …')
+    .option('--limit <n>', 'the maximum number', wholeNumber, 20)
     .usage('[options] | show <id> | open <id> | retry <id>')
     .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
   const config = program.command('config').description('check and edit the configuration')
+
+  // The words that a shell wants completed come after `--`.
+  const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
+  if (all.includes('daemon')) addDaemonCommands(daemon)
+  if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
+  if (all.includes('webhook')) addWebhookCommands(webhook)
+  if (all.includes('agent')) addAgentCommands(agent, afterDashes)
+  if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('config')) addConfigCommands(config)
+}
+
+/** Adds the commands that belong to no group. */
+const addCommands = (program: Command): void => {
   program
     .command('tray')
     .description('start the tray: icon, menu and desktop notifications')
-    .option('--wait', 'wait for a panel that shows tray icons, not only 15 s')
+    .option('--wait', 'wait for a panel that shows tray icons without a limit (default: 15 s)')
     .action(run(async () => (await import('./commands/tray.ts')).startTray))
   program
     .command('status')
-    .description('everything on one screen; ends with 3 when the daemon does not run')
+    .description('show everything on one screen; exits with 3 if the daemon does not run')
     .action(run(async () => (await import('./commands/status.ts')).showStatus))
   program
     .command('doctor')
-    .description(
-      'check what can be wrong, and name what mends it; ends with 1 when something is red',
-    )
+    .description('check for problems and print their fixes; exits with 1 on an error')
     .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
-    .option('--online', 'ask targets, providers and the tunnel too; no message is sent')
+    .option('--online', 'also ask targets, providers and the tunnel; sends no message')
     .addOption(
       new Option(
         '--privacy',
-        'only this: send a canary through webhook, agent and target, and search files for it',
+        'instead, send a canary through webhook, agent and target, and search files for it',
       ).conflicts('online'),
     )
-    .option('-y, --yes', 'with --privacy: do not ask before agents are run and answers are sent')
+    .option('-y, --yes', 'with --privacy: run agents and send answers without asking')
     .addHelpText('after', doctorHelp)
     .action(run(async () => (await import('./commands/doctor/doctor.ts')).doctor))
   program
@@ -124,7 +144,7 @@ export const createProgram = (
     )
   program
     .command('completion')
-    .description('print the completion of a shell: commands, options, and what there is now')
+    .description('print a completion script for commands, options and current names')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .addHelpText('after', completionHelp)
     .action(run(async () => (await import('./commands/completion.ts')).printCompletion))
@@ -133,25 +153,15 @@ export const createProgram = (
     .action(async (words: string[]) =>
       (await import('./commands/completion.ts')).complete(program, words),
     )
-
-  // What a shell asks about stands behind its `--`.
-  const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
-  if (all.includes('daemon')) addDaemonCommands(daemon)
-  if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
-  if (all.includes('webhook')) addWebhookCommands(webhook)
-  if (all.includes('agent')) addAgentCommands(agent, afterDashes)
-  if (all.includes('events')) addEventsCommands(events)
-  if (all.includes('config')) addConfigCommands(config)
-  return program
 }
 
 const doctorHelp = `
-It looks and changes nothing, with or without a daemon; what was not checked
-says why. Programs of agents are asked for their version.
---json holds no secret, token, account or address of yours: it can be shown.`
+It changes nothing, and works with or without a daemon. A check that was skipped
+says why. Agent programs are run with --version only.
+--json contains no secret, token, account or address of yours: it can be shared.`
 
 const completionHelp = `
-To have it in every shell:
+To install it for every shell:
 
   doorward completion bash > ~/.local/share/bash-completion/completions/doorward
   doorward completion zsh > "\${fpath[1]}/_doorward"
@@ -161,7 +171,7 @@ Without the package bash-completion, in ~/.bashrc:
 
   eval "$(doorward completion bash)"`
 
-/** Runs the command that the arguments name, and sees to the exit code. */
+/** Runs the command that the arguments name, and sets the exit code. */
 export const runProgram = async (args: readonly string[]): Promise<void> => {
   const { own, rest } = splitAtDashes(args)
   const json = own.includes('--json')
@@ -184,16 +194,16 @@ export const runProgram = async (args: readonly string[]): Promise<void> => {
   }
 }
 
-/** A program made with these words has all its commands. */
+/** With these words a program has all commands. */
 const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
 
-/** Without its `--`, the options of the command would be taken for ours: `exec github gh --version`. */
+/** Without `--`, options of the command would be parsed as ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>
   / oauth exec /.test(` ${args.join(' ')} `) &&
   !args.some((word) => /^(-h|--help)$/.test(word)) &&
   args.find((word) => !word.startsWith('-')) !== 'help'
 
-/** `doorward` with no command, and with options at most that every command takes. */
+/** `doorward` without a command, at most with global options. */
 const isAlone = (program: Command, args: readonly string[]): boolean => {
   const names = new Set(program.commands.map((command) => command.name()))
   if (args.some((word) => names.has(word) || /^(-h|--help|--version)$/.test(word))) return false
@@ -201,7 +211,7 @@ const isAlone = (program: Command, args: readonly string[]): boolean => {
   return operands.length === 0 && unknown.length === 0
 }
 
-/** Our own arguments, and those after the first `--`, which may be another program's; undefined without one. */
+/** Splits at the first `--`; `rest` is undefined without one. */
 const splitAtDashes = (
   args: readonly string[],
 ): { readonly own: readonly string[]; readonly rest: readonly string[] | undefined } => {
@@ -211,31 +221,28 @@ const splitAtDashes = (
     : { own: args.slice(0, at), rest: args.slice(at + 1) }
 }
 
-/** What a description needs to stand beside its term; with less it stands below. */
-const besideAtLeast = 30
+/** Columns that a description needs to be printed beside its term, not below. */
+const minDescriptionWidth = 30
 const indent = '      '
 
-/** How commander lays help out, on narrow terminals too. */
+/** The layout of help, also for narrow terminals. */
 const helpLayout = {
   minWidthToWrap: 20,
   formatItem: (term: string, termWidth: number, description: string, helper: Help): string => {
     const width = helper.helpWidth ?? 80
-    if (description === '' || width - termWidth - 4 >= besideAtLeast)
+    if (description === '' || width - termWidth - 4 >= minDescriptionWidth)
       return Help.prototype.formatItem.call(helper, term, termWidth, description, helper)
     const below = helper.boxWrap(description, width - indent.length)
     return `  ${term}\n${below.replace(/^/gm, indent)}`
   },
 }
 
-/** Our help texts are written for so many columns. */
-const written = 80
+/** The columns that our help texts are written for. */
+const helpColumns = 80
 
-/**
- * Fits the paragraphs of a help text into fewer columns than it was written for. Lines that begin with a
- * space are to be copied, and stay.
- */
+/** Wraps the paragraphs of a help text. Lines that begin with a space are for copying, and stay. */
 export const fitted = (text: string, columns: number): string =>
-  columns >= written
+  columns >= helpColumns
     ? text
     : text
         .replace(/(?<=^\S.*)\n(?=\S)/gm, ' ')

@@ -145,7 +145,7 @@ describe('cli: usage', () => {
     [
       'a webhook for a doctor who looks at everything',
       ['doctor', '/a'],
-      /for the privacy check only\nhint: .*--privacy \/a/,
+      /only --privacy takes webhooks\nhint: .*--privacy \/a/,
     ],
   ]
   for (const [what, args, message] of wrong)

@@ -88,7 +88,7 @@ webhooks:
       .map(({ name, status }) => `${name} ${status}`)
       .sort()
 
-  it('asks every target whether it takes our token, and leaves nothing behind', async () => {
+  it('asks every target whether it accepts our token, and leaves nothing behind', async () => {
     const found = await examined(daemon.home, {}, '--online')
     assert.equal(found.code, 0, JSON.stringify(found.document.checks, null, 2))
     assert.deepEqual(

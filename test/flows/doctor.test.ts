@@ -153,7 +153,7 @@ describe('doctor in a home where something is wrong', () => {
       assert.match(check.hint ?? '', new RegExp(`server\\.port: ${holder.port + 1}`))
       const gateway = `oauth: { callback_port: ${holder.port} }\n`
       const callback = (await examined(await homeWith({ gateway }))).of('ports', 'callback')
-      assert.match(callback[0]?.detail ?? '', /no login can come back there/)
+      assert.match(callback[0]?.detail ?? '', /logins cannot return there/)
     } finally {
       await holder.end()
     }
@@ -200,7 +200,7 @@ describe('doctor in a home where something is wrong', () => {
       of('agents', 'keyless').map(({ status }) => status),
       ['error', 'error'],
     )
-    assert.match(of('agents', 'absent')[0]?.detail ?? '', /not there, or not executable/)
+    assert.match(of('agents', 'absent')[0]?.detail ?? '', /missing, or not executable/)
     assert.equal(document.ok, false)
   }).timeout(20_000)
 
@@ -280,7 +280,7 @@ describe('doctor in a home where something is wrong', () => {
         webhooks: webhooks(', deliver_to: "slack:#a"'),
       }),
     )
-    assert.match(of('targets', 'slack')[0]?.detail ?? '', /--online only/)
+    assert.match(of('targets', 'slack')[0]?.detail ?? '', /only --online/)
     assert.equal(of('tunnel')[0]?.status, 'skipped')
   })
 

@@ -2,6 +2,7 @@ import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import type { Check } from './check.ts'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
 import { bareHost, isCertificateError, isNotTls } from '../../../shared/net.ts'
@@ -13,11 +14,14 @@ export type Answer =
       readonly status: number
       readonly headers: IncomingMessage['headers']
       readonly text: string
-      /** How far our clock is ahead of the server's, where it is another machine that says its time. */
+      /** How far our clock is ahead of the server's, unless that is this machine. */
       readonly skewMs?: number
     }
-  /** Why there was no answer, in words that hold nothing of the URL. */
+  /** Why there was no answer, without the URL. */
   | { readonly is: 'failed'; readonly why: string }
+
+/** The check of a service that was asked, with its time if it sent one. */
+export type Reachable = { readonly check: Check; readonly skewMs?: number }
 
 type AskOptions = {
   readonly method?: 'GET' | 'HEAD' | 'POST'
@@ -28,7 +32,7 @@ type AskOptions = {
 const usualLimitMs = 6000
 const mostBytes = 256 * 1024
 
-/** One HTTP request on a connection of its own: no redirect is followed, no proxy of the environment used. */
+/** Sends one HTTP request on a new connection; follows no redirect and uses no proxy. */
 export const ask = async (url: URL, options: AskOptions = {}): Promise<Answer> => {
   const { method = 'GET', headers, limitMs = usualLimitMs } = options
   const signal = AbortSignal.timeout(limitMs)
@@ -88,26 +92,25 @@ const readText = async (response: IncomingMessage): Promise<string> => {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The header has whole seconds. */
+/** Half a second off, as the header has whole seconds. */
 const getClockSkew = (date: string | undefined): number | undefined => {
   const at = Date.parse(date ?? '')
   return Number.isNaN(at) ? undefined : Date.now() - at - 500
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'its name cannot be looked up now',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'its name cannot be resolved now',
   ECONNREFUSED: 'nothing listens there',
-  ECONNRESET: 'it broke off the connection',
+  ECONNRESET: 'it closed the connection',
   ENETUNREACH: 'there is no network',
-  EHOSTUNREACH: 'there is no way to it',
+  EHOSTUNREACH: 'no route to it',
   ETIMEDOUT: 'it did not answer in time',
 }
 
-/** Why a connection failed, in words; of a foreign error no more than its code. */
+/** Why a connection failed, with no more of the error than its code. */
 export const describeReason = (error: unknown): string => describeCode(systemCode(error) ?? '')
 
-/** The same by the code of an error. */
 export const describeCode = (code: string): string => {
   if (isCertificateError(code)) return `its certificate cannot be trusted (${code})`
   if (isNotTls(code)) return `it does not speak TLS (${code})`
@@ -115,7 +118,7 @@ export const describeCode = (code: string): string => {
   return reasons[code] ?? `it cannot be reached${shown}`
 }
 
-/** An answer's JSON object, or an empty one. */
+/** The JSON object of an answer; empty for any other. */
 export const parseJsonAnswer = (asked: Answer): Readonly<Record<string, unknown>> => {
   if (asked.is !== 'answered') return {}
   try {
@@ -128,13 +131,13 @@ export const parseJsonAnswer = (asked: Answer): Readonly<Record<string, unknown>
 
 const limitMs = 6000
 
-/** Connects to where a URL leads, by TLS for https, and sends nothing. Why not, in words, or undefined. */
+/** Connects to the server of a URL, by TLS for https, and sends nothing. Returns why it failed, or undefined. */
 export const reachServer = async ({ protocol, hostname, port }: URL): Promise<string | undefined> =>
   new Promise((resolve) => {
     const isTls = protocol === 'https:'
     const host = bareHost(hostname)
     const where = { host, port: port === '' ? (isTls ? 443 : 80) : Number(port) }
-    // A name for TLS is a name, never an address (RFC 6066 section 3).
+    // TLS takes names only, no addresses (RFC 6066 section 3).
     const isAddress = /^[\d.]+$/.test(host) || host.includes(':')
     const socket = isTls
       ? connectTls({ ...where, ...(isAddress ? {} : { servername: host }) })

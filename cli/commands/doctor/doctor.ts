@@ -19,8 +19,8 @@ export type DoctorOptions = {
 }
 
 /**
- * Checks everything that can be wrong, with or without a daemon, and names what mends it; exit code 1 when
- * something is red. With `privacy`, what an event leaves on disk instead. Throws `usage`.
+ * Checks for problems, with or without a daemon, and prints their fixes; exit code 1 on an error. With
+ * `privacy`, checks what an event leaves on disk instead. Throws `usage`.
  */
 export const doctor = async (
   context: Context,
@@ -32,7 +32,7 @@ export const doctor = async (
     return checkPrivacy(context, paths, yes)
   }
   if (paths.length > 0)
-    throw new DoorwardError('usage', 'webhooks are named for the privacy check only', {
+    throw new DoorwardError('usage', 'only --privacy takes webhooks', {
       hint: `doorward doctor --privacy ${paths.join(' ')}`,
     })
   const { runChecks } = await import('./run.ts')
@@ -42,15 +42,14 @@ export const doctor = async (
   if (terminal.json) await printDocument(context, found, online)
   else await printPage(context, found)
   await new Promise((resolve) => process.stdout.write('', resolve))
-  await endNow()
+  await exitNow()
 }
 
 /**
- * Ends though something may still go on that took longer than its limit. Node itself waits at its exit for
- * a file system that never answers; one that does answer is given the time for it, for a process that is
- * killed cannot tell by its exit code what it has found.
+ * Exits although a check may still run after its deadline. Node waits at its exit for a file system that never
+ * answers, so the process kills itself then; it waits first, as a killed process has no exit code.
  */
-const endNow = async (): Promise<void> => {
+const exitNow = async (): Promise<void> => {
   for (const until = performance.now() + patienceMs; isReading(); await pause(20))
     if (performance.now() > until) process.kill(process.pid, 'SIGKILL')
   process.exit()
@@ -87,7 +86,7 @@ const printDocument = async (
   terminal.printJson(toDocument(checks, facts, [...root, ...listPrivateTexts(config, userHome)]))
 }
 
-/** What `doctor --json` prints. It goes to clipboards and into reports: nothing in it is private. */
+/** The output of `doctor --json`. People share it, so it contains nothing private. */
 export type DoctorDocument = {
   readonly ok: boolean
   readonly version: string
@@ -99,7 +98,7 @@ export type DoctorDocument = {
   readonly checks: readonly Check[]
 }
 
-/** The document, with private texts replaced in every check, and whatever looks like a mail address. */
+/** The document, with private texts and mail addresses replaced in every check. */
 export const toDocument = (
   checks: readonly Check[],
   facts: Omit<DoctorDocument, 'ok' | 'summary' | 'checks'>,
@@ -121,13 +120,13 @@ export const toDocument = (
   }
 }
 
-/** Where the internet reaches this machine, who is written to, and the paths that are a secret because nothing is signed there. */
+/** The public address, recipients, and paths of unsigned webhooks, which are their only secret. */
 export const listPrivateTexts = (config: Config | undefined, userHome: string): PrivateText[] => [
   [userHome, '~'],
   ...(config?.gateway.server.public_url === undefined
     ? []
     : [[config.gateway.server.public_url, '<public url>'] as const]),
-  // Those that name people and places; of the others it is a name of gateway.yaml.
+  // These targets name people and places; others are names of gateway.yaml.
   ...(config?.webhooks ?? [])
     .flatMap(({ targets }) => targets)
     .filter(({ kind }) => ['slack', 'telegram', 'email', 'github'].includes(kind))
@@ -146,11 +145,11 @@ const marks: Readonly<Record<CheckStatus, readonly [string, Style]>> = {
   skipped: ['-', 'gray'],
 }
 
-/** Below this, what a check says stands under its name. */
+/** Below this width, the detail of a check is printed under its name. */
 const narrowest = 60
 const widestName = 22
 
-/** The checks as lines, by groups: mark, name and detail, and under it what mends it. */
+/** Prints checks by group: mark, name and detail, with the fix below. */
 export const checkLines = (checks: readonly Check[], page: Page): string[] => {
   const names = checks.map(({ name }) => measureWidth(toPlainLine(name)))
   const width = Math.min(widestName, Math.max(0, ...names))
@@ -158,7 +157,7 @@ export const checkLines = (checks: readonly Check[], page: Page): string[] => {
     const own = checks.filter((check) => check.group === group)
     if (own.length === 0) return []
     const title = `${group.charAt(0).toUpperCase()}${group.slice(1)}`
-    // What mends several at once is said once.
+    // A fix of several checks is printed once.
     const shown = own.map((check, index) =>
       check.hint !== undefined && check.hint === own[index + 1]?.hint
         ? { ...check, hint: undefined }
@@ -211,7 +210,7 @@ const indented = (text: string, columns: number, indent: number): string[] => {
   return [`${' '.repeat(indent)}${start}`, ...rest]
 }
 
-/** `2 errors, 1 warning, 20 ok, 4 not checked`, without what there is none of. */
+/** `2 errors, 1 warning, 20 ok, 4 not checked`, without zeros. */
 export const summaryLine = (checks: readonly Check[]): string => {
   const { error, warning, ok, skipped } = countByStatus(checks)
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? '' : 's'}`

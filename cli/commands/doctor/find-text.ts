@@ -3,16 +3,16 @@ import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export type Found = {
-  /** The files that hold the text. */
+  /** The files that contain the text. */
   readonly paths: readonly string[]
-  /** How many changed files were looked into, and how many of them could not be read. */
+  /** How many changed files were searched, and how many could not be read. */
   readonly searched: number
   readonly unreadable: number
 }
 
 /**
- * Searches these folders (and files) for files that have changed since a time and hold a text of plain
- * ASCII, as UTF-8 or UTF-16. Follows no link. What is compressed or encrypted is not seen through.
+ * Searches folders (and files) for files that changed since a time and contain an ASCII text, as UTF-8 or
+ * UTF-16. Follows no link, and cannot search compressed or encrypted files.
  */
 export const findText = async (
   roots: readonly string[],
@@ -57,7 +57,7 @@ export const findText = async (
   return { paths: paths.toSorted(), searched, unreadable }
 }
 
-/** Piece by piece: a file can be larger than memory. */
+/** Reads in pieces: a file can be larger than memory. */
 const holds = async (path: string, needles: readonly Buffer[]): Promise<boolean> => {
   const overlap = Math.max(...needles.map(({ length }) => length)) - 1
   let last = Buffer.alloc(0)

@@ -26,11 +26,11 @@ import { ownDelivery, signedHeaders } from '../webhook/signing.ts'
 import { findText, type Found } from './find-text.ts'
 
 /*
- * The story of the privacy check: say what will be run and sent, ask, send a canary through each
- * webhook, wait until its agent and targets are done, search what has changed on disk since, report.
+ * The privacy check: list what runs and what is sent, ask, send a canary through each webhook, wait for its
+ * agent and targets, search the files that changed since, report.
  */
 
-/** What became of the canary that was sent through one webhook. */
+/** The outcome of the canary of one webhook. */
 type Sent = {
   readonly path: string
   readonly agent: string
@@ -42,13 +42,13 @@ type Sent = {
 
 type FoundFile = { readonly path: string; readonly expected: boolean; readonly target?: string }
 
-/** File systems that keep whole seconds, or two (FAT). */
+/** Some file systems store times in steps of one or two seconds (FAT). */
 const clockMarginMs = 2000
 
 /**
- * Sends a canary through webhooks, agents and targets, and reports each file that holds it afterwards.
- * Exit code 1 when one does that no target wrote, or when a webhook could not be checked. Throws
- * `usage` where nobody can be asked and `--yes` is not given.
+ * Sends a canary through webhooks, agents and targets, and reports each file that contains it. Exit code 1
+ * if a file other than a target's does, or if a webhook could not be checked. Throws `usage` without a
+ * terminal and without `--yes`.
  */
 export const checkPrivacy = async (
   context: Context,
@@ -92,7 +92,7 @@ export const checkPrivacy = async (
   )
 }
 
-/** The webhooks by these paths, or every enabled one; those whose target depends on the event are no use. */
+/** The webhooks at these paths, or all enabled ones, but for those whose target depends on the event. */
 const choose = (webhooks: readonly Webhook[], paths: readonly string[]): Webhook[] => {
   const named = paths.map((path) => webhookAt(path, webhooks))
   for (const { path, enabled } of named)
@@ -142,12 +142,12 @@ const describeAction = (agent: Webhook['agent']): string => {
 
 const listTargets = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
 
-/** Asks. Throws `usage` where nobody sits, `interrupted` at Ctrl-C. */
+/** Asks for permission. Throws `usage` without a terminal, `interrupted` on Ctrl-C. */
 const isWanted = async (terminal: Terminal): Promise<boolean> => {
   if (!process.stdin.isTTY || !terminal.isInteractive)
     throw new DoorwardError(
       'usage',
-      'this runs agents and sends their answers, and nobody is asked',
+      'this runs agents and sends their answers, and there is no terminal to ask',
       {
         hint: 'say so with --yes',
       },
@@ -192,7 +192,7 @@ const sendCanary = async (
     const send = async () => (await postWebhook(url, headers, delivery.body)).id
     const event = await untilFinished(client, send, interrupt)
     const { id, state, detail } = event
-    // What a failed program said may repeat the prompt: it is in the event, not here.
+    // The output of a failed program may contain the prompt, so only the event shows it.
     const why = state === 'done' ? undefined : (event.code ?? detail)
     return { sent: { ...about, event: id, state, ...(why && { detail: why }) }, event }
   } catch (error) {
@@ -201,7 +201,7 @@ const sendCanary = async (
   }
 }
 
-/** Where an event could leave something: our home, the agents' own folders, temporary ones. */
+/** Where an event could leave files: our home, the agents' folders, temporary folders. */
 const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
   const environments = [
     process.env,
@@ -228,7 +228,7 @@ const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
 const plainValues = (env: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => !/^(env|oauth):/.test(value)))
 
-/** Tells what a target was to write from what nobody was to keep. */
+/** Separates the files of targets from leaks. */
 const expectations = async (
   home: Home,
   paths: readonly string[],
@@ -291,8 +291,8 @@ const report = (
 type Node = { [name: string]: unknown }
 
 /**
- * A payload that passes the filter of a webhook and brings the canary into its prompt, through every
- * value that the template asks for. Values that a target asks for are plain words.
+ * A payload that passes the filter of a webhook and puts the canary into its prompt, in every value of the
+ * template. Values that a target uses are plain words.
  */
 export const canaryPayload = (webhook: Webhook, canary: string): Node => {
   const payload: Node = { doorward_canary: canary }
@@ -307,7 +307,7 @@ export const canaryPayload = (webhook: Webhook, canary: string): Node => {
 const pathsIn = (parts: readonly (string | DotPath)[]): DotPath[] =>
   parts.filter((part) => typeof part !== 'string').filter((path) => path.length > 0)
 
-/** Lists are maps with numbers for names here: a path leads through both alike. */
+/** Lists are maps with numbers as keys here, so that paths work for both. */
 const put = (payload: Node, path: DotPath, value: unknown): void => {
   let node = payload
   for (const name of path.slice(0, -1)) {

@@ -9,7 +9,7 @@ export const addOauthCommands = (
 ): void => {
   oauth
     .command('login')
-    .description('log in to a provider in the browser')
+    .description('log in to a provider in a browser')
     .argument('<provider>', 'google, github, slack, or a name under providers: in gateway.yaml')
     .option('--client-id <id>', 'OAuth client id; remembered for the next login')
     .addOption(
@@ -67,8 +67,8 @@ export const addOauthCommands = (
 Example:
   doorward oauth exec github=GH_TOKEN -- gh api user
 
-It ends as the command ends; with 127 when there is no such command, and with
-126 when it cannot be run.`,
+It exits as the command exits; with 127 if there is no such command, and with
+126 if it cannot be run.`,
     )
     .action(
       run(async () => {
@@ -94,26 +94,26 @@ const minValidity = () =>
   ).argParser(seconds)
 
 const loginHelp = `
-The first login needs an OAuth client of your own; without one, the command says
-where to make it. Client id and secret are remembered once a login has worked.
+The first login needs your own OAuth client; without one, the command says where
+to create it. Client id and secret are remembered after a successful login.
 
 Examples:
   doorward oauth login github --client-id ID --client-secret-stdin
   doorward oauth login github
   doorward oauth login github --scopes repo,read:org
 
-Over ssh it opens no browser, and takes the address that the one on your machine
-ends at. --json prints two lines: the started login, and its outcome.`
+Over ssh it opens no browser: paste the address that your own browser ends at.
+--json prints two lines: the started login, and its outcome.`
 
 const listHelp = `
-STATUS is ok, expired (it is renewed when it is asked for, or cannot be renewed)
-or needs-login (only a new login helps). EXPIRES is that of the access token,
-which the daemon renews by itself before its end where the provider allows it.`
+STATUS is ok, expired (refreshed on the next request if possible) or needs-login
+(log in again). EXPIRES is the expiry of the access token, which the daemon
+refreshes ahead of time if the provider allows it.`
 
 const logoutHelp = `
-The tokens are revoked at the provider and removed here. Where it cannot be
-reached they are removed all the same, and the revocation is tried again for 30
-days. The client stays known, so that the next login needs no options.`
+The tokens are revoked at the provider and removed here. If the provider cannot
+be reached, they are still removed, and the revocation is retried for 30 days.
+The client is remembered, so that the next login needs no options.`
 
 const tokenHelp = `
 Examples:
@@ -122,8 +122,8 @@ Examples:
   Authorization: Bearer $(doorward oauth token github)
   END
 
-It ends with 4 when a login is needed. A token on a command line can be seen by
-other users of this machine: oauth exec puts it into the environment instead.`
+It exits with 4 if a login is needed. Other users of this machine can see a
+token on a command line: oauth exec puts it into the environment instead.`
 
 const gitCredentialHelp = `
 To install it for github.com, and in the same way for gist.github.com:
@@ -131,13 +131,13 @@ To install it for github.com, and in the same way for gist.github.com:
   git config --global credential.https://github.com.helper \\
     '!doorward oauth git-credential'
 
-Helpers that you have already are asked before it, and are given the token to
-store. An empty one in front leaves them out:
+Existing helpers are asked first, and receive the token to store. An empty
+helper in front excludes them:
 
   git config --global --replace-all credential.https://github.com.helper ''
   git config --global --add credential.https://github.com.helper \\
     '!doorward oauth git-credential'
 
 GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
-of another provider there that has dialect: github. store and erase do nothing,
-for it is doorward that keeps the tokens.`
+of another provider there with dialect: github. store and erase do nothing:
+doorward keeps the tokens itself.`

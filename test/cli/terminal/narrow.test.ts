@@ -52,7 +52,7 @@ describe('cli: narrow terminals', () => {
     }
     assert.match(page(40), /^ {2}--no-browser\n {6}print the URL and open no browser$/m)
     assert.match(page(80), /^ {2}--no-browser +print the URL and open no browser$/m)
-    assert.match(page(60), /without\none, the command says where to make it\./)
+    assert.match(page(60), /without one,\nthe command says where to create it\./)
   })
 
   it('shows the topics of help as its commands', async () => {

@@ -1,3 +1,4 @@
+import { ask, reachServer } from '../ask.ts'
 import { spawn } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
 import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
 import { expandTilde } from '../../../../shared/home/home.ts'
-import { bareHost } from '../../../../shared/net.ts'
+import { bareHost, joinUrl } from '../../../../shared/net.ts'
 import { toPlainText } from '../../../../shared/text.ts'
 import { shellWord } from '../../../terminal/format.ts'
 import { type Check, checksFor } from '../check.ts'
@@ -290,4 +291,60 @@ const killGroup = (pid: number | undefined): void => {
   } catch {
     // It has just exited.
   }
+}
+
+/** Checks whether the servers of agents answer; asks no model. */
+export const reachAgents = async (
+  { webhooks }: Config,
+  env: NodeJS.ProcessEnv,
+): Promise<Check[]> => {
+  const used = new Map(
+    webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
+  )
+  const checks = await Promise.all(
+    [...used].map(async ([name, agent]): Promise<Check[]> => {
+      if (agent.kind === 'openai') {
+        const url = joinUrl(agent.base_url, '/models')
+        const [key] = agent.api_key_env === undefined ? [] : listSecrets([agent.api_key_env], env)
+        const isKey = key !== undefined && /^[\x21-\x7e]+$/.test(key.trim())
+        const headers: Record<string, string> = isKey
+          ? { authorization: `Bearer ${key.trim()}` }
+          : {}
+        const asked = await ask(url, { headers })
+        if (asked.is === 'failed')
+          return [error(name, `${url.host}: ${asked.why}`, 'check base_url and the network')]
+        if (asked.status === 401 || asked.status === 403)
+          return [
+            error(
+              name,
+              `${url.host} refuses the key`,
+              agent.api_key_env === undefined
+                ? 'name the variable with the key: api_key_env in agents.yaml'
+                : `put a valid key into ${agent.api_key_env} in .env`,
+            ),
+          ]
+        // Every known server lists its models, but another need not.
+        if (asked.status >= 400)
+          return [
+            warning(
+              name,
+              `${url.host} answers ${asked.status} to the request for its models (${url.pathname})`,
+              'check base_url: it ends where /chat/completions begins, mostly with /v1',
+            ),
+          ]
+        return [ok(name, `${url.host} answers`)]
+      }
+      if (agent.kind === 'http') {
+        const url = new URL(agent.url)
+        const why = await reachServer(url)
+        return [
+          why === undefined
+            ? ok(name, `something listens at ${url.host}; nothing was sent`)
+            : error(name, `${url.host}: ${why}`, 'check its url and the network'),
+        ]
+      }
+      return []
+    }),
+  )
+  return checks.flat()
 }

@@ -1,3 +1,5 @@
+import type { ProviderEntry } from '../../../../shared/config/schema.ts'
+import { ask, type Reachable } from '../ask.ts'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Status, TokenSummary } from '../../../../shared/api.ts'
@@ -264,3 +266,33 @@ export const findLogin = (
       return undefined
   }
 }
+
+/** Token endpoints of the built-in providers. */
+const builtIn: Readonly<Record<string, string>> = {
+  google: 'https://oauth2.googleapis.com/token',
+  github: 'https://github.com/login/oauth/access_token',
+  slack: 'https://slack.com/api/oauth.v2.access',
+}
+
+/** Checks whether these providers answer at all; sends no token. */
+export const reachProviders = async (
+  providers: readonly string[],
+  entries: Readonly<Record<string, ProviderEntry>>,
+): Promise<Reachable[]> =>
+  Promise.all(
+    providers.map(async (name): Promise<Reachable> => {
+      const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
+      const known = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined
+      const endpoint = entry?.token_endpoint ?? entry?.issuer ?? known
+      const title = `${name} endpoint`
+      if (endpoint === undefined) return { check: skipped(title, 'gateway.yaml names none') }
+      const { host, origin } = new URL(endpoint)
+      const asked = await ask(new URL(origin), { method: 'HEAD' })
+      if (asked.is === 'failed')
+        return { check: error(title, `${host}: ${asked.why}`, 'check the network') }
+      return {
+        check: ok(title, `${host} answers`),
+        ...(asked.skewMs === undefined ? {} : { skewMs: asked.skewMs }),
+      }
+    }),
+  )

@@ -13,6 +13,7 @@ import { isFixed } from '../../../../shared/templates.ts'
 import {
   ask,
   type Answer,
+  type Reachable,
   parseJsonAnswer,
   reachServer,
   describeReason,
@@ -24,20 +25,18 @@ import { findLogin } from './logins.ts'
 const { ok, warning, error, skipped } = checksFor('targets')
 
 /*
- * Asks each target whether it is there and takes our token, by what leaves nothing behind: no message, no
- * mail, no comment. Where a kind has no such question, the connection alone is made.
+ * Asks each target whether it accepts our token, by requests that leave nothing behind: no message, no mail,
+ * no comment. A kind without such a request is only connected to.
  */
-
-export type Reachable = { readonly check: Check; readonly skewMs?: number }
 
 type Parts = {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
-  /** The daemon, which has the tokens of logins; undefined while it does not run. */
+  /** The running daemon, which has the tokens of logins. */
   readonly client: Client | undefined
 }
 
-/** One check for each target of an enabled webhook that leaves this machine and has its secret. */
+/** Checks each target of an enabled webhook that leaves this machine and has its secret. */
 export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
   const { webhooks, gateway } = parts.config
   const targets = webhooks.filter(({ enabled }) => enabled).flatMap((webhook) => webhook.targets)
@@ -62,7 +61,7 @@ export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
 
 type Token = { readonly token: string } | { readonly check: Check } | undefined
 
-/** The token of a target: of its variable, or of the login. Undefined where its secret is unset. */
+/** Fetches the token of a target, from its variable or its login. Undefined if the variable is unset. */
 const fetchToken = async (
   kind: 'slack' | 'github' | 'telegram' | 'email',
   variable: string | undefined,
@@ -70,7 +69,7 @@ const fetchToken = async (
 ): Promise<Token> => {
   if (variable !== undefined) {
     const token = listSecrets([variable], env)[0]?.trim()
-    // What is no part of a header is no token.
+    // Other characters cannot be sent in a header.
     return token !== undefined && /^[\x21-\x7e]+$/.test(token) ? { token } : undefined
   }
   const provider = findLogin(kind, config.gateway.targets)?.provider
@@ -91,7 +90,7 @@ const fetchToken = async (
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** What an answer says of the token: `good`, `refused`, or why it says nothing of it. */
+/** Makes the check of an answer to a request with our token. */
 const toCheck = (
   kind: string,
   asked: Answer,
@@ -101,10 +100,13 @@ const toCheck = (
 ): Reachable => {
   if (asked.is === 'failed') return { check: error(kind, asked.why, 'check the network') }
   const skew = asked.skewMs === undefined ? {} : { skewMs: asked.skewMs }
-  if (good) return { check: ok(kind, 'it answers and takes our token'), ...skew }
+  if (good) return { check: ok(kind, 'it answers and accepts our token'), ...skew }
   if (refused) return { check: error(kind, 'it refuses our token', fix), ...skew }
   return {
-    check: warning(kind, `it answers ${asked.status}, which says nothing of our token`),
+    check: warning(
+      kind,
+      `it answers ${asked.status}, which does not tell whether our token is valid`,
+    ),
     ...skew,
   }
 }
@@ -204,7 +206,7 @@ const reachEmail = async (parts: Parts): Promise<Reachable[]> => {
   return [toCheck('email', asked, status === 200, status === 401, getFix(undefined, 'google'))]
 }
 
-/** Any request would be a message to whoever listens there. */
+/** Only connects: any request would be a message. */
 const reachHttp = async (name: string, { config }: Parts): Promise<Reachable[]> => {
   const url = config.gateway.targets.http[name]?.url
   if (url === undefined) return []
@@ -222,8 +224,8 @@ const reachHttp = async (name: string, { config }: Parts): Promise<Reachable[]> 
 const limitMs = 6000
 
 /**
- * Says hello to a mail server, with TLS as a delivery would have it, and logs in where the URL has a
- * login; names no address. Why it does not work, in words without the server's own, or undefined.
+ * Connects to a mail server with the TLS of a delivery, and logs in if the URL has a login; sends no address.
+ * Returns why it failed, without the server's words, or undefined.
  */
 export const askSmtp = async (server: SmtpServer): Promise<string | undefined> => {
   const { login } = server
@@ -241,7 +243,7 @@ export const askSmtp = async (server: SmtpServer): Promise<string | undefined> =
     if (code === 'ETLS') return 'no TLS with it that can be trusted'
     if (typeof responseCode === 'number') return `it answers ${responseCode}`
     if (code === 'ETIMEDOUT' || code === 'ECONNECTION') return 'it cannot be reached'
-    // What the system said; nodemailer has a word of its own for all of that.
+    // The error of the system, which nodemailer's own code hides.
     return typeof originalCode === 'string' ? describeCode(originalCode) : describeReason(error)
   } finally {
     transport.close()

@@ -92,7 +92,7 @@ const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
   const free = port < 65_535 ? port + 1 : port - 1
   switch (is) {
     case 'any':
-      return skipped(name, `${setting} is 0: any free port is taken`)
+      return skipped(name, `${setting} is 0: a free port is chosen`)
     case 'free':
       if (what === 'callback' || !daemon) return ok(name, `${port} is free`)
       return warning(
@@ -111,11 +111,11 @@ const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
     case 'no-address':
       return error(
         name,
-        'this machine has no address as server.host names it',
+        'this machine does not have the address server.host',
         'set server.host to 127.0.0.1: doorward config edit gateway',
       )
     case 'unknown':
-      return skipped(name, `the system does not say whether ${port} is free (try ${free})`)
+      return skipped(name, `it is unknown whether ${port} is free (try ${free})`)
   }
 }
 
@@ -130,7 +130,7 @@ const checkHeld = (
   if (what === 'callback' && (isAtPort(daemon?.url) || isAtPort(daemon?.publicUrl)))
     return error(
       name,
-      `${port} is the port of the daemon itself: no login can come back there`,
+      `${port} is the port of the daemon itself: logins cannot return there`,
       `choose another: ${setting} in gateway.yaml, and in the redirect URI at the provider`,
     )
   const isOurs =
@@ -141,30 +141,29 @@ const checkHeld = (
       name,
       what === 'callback'
         ? `${port} is open: a login waits there`
-        : `${port} is held by the daemon`,
+        : `the daemon listens on ${port}`,
     )
-  // A successor that takes over may be known by its port alone.
   const who = holder
     ? `${holder.name} (pid ${holder.pid})`
     : occupant === 'other-doorward'
       ? 'the daemon of another home'
-      : 'a program of another user, or one that the system does not name'
+      : 'an unknown program'
   const isDefault = port === 18_789 && occupant !== 'other-doorward'
   const free = port < 65_535 ? port + 1 : port - 1
   if (what === 'callback')
     return error(
       name,
-      `${port} is held by ${who}: no login can come back there`,
-      `end that program, or set ${setting} in gateway.yaml and the redirect URI at the provider`,
+      `${port} is in use by ${who}: logins cannot return there`,
+      `stop that program, or set ${setting} in gateway.yaml and the redirect URI at the provider`,
     )
   return error(
     name,
-    `${port} is held by ${who}${isDefault ? '; other gateways have this default too' : ''}`,
-    `end it, or choose another port: ${setting}: ${free} in gateway.yaml`,
+    `${port} is in use by ${who}${isDefault ? '; other gateways have this default too' : ''}`,
+    `stop it, or choose another port: ${setting}: ${free} in gateway.yaml`,
   )
 }
 
-/** Whether something listens at this host and port; asks for so many milliseconds and sends nothing. */
+/** Whether something listens at this host and port within `limitMs`; sends nothing. */
 export const canConnect = async (host: string, port: number, limitMs: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ host, port })

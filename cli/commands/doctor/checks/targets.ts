@@ -9,7 +9,7 @@ import { type Check, checksFor } from '../check.ts'
 
 const { ok, warning, error, skipped } = checksFor('targets')
 
-/** Whether the targets of enabled webhooks have what they need; `reached` are those that were asked. */
+/** Checks the targets of enabled webhooks; `reached` are the checks of --online. */
 export const checkTargets = (
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -28,7 +28,7 @@ export const checkTargets = (
     .map(({ text, closed }) =>
       error(
         'file',
-        `${text} cannot be written: ${closed} is closed to you`,
+        `${text} cannot be written: ${closed} is not writable for you`,
         'make it writable for you',
       ),
     )
@@ -44,18 +44,18 @@ export const checkTargets = (
     ...closed,
     ...refused,
     ...kinds.filter(isLocal).map((kind) => ok(kind, 'stays on this machine')),
-    ...(reached ?? sent.map((kind) => skipped(kind, 'it is asked with --online only'))),
+    ...(reached ?? sent.map((kind) => skipped(kind, 'only --online asks it'))),
   ]
 }
 
 type FileTarget = {
-  /** As `deliver_to` has it. */
+  /** As in `deliver_to`. */
   readonly text: string
-  /** The part of the path that is there and cannot be written to; undefined where all is well. */
+  /** The existing part of the path that is not writable, if any. */
   readonly closed: string | undefined
 }
 
-/** Whether the files that answers are appended to could be written, as far as their paths are fixed. */
+/** Collects whether file targets can be written, as far as their paths are fixed. */
 export const collectFileTargets = async (config: Config, home: Home): Promise<FileTarget[]> =>
   Promise.all(
     listFilePaths(config, home.root).map(async ({ text, folder, file = folder }) => ({

@@ -15,20 +15,20 @@ import { type Check, checksFor } from '../check.ts'
 type DesktopFacts = {
   readonly platform: NodeJS.Platform
   readonly arch: string
-  /** The packaged tray program: byte for byte what it must be, another, missing, or none for this system. */
+  /** The packaged tray program, by its checksum; `none` for this system. */
   readonly program: 'good' | 'changed' | 'missing' | 'none'
-  /** The process of the tray of this home, if it runs. */
+  /** The pid of the tray of this home, if it runs. */
   readonly pid: number | undefined
   /** Linux only from here on. */
   readonly hasDisplay: boolean
   readonly hasBus: boolean
-  /** Undefined where nothing can ask the session bus. */
+  /** Undefined if the session bus cannot be asked. */
   readonly hasHost: boolean | undefined
   readonly hasNotifications: boolean | undefined
   readonly hasLibrary: boolean
 }
 
-/** What the tray needs of this machine and this session. */
+/** Collects what the tray needs of this machine and this session. */
 export const collectDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
   const address = findBusAddress(env)
   const [program, pid, hasPanel, hasNotifications] = await Promise.all([
@@ -69,7 +69,7 @@ const readTrayPid = async (home: Home): Promise<number | undefined> => {
   return pid > 0 && isAlive(pid) ? pid : undefined
 }
 
-/** Only a bus that is there already: asking for one by name alone may start one. */
+/** Finds a running bus: a request by name alone may start one. */
 const findBusAddress = (env: NodeJS.ProcessEnv): string | undefined => {
   if (process.platform !== 'linux') return undefined
   if (env['DBUS_SESSION_BUS_ADDRESS']) return env['DBUS_SESSION_BUS_ADDRESS']
@@ -86,7 +86,7 @@ type Question = {
   readonly words?: readonly string[]
 }
 
-/** The ways to ask on the bus, of which one is usually installed. */
+/** Programs that can call a method on the bus; one is usually installed. */
 const askers: Readonly<Record<string, (question: Question) => string[]>> = {
   gdbus: ({ of: { name, path }, method, words = [] }) => [
     ...`call --session --timeout 1 -d ${name} -o ${path} -m ${method}`.split(' '),
@@ -109,7 +109,7 @@ const ask = async (
   env: NodeJS.ProcessEnv,
   question: Question,
 ): Promise<string | undefined> => {
-  for (const [name, argumentsOf] of Object.entries(askers)) {
+  for (const [name, toArguments] of Object.entries(askers)) {
     const path = await findProgram(name, env['PATH'] ?? '', undefined)
     if (path === undefined) continue
     const options = {
@@ -118,7 +118,7 @@ const ask = async (
       env: { ...env, DBUS_SESSION_BUS_ADDRESS: address },
     } as const
     const answer = await new Promise<string | undefined>((resolve) => {
-      execFile(path, argumentsOf(question), options, (error, stdout) =>
+      execFile(path, toArguments(question), options, (error, stdout) =>
         resolve(error ? undefined : stdout),
       )
     })
@@ -133,7 +133,7 @@ const hasOwner = async (name: string, address: string, env: NodeJS.ProcessEnv) =
   return answer === undefined ? undefined : /\btrue\b/.test(answer)
 }
 
-/** A list of icons alone shows none: a panel has to have said that it does. */
+/** The watcher only lists icons; a panel that shows them registers as its host. */
 const hasHost = async (address: string, env: NodeJS.ProcessEnv) => {
   const isThere = await hasOwner(watcher.name, address, env)
   if (!isThere) return isThere
@@ -145,7 +145,7 @@ const hasHost = async (address: string, env: NodeJS.ProcessEnv) => {
   return answer === undefined ? undefined : /\btrue\b/.test(answer)
 }
 
-/** True as well for a service that the bus starts when it is needed. */
+/** Also true for a service that the bus starts on demand. */
 const canStart = async (name: string, address: string, env: NodeJS.ProcessEnv) => {
   const isOwned = await hasOwner(name, address, env)
   if (isOwned !== false) return isOwned
@@ -153,7 +153,7 @@ const canStart = async (name: string, address: string, env: NodeJS.ProcessEnv) =
   return (await ask(address, env, question))?.includes(name)
 }
 
-/** The soname that the packaged program is linked with; Debian has it as a link, not in its cache. */
+/** Looks for the soname of the packaged program; on Debian it is a link that is not in the cache. */
 const hasLibrary = async (): Promise<boolean> => {
   const below = async (folder: string) =>
     (await readdir(folder).catch(() => []))
@@ -165,7 +165,6 @@ const hasLibrary = async (): Promise<boolean> => {
 
 const { ok, warning, error, skipped } = checksFor('tray')
 
-/** As much of a configuration as says who waits for the tray. */
 type Delivering = {
   readonly webhooks: readonly (Pick<Config['webhooks'][number], 'path' | 'enabled'> & {
     readonly targets: readonly { readonly kind: string }[]
@@ -173,8 +172,8 @@ type Delivering = {
 }
 
 /**
- * Whether the tray's program is whole, whether this session can show its icon and its notes, and whether it
- * runs where an enabled webhook delivers to it.
+ * Checks the tray's program, whether this session can show its icon and notifications, and whether it runs if
+ * an enabled webhook delivers to it.
  */
 export const checkTray = (facts: DesktopFacts, config?: Delivering): Check[] => {
   const { pid } = facts
@@ -194,7 +193,7 @@ const absent = (config: Delivering | undefined): Check => {
   const deliver = more.length === 0 ? 'delivers' : `and ${more.length} more deliver`
   return warning(
     'running',
-    `it does not run, so nobody is shown what ${first.path} ${deliver} to notify:desktop`,
+    `it does not run, so nothing shows what ${first.path} ${deliver} to notify:desktop`,
     'doorward tray',
   )
 }
@@ -202,15 +201,11 @@ const absent = (config: Delivering | undefined): Check => {
 const checkTrayProgram = ({ program, platform, arch }: DesktopFacts): Check => {
   switch (program) {
     case 'good':
-      return ok('program', 'it is the one this version was made with')
+      return ok('program', 'its checksum is correct')
     case 'changed':
-      return error(
-        'program',
-        'it is not, byte for byte, the one this version was made with: it is not run',
-        'install doorward again',
-      )
+      return error('program', 'its checksum is wrong, so it is not run', 'install doorward again')
     case 'missing':
-      return error('program', 'it is not there', 'install doorward again, with its dependencies')
+      return error('program', 'it is missing', 'install doorward again, with its dependencies')
     case 'none':
       return skipped('program', `there is none for ${platform} ${arch}`)
   }
@@ -218,13 +213,12 @@ const checkTrayProgram = ({ program, platform, arch }: DesktopFacts): Check => {
 
 const checkSession = (facts: DesktopFacts): Check[] => {
   const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
-  // A server has a session bus too, once somebody logs in over ssh; it wants no panel.
-  if (!hasDisplay && !hasHost)
-    return [skipped('session', 'this is no desktop session: there is nothing to show an icon on')]
+  // A login over ssh has a session bus too, but no panel.
+  if (!hasDisplay && !hasHost) return [skipped('session', 'this is not a desktop session')]
   return [
     hasLibrary
-      ? ok('library', 'libappindicator3 is there')
-      : // Our own program needs no library, but a panel of the usual kind.
+      ? ok('library', 'libappindicator3 is installed')
+      : // Our own program needs a panel instead of the library.
         hasHost
         ? ok('library', 'libappindicator3 is missing: our own program shows the icon')
         : warning(
@@ -237,7 +231,7 @@ const checkSession = (facts: DesktopFacts): Check[] => {
   ]
 }
 
-const noBus = 'there is no session bus to ask'
+const noBus = 'there is no session bus'
 const noAsker = 'no program here can ask the session bus (gdbus, dbus-send or busctl)'
 
 const checkHost = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
@@ -246,7 +240,7 @@ const checkHost = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
     ? ok('host', 'a panel shows tray icons')
     : warning(
         'host',
-        `no panel of this session shows tray icons of the usual kind${hasDisplay ? '; whether one of the older kind is there was not checked' : ''}`,
+        `no panel of this session shows tray icons${hasDisplay ? ' (XEmbed icons were not checked)' : ''}`,
         'GNOME: install the extension AppIndicator and KStatusNotifierItem Support; Sway, i3: a bar with a tray',
       )
 }

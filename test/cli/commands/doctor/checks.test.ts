@@ -161,7 +161,10 @@ describe('doctor: ports', () => {
       [4000, 4001, 4002].map((port) => callback(port)?.status),
       ['error', 'error', 'ok'],
     )
-    assert.match(callback(4000)?.detail ?? '', /^4000 is the port of the daemon itself: no login/)
+    assert.match(
+      callback(4000)?.detail ?? '',
+      /^4000 is the port of the daemon itself: logins cannot return/,
+    )
   })
 })
 

@@ -99,7 +99,7 @@ describe('cli: doctor --privacy', () => {
   it('runs nothing when nobody can be asked', async () => {
     const { code, stderr } = await doctor('/keeps')
     assert.equal(code, 2)
-    assert.match(stderr, /nobody is asked\nhint: say so with --yes/)
+    assert.match(stderr, /there is no terminal to ask\nhint: say so with --yes/)
     const off = await doctor('/off', '--yes')
     assert.deepEqual([off.code, /not enabled/.test(off.stderr)], [2, true])
     assert.match((await doctor('/claen', '--yes')).stderr, /no webhook .*\nhint: .*"\/clean"/)
