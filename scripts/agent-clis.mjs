@@ -1,6 +1,5 @@
-// Installs the agent programs that test/agent-clis runs for real (Linux on x64), in a folder of their own
-// (0.9 GB): they are no dependency of doorward. What their install scripts would do is done here by name,
-// so that no other package builds or runs anything.
+// Installs the agent programs that test/agent-clis runs (Linux on x64), in a folder of their own (0.9 GB):
+// they are not dependencies of doorward. Install scripts are off; the two steps that are needed are here.
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,14 +8,14 @@ import { root, run } from './setup.mjs'
 const folder = join(root, 'test', 'agent-clis')
 const packages = join(folder, 'node_modules')
 const lock = join(folder, 'package-lock.json')
-/** Holds the lock file that was installed to its end. */
+/** A copy of the lock file, written after a complete install. */
 const stamp = join(packages, '.installed')
 
-/** True when every program is there in the version that the lock file names, ready to run. */
+/** True when every program is installed in the version of the lock file. */
 export const hasAgentClis = () =>
   existsSync(stamp) && readFileSync(stamp, 'utf8') === readFileSync(lock, 'utf8')
 
-/** Installs them unless they are there. Ends the process with npm's exit code when that fails. */
+/** Installs what is missing. Exits with npm's exit code when that fails. */
 export const installAgentClis = () => {
   if (hasAgentClis()) return
   console.error('installing the agent programs for test/agent-clis (only this once) ...')
@@ -29,7 +28,7 @@ export const installAgentClis = () => {
     cwd: join(packages, '@anthropic-ai', 'claude-code'),
     stdio: ['ignore', 2, 2],
   })
-  // opencode-ai is a wrapper that chooses one of twelve packages like this one.
+  // opencode-ai is a wrapper for twelve packages like this one.
   const opencode = join(packages, '.bin', 'opencode')
   rmSync(opencode, { force: true })
   symlinkSync(join('..', 'opencode-linux-x64-baseline', 'bin', 'opencode'), opencode)

@@ -1,4 +1,4 @@
-// Builds, and runs the measurement named (default: main, the table of goals) with the arguments given:
+// Builds, then runs a measurement (by default main, the table of goals) with the given arguments:
 //   npm run bench                      # all of it, and writes bench/RESULTS.md
 //   npm run bench -- --short           # under a minute
 //   npm run bench -- cli               # another file of bench/

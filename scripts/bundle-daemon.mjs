@@ -1,10 +1,10 @@
-// Joins the daemon into few files, dist/bin/doorward-daemon*.cjs: to find and compile some three hundred
-// modules one after the other is most of the time of its start. All of it is loaded at the start, and
-// nothing from the disk later, so that an update can put other files there under a daemon that runs.
+// Joins the daemon into a few files, dist/bin/doorward-daemon*.cjs, because finding and compiling some three
+// hundred modules is most of the time of its start. Everything is loaded at the start and nothing later, so
+// that an update can replace the files under a running daemon.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Files of their own: what it takes to compile one is memory that the process keeps, once and not in sum. */
+/** Separate files, because the process keeps as much memory as compiling the largest file takes. */
 const parts = [
   ['zod', ['zod']],
   ['yaml', ['yaml']],
@@ -18,13 +18,13 @@ const partOf = (id) =>
   parts.find(([, names]) => names.some((name) => inPackage(id, name)))?.[0] ??
   (inPackages(id) ? 'packages' : undefined)
 
-/** Other forms of a module of a package, which do the same for us with less. */
+/** Replaces modules of packages by smaller ones that are enough here. */
 const lighter = {
   name: 'lighter-modules',
   resolveId: (source, importer = '') => {
-    // It only asks whether a request is one of HTTP/2, which we do not speak.
+    // better-sse only tests whether a request is HTTP/2, which the daemon does not support.
     if (source === 'node:http2' && inPackage(importer, 'better-sse')) return '\0no-http2'
-    // Without its own collectors, its gateway client and OpenTelemetry.
+    // Leaves out default collectors, the gateway client and OpenTelemetry.
     if (source === 'prom-client' && !inPackages(importer)) return '\0metrics-of-prom-client'
     return undefined
   },
@@ -43,7 +43,7 @@ const lighter = {
   },
 }
 
-/** All that mime-types reads of the list, as text: JSON is read several times faster than program. */
+/** Keeps only what mime-types reads of the list, as text: JSON is parsed several times faster than code. */
 const mediaTypes = (json) => {
   const known = Object.entries(JSON.parse(json))
     .filter(([, { extensions, charset }]) => extensions ?? charset)
@@ -52,8 +52,8 @@ const mediaTypes = (json) => {
 }
 
 /**
- * Makes each character one of ASCII: V8 keeps and scans such a file in half the memory. Without comments,
- * others stand in strings and patterns only, where their code means the same.
+ * Escapes every character outside of ASCII, because V8 needs half the memory for an ASCII file. There are no
+ * comments, so such characters occur only in strings and patterns, where the escape means the same.
  */
 export const ascii = {
   name: 'ascii',
@@ -65,7 +65,7 @@ export const ascii = {
 
 const codeOf = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** The version is that of the files, not of a package.json that may be another's by now, and is not read for it. */
+/** Writes the version into the code: package.json may belong to a newer version when it is read. */
 export const knownVersion = {
   name: 'known-version',
   transform: (code, id) => {
@@ -80,7 +80,7 @@ export const knownVersion = {
   },
 }
 
-/** What rolldown has to know, and to write. */
+/** The options of rolldown for the daemon. */
 export const daemonBundle = (root) => ({
   input: {
     cwd: root,
@@ -95,7 +95,7 @@ export const daemonBundle = (root) => ({
   },
   output: {
     format: 'cjs',
-    // As ES modules are: a write to what cannot be written throws.
+    // Strict mode, as in ES modules.
     strict: true,
     comments: false,
     entryFileNames: '[name].cjs',

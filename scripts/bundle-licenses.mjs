@@ -1,11 +1,11 @@
-// What is asked for by the licences of the packages that a bundle contains: their texts beside it.
+// Collects the licence texts of the packages in a bundle, as their licences require.
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Packages without a file of their own for it, and whose it is: the same people, the same licence. */
+/** Packages without a licence file, and the package of the same authors whose licence applies. */
 const licensedAs = { 'koa-compose': 'koa' }
 
-/** The licences of the packages that are part of a bundle, as one text. */
+/** Returns the licences of the packages in a bundle as one text. */
 export const licensesOf = (output) => {
   const ids = output.flatMap(({ moduleIds = [] }) => moduleIds)
   const folders = new Set(ids.map(packageOf).filter((folder) => folder !== undefined))
@@ -26,11 +26,11 @@ const licenseFile = (folder) => {
   return name && join(folder, name)
 }
 
-/** The folder of the package that a module belongs to; undefined for our own. */
+/** Returns the folder of the package that a module belongs to; undefined for our own modules. */
 const packageOf = (id) => {
   if (!/[\\/]node_modules[\\/]/.test(id) || id.startsWith('\0')) return undefined
   let folder = dirname(id)
-  // Some packages hold a package.json without a name beside their files of one kind.
+  // Some packages have a package.json without a name in a subfolder.
   while (!hasName(join(folder, 'package.json'))) folder = dirname(folder)
   return folder
 }

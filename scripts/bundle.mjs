@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { ascii, daemonBundle, knownVersion } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
 
-/** These are ES modules that a command loads when it needs them; `open` brings a program of its own too. */
+/** ES modules that a command loads when it needs them; `open` also contains a program. */
 const external = ['open', 'yocto-spinner']
 
 /** Bundles dist/cli and dist/daemon of the repository at `root` into dist/bin. */
@@ -36,7 +36,7 @@ const commandsBundle = (root) => ({
   },
   output: {
     format: 'cjs',
-    // As ES modules are: a write to what cannot be written throws.
+    // Strict mode, as in ES modules.
     strict: true,
     comments: false,
     entryFileNames: '[name].cjs',

@@ -1,4 +1,4 @@
-// The quick local loop: format, lint, types, licences, and the tests that need no daemon.
+// The quick local check: format, lint, types, licences, and the tests that need no daemon.
 import { join } from 'node:path'
 import { root, run, setUp } from './setup.mjs'
 

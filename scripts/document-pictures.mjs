@@ -1,7 +1,7 @@
-// Takes the pictures of the documents that need no desktop, into docs/pictures:
+// Makes the pictures of the documents that need no desktop, in docs/pictures:
 //   node scripts/document-pictures.mjs [FOLDER]
-// events-follow.svg is what a terminal of tmux shows, as text; callback.png is the page of a login against
-// an authorization server of the tests, in Chromium.
+// events-follow.svg is the text of a tmux terminal; callback.png is the page after a login at the tests'
+// authorization server, in Chromium.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ const eventsFollow = async (scratch) => {
   const env = { ...process.env, DOORWARD_HOME: home, DOORWARD_PORT: '0' }
   const run = (...args) => execFileSync(process.execPath, [cli, ...args], { env, stdio: 'pipe' })
   run('init')
-  // Its answer is the first line of the prompt, which says what the event was.
+  // Answers with the first line of the prompt.
   run('agent', 'add', 'command', 'reviewer', '--', 'head', '-n', '1')
   run('webhook', 'add', 'github', '--path', '/webhook/reviews', '--agent', 'reviewer')
   run('daemon', 'start')

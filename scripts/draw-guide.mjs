@@ -1,5 +1,5 @@
-// Makes assets/guide/providers.html from docs/providers.md: the page that the tray opens when a login
-// has no OAuth client. One file without scripts, for a browser that has nothing but the file:
+// Makes assets/guide/providers.html from docs/providers.md: the page that the tray opens when a login has no
+// OAuth client. It is one file without scripts, for a browser that opens it from the disk:
 //   node scripts/draw-guide.mjs            writes it
 //   node scripts/draw-guide.mjs --print    writes it to standard output, for the test that compares
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { format, resolveConfig } from 'prettier'
 const root = new URL('../', import.meta.url)
 const read = (path) => readFileSync(new URL(path, root), 'utf8')
 
-/** As the headings of a forge: `When a login has ended` is `#when-a-login-has-ended`. */
+/** Makes anchors as GitHub does: `When a login has expired` is `#when-a-login-has-expired`. */
 const anchorOf = (text) =>
   text
     .toLowerCase()
@@ -23,10 +23,10 @@ const marked = new Marked({
       return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
     },
     table(token) {
-      // A wide table scrolls by itself; the page does not.
+      // A wide table scrolls inside the page.
       const cells = (row, tag) =>
         row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join('')
-      // The first column names the chapter about it.
+      // The first column is the name of a section.
       const rows = token.rows
         .map(([first, ...rest]) => {
           const to = `<td><a href="#${anchorOf(first.text)}">${first.text}</a></td>`

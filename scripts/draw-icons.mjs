@@ -1,7 +1,7 @@
-// Draws each icon of assets/icons/icons.svg as the pictures that desktops take, with `rsvg-convert`
-// (Debian: librsvg2-bin), and notes in drawn.json what was drawn from what:
+// Draws each icon of assets/icons/icons.svg in the formats that desktops need, with `rsvg-convert` (Debian:
+// librsvg2-bin), and records the sources in drawn.json:
 //   node scripts/draw-icons.mjs
-// The pictures are committed, so only who changes the drawing needs the program.
+// The results are committed, so the program is needed only to change the drawing.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,10 +16,10 @@ const ids = [...svg.matchAll(/<g id="([\w-]+)"/g)].map(([, id]) => id)
 const scratch = mkdtempSync(join(tmpdir(), 'doorward-icons-'))
 
 const inColor = ''
-/** macOS takes the shape from the opacity and gives it the colour of the menu bar. */
+/** macOS uses only the opacity and applies the colour of the menu bar. */
 const asTemplate = '* { color: #000 !important } .rim { display: none !important }'
 
-/** The PNG file of an icon. 24 and 48 pixels are 22 and 44 with a margin, which stays sharp. */
+/** Makes the PNG of an icon. 24 and 48 pixels are 22 and 44 with a margin, which stays sharp. */
 const draw = (id, px, style) => {
   const stylesheet = join(scratch, 'style.css')
   const only = `g { display: none !important } #${id} { display: inline !important }`
@@ -30,7 +30,7 @@ const draw = (id, px, style) => {
   return execFileSync('rsvg-convert', ['-s', stylesheet, ...art, ...page, source].map(String))
 }
 
-/** A Windows icon file of PNG files, which Windows reads since Vista, by their sizes. */
+/** Makes a Windows icon of PNG files, which Windows reads since Vista, by their sizes. */
 const icoOf = (pictures) => {
   const header = Buffer.alloc(6 + 16 * pictures.length)
   header.writeUInt16LE(1, 2)

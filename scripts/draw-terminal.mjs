@@ -1,4 +1,4 @@
-// What a terminal shows, as an SVG picture whose text stays text. Knows the colours that doorward uses.
+// Draws the screen of a terminal as SVG whose text stays text, in the colours that doorward uses.
 
 const cell = { width: 8.4, height: 19 }
 const margin = 16
@@ -19,7 +19,7 @@ const foreground = '#cdd6f4'
 const escaped = (text) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** `ESC [ 1 ; 32 m` changes how what follows is shown (ECMA-48, SGR). */
+/** `ESC [ 1 ; 32 m` changes the style of the following text (ECMA-48, SGR). */
 const changed = (look, codes) =>
   codes.reduce((now, code) => {
     if (code === 0) return {}
@@ -33,7 +33,7 @@ const changed = (look, codes) =>
     return now
   }, look)
 
-/** The runs of one look in a line, with the column that each begins in. */
+/** Splits a line into runs of one style, each with its first column. */
 const runsOf = (line, first) => {
   let look = first
   let column = 0
@@ -61,7 +61,7 @@ const drawRun = ({ text, column, length, look }, y) => {
   return `<text ${attributes.join(' ')} xml:space="preserve">${escaped(text)}</text>`
 }
 
-/** Draws the text of a terminal, with its escape sequences, that many columns wide. */
+/** Draws the text of a terminal with its escape sequences, `columns` wide. */
 export const drawTerminal = (text, { columns, title }) => {
   const lines = text.trimEnd().split('\n')
   const width = Math.ceil(columns * cell.width + 2 * margin)

@@ -1,12 +1,11 @@
-// Checks that whoever installs doorward may use it and pass it on: every package of the lock file has one
-// of the licences below. A production package also has no script that runs when it is installed, so that
-// `npm install --ignore-scripts` is a whole install. Those that are for another system, and so not
-// installed, are taken by what the lock file says of them.
+// Checks that users may use doorward and pass it on: every package of the lock file has one of the licences
+// below. A production package also has no install script, so `npm install --ignore-scripts` is complete.
+// For packages of other systems, which are not installed, the lock file counts.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './setup.mjs'
 
-/** SPDX names of licences that ask for no more than their own text (and a notice). */
+/** SPDX names of licences that require only their own text and a notice. */
 const allowed = new Set([
   'MIT',
   'MIT-0',
@@ -20,21 +19,21 @@ const allowed = new Set([
   'Unlicense',
 ])
 
-/** Of development only, which nobody is given: what they say of themselves, where that is no SPDX name. */
+/** Licences of development packages that have no SPDX name; these packages are not distributed. */
 const ofDevelopment = new Map([
   ['argparse', 'PSF-2.0'],
   ['jsbi', 'Apache-2.0, said in its LICENSE alone'],
   ['map-stream', 'MIT, said in its LICENCE alone'],
 ])
 
-/** True for an SPDX expression of which we may use at least one side. */
+/** True for an SPDX expression with at least one allowed licence. */
 export const isAllowed = (expression) =>
   expression
     .replace(/^\((.*)\)$/, '$1')
     .split(/\s+OR\s+/)
     .some((side) => side.split(/\s+AND\s+/).every((name) => allowed.has(name)))
 
-/** Older packages have an object or a list, and names of their own for the same licences. */
+/** Older packages have an object or a list, and other names for the same licences. */
 const licenceOf = ({ license, licenses }) => {
   const given = license ?? licenses
   const names = [given].flat().map((one) => (typeof one === 'object' ? one?.type : one))
@@ -44,7 +43,7 @@ const licenceOf = ({ license, licenses }) => {
 
 const installScripts = ['preinstall', 'install', 'postinstall']
 
-/** What is wrong with one package of the lock file, as lines. */
+/** Lists what is wrong with one package of the lock file. */
 export const faultsOf = (path, locked, manifest) => {
   const name = path.replace(/^.*node_modules\//, '')
   const isDevelopment = Boolean(locked.dev ?? locked.devOptional)

@@ -1,4 +1,4 @@
-// Mocha's own dots (or whatever DOORWARD_TEST_REPORTER names), and at the very end its figures on a line of their own.
+// Mocha's dots (or the reporter in DOORWARD_TEST_REPORTER), and a last line with the figures.
 const { reporters, Runner } = require('mocha')
 
 const Base = reporters[process.env.DOORWARD_TEST_REPORTER ?? 'Dot'] ?? reporters.Dot
@@ -8,9 +8,9 @@ module.exports = class extends Base {
     super(runner, options)
     runner.once(Runner.constants.EVENT_RUN_END, () => {
       const { passes, failures, pending } = runner.stats
-      // A test that failed may have left a server open, which would keep the run for ever.
+      // A failed test may leave a server open, which would keep this process alive.
       if (failures > 0) setTimeout(() => process.exit(1), 2000).unref()
-      // One of several runs tells whoever started it, who adds them up.
+      // The parent of several runs adds up their figures.
       if (process.send) {
         process.send({ passes, failures, pending }, () => process.disconnect())
         return

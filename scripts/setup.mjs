@@ -1,5 +1,5 @@
-// Makes a fresh clone ready to run, with nothing but Node and npm: installs what is missing and builds
-// what has changed. Does nothing, in a few milliseconds, when there is nothing to do.
+// Makes a fresh clone ready to run with only Node and npm: installs missing packages and builds what has
+// changed. Takes a few milliseconds when there is nothing to do.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const inRoot = (...names) => join(root, ...names)
 
-/** Throws when this Node is older than package.json asks for: what follows would fail obscurely. */
+/** Exits when this Node is older than package.json requires, before something fails obscurely. */
 const checkNode = () => {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > 20 || (major === 20 && minor >= 19)) return
@@ -17,14 +17,14 @@ const checkNode = () => {
   process.exit(1)
 }
 
-/** Runs a program with its output shown, and ends with its exit code when it fails. */
+/** Runs a program with its output shown, and exits with its exit code when it fails. */
 export const run = (program, args, options = {}) => {
   const { status, error } = spawnSync(program, args, { cwd: root, stdio: 'inherit', ...options })
   if (error) console.error(`doorward: cannot run ${program}: ${error.message}`)
   if (status !== 0) process.exit(status ?? 1)
 }
 
-/** True when every package that the lock file asks for is there in its version. */
+/** True when every package of the lock file is installed in its version. */
 const isInstalled = () => {
   try {
     const read = (path) => JSON.parse(readFileSync(path, 'utf8')).packages
@@ -44,13 +44,13 @@ const install = () => {
   console.error('installing the packages that are missing (only this once) ...')
   const npm = process.env.npm_execpath
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
-  // npm names its own script here, which spares us to look for npm.cmd on Windows.
+  // npm sets the path of its own script, so npm.cmd need not be found on Windows.
   const output = { stdio: ['ignore', 2, 2] }
   if (npm?.endsWith('.js')) run(process.execPath, [npm, ...args], output)
   else run('npm', args, { ...output, shell: process.platform === 'win32' })
 }
 
-/** A hash of everything that the build reads. */
+/** Hashes everything that the build reads. */
 const sourceHash = () => {
   const hash = createHash('sha256')
   const add = (path) =>
@@ -72,7 +72,7 @@ const sourceHash = () => {
   return hash.digest('hex')
 }
 
-/** Says which sources the build was made of; without it the next command builds anew. */
+/** Contains the hash of the sources of the build; without this file the next command builds again. */
 export const stamp = inRoot('dist', '.built')
 
 const build = async () => {
@@ -83,7 +83,7 @@ const build = async () => {
   run(process.execPath, [inRoot('node_modules', 'typescript', 'bin', 'tsc'), '-p', '.'], {
     stdio: ['ignore', 2, 2],
   })
-  // Not before now: the bundler is one of the packages that may have been missing.
+  // Imported only here, because the bundler may have been missing before.
   const { bundle } = await import('./bundle.mjs')
   await bundle(root)
   for (const main of ['bin/doorward.cjs', 'bin/doorward-daemon.cjs', 'tray/main.js'])

@@ -1,5 +1,6 @@
-// The tests of what breaks around the daemon, alone; `npm test` runs them too. `--long` is the long form:
-// 500 kills and 480 more at every step of a refresh, a day and a half of events; some 25 minutes. A seed from a title repeats the random moments: DOORWARD_FAULTS_SEED=123.
+// Runs only the tests of faults around the daemon, which `npm test` runs too. `--long` takes some 25 minutes:
+// 500 kills, 480 more at every step of a refresh, and events of a day and a half. A seed from a title
+// repeats the random moments: DOORWARD_FAULTS_SEED=123.
 const args = process.argv.slice(2)
 if (args.includes('--long')) process.env.DOORWARD_FAULTS = 'long'
 const named = args.filter((arg) => arg !== '--long')

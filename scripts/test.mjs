@@ -1,7 +1,6 @@
-// Runs all the tests on the build. Those in test/desktop need programs that npm does not bring (a
-// browser, a virtual display), those in test/agent-clis the agents that people have, those in
-// test/security/other-user another user: in CI they always run, and fail where something is missing; on a
-// machine without them they are left out here, and that is said.
+// Runs all the tests on the build. Some need more than npm brings: test/desktop a browser and a virtual
+// display, test/agent-clis the agent programs, test/security/other-user another user. In CI they always run
+// and fail where something is missing; elsewhere they are skipped, with a message.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -12,7 +11,7 @@ await setUp()
 
 const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js')
 
-/** How many tests the files of a folder hold, by mocha's own count; none of them runs. */
+/** Counts the tests of a folder without running them. */
 const countTests = (folder) => {
   const files = `dist/test/${folder}/**/*.test.js`
   const args = [mocha, '--dry-run', '--reporter', 'json', files]
@@ -53,7 +52,7 @@ if (leaveOutAgentClis && wantsAgentClis)
     `NOT RUN: test/agent-clis, ${countTests('agent-clis')} tests (the agent programs are not installed). node scripts/agent-clis.mjs installs them (0.9 GB).`,
   )
 
-// As another user of the machine: as root, or by sudo without a password.
+// Another user of the machine needs root, or sudo without a password.
 const hasOtherUser =
   process.platform === 'linux' &&
   (process.getuid() === 0 || spawnSync('sudo', ['-n', '-u', '#65534', 'true']).status === 0)
@@ -67,18 +66,18 @@ const options = [
   ...(leaveOutOtherUser ? ['--ignore', 'dist/test/security/other-user/**'] : []),
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
   ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
-  // Some tests are of one system only; on Linux in CI there is no reason to leave one out.
+  // Tests for other systems are pending; on Linux in CI no test may be.
   ...(process.platform === 'linux' && process.env.CI ? ['--forbid-pending'] : []),
 ]
 
-/** Files named after `npm test --` run alone. */
+/** Runs only the files named after `npm test --`. */
 const runNamed = () => {
   const args = [mocha, ...options, ...named]
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
   return status ?? 1
 }
 
-/** One run of mocha over some folders; resolves with its figures and what it printed, if that is kept. */
+/** Runs mocha over some folders; resolves with its figures and, if `keep` is set, its output. */
 const runPart = (folders, keep) =>
   new Promise((resolve) => {
     const files = folders.map((folder) => `dist/test/${folder}/**/*.test.js`)
@@ -89,13 +88,13 @@ const runPart = (folders, keep) =>
     const text = []
     child.stdout?.on('data', (chunk) => text.push(chunk))
     child.stderr?.on('data', (chunk) => text.push(chunk))
-    // A run that ends without a word has failed.
+    // A run that exits without its figures has failed.
     let stats = { passes: 0, failures: 1, pending: 0 }
     child.on('message', (figures) => (stats = figures))
     child.on('close', (code) => resolve({ ...stats, code, text: Buffer.concat(text) }))
   })
 
-/** All of it, in two runs beside each other that take as long. */
+/** Runs everything, as two runs in parallel that take about the same time. */
 const runAll = async () => {
   const parts = [
     ['cli', 'daemon', 'flows', 'shared'],
