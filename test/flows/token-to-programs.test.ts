@@ -143,7 +143,7 @@ providers:
     seen.add(password)
   })
 
-  it('is told of with who asked, and stands in no event and no log', async () => {
+  it('is reported with who asked, and is in no event and no log', async () => {
     const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events?limit=200')
     const told = events.map(({ detail }) => detail ?? '')
     for (const [provider, command] of [

@@ -60,7 +60,7 @@ describe('a login at a provider that sends the browser on to another', () => {
     await app.send('DELETE', `/oauth/logins/${login.loginId}`)
   })
 
-  it('is told from one that waits beside it by state, issuer and port', async () => {
+  it('is distinguished from another pending one by state, issuer and port', async () => {
     const [mine, theirs] = [
       await app.start({ provider: 'honest' }),
       await app.start({ provider: 'attacker' }),

@@ -14,55 +14,6 @@ import type { Provider } from '../providers/providers.ts'
 import { requestOptions, safeErrorCode } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
-/** All but the parameters was fixed when the login started. */
-type ExchangeRequest = {
-  readonly parameters: URLSearchParams
-  readonly state: string
-  readonly codeVerifier: string
-  readonly redirectUri: string
-  readonly provider: Provider
-  readonly client: Client
-  readonly endpoints: Endpoints
-}
-
-/**
- * Exchanges the code for tokens. RFC 6749 section 4.1.3, with the verifier of RFC 7636. Throws
- * `provider-refused` or `provider-unavailable`, with nothing of the provider's answer.
- */
-export const exchangeCode = async (
-  { parameters, state, codeVerifier, redirectUri, provider, client, endpoints }: ExchangeRequest,
-  signal: AbortSignal,
-): Promise<Grant> => {
-  const { server } = endpoints
-  const wireClient = { client_id: client.clientId }
-  try {
-    const response = await authorizationCodeGrantRequest(
-      server,
-      wireClient,
-      clientAuthentication(client, endpoints),
-      validateAuthResponse(server, wireClient, withoutUnknownIssuer(parameters, endpoints), state),
-      redirectUri,
-      codeVerifier,
-      requestOptions(server.token_endpoint, signal),
-    )
-    const answer = await standardAnswer(response, getDialect(provider), endpoints)
-    return toGrant(await processAuthorizationCodeResponse(server, wireClient, answer))
-  } catch (error) {
-    const { host } = new URL(server.token_endpoint)
-    throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
-  }
-}
-
-/** Without a known issuer there is nothing to compare `iss` with; the library would refuse any. */
-const withoutUnknownIssuer = (
-  parameters: URLSearchParams,
-  { isIssuerKnown }: Endpoints,
-): URLSearchParams => {
-  const copy = new URLSearchParams(parameters)
-  if (!isIssuerKnown) copy.delete('iss')
-  return copy
-}
-
 type AuthorizationRequest = {
   readonly clientId: string
   readonly redirectUri: string
@@ -172,3 +123,52 @@ const invalid = (why: string): DoorwardError =>
   new DoorwardError('callback-invalid', `this is not an answer to a pending login: ${why}`, {
     hint: 'use the address of the browser window in which you approved this login',
   })
+
+/** All but the parameters was fixed when the login started. */
+type ExchangeRequest = {
+  readonly parameters: URLSearchParams
+  readonly state: string
+  readonly codeVerifier: string
+  readonly redirectUri: string
+  readonly provider: Provider
+  readonly client: Client
+  readonly endpoints: Endpoints
+}
+
+/**
+ * Exchanges the code for tokens. RFC 6749 section 4.1.3, with the verifier of RFC 7636. Throws
+ * `provider-refused` or `provider-unavailable`, with nothing of the provider's answer.
+ */
+export const exchangeCode = async (
+  { parameters, state, codeVerifier, redirectUri, provider, client, endpoints }: ExchangeRequest,
+  signal: AbortSignal,
+): Promise<Grant> => {
+  const { server } = endpoints
+  const wireClient = { client_id: client.clientId }
+  try {
+    const response = await authorizationCodeGrantRequest(
+      server,
+      wireClient,
+      clientAuthentication(client, endpoints),
+      validateAuthResponse(server, wireClient, withoutUnknownIssuer(parameters, endpoints), state),
+      redirectUri,
+      codeVerifier,
+      requestOptions(server.token_endpoint, signal),
+    )
+    const answer = await standardAnswer(response, getDialect(provider), endpoints)
+    return toGrant(await processAuthorizationCodeResponse(server, wireClient, answer))
+  } catch (error) {
+    const { host } = new URL(server.token_endpoint)
+    throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
+  }
+}
+
+/** Without a known issuer there is nothing to compare `iss` with; the library would refuse any. */
+const withoutUnknownIssuer = (
+  parameters: URLSearchParams,
+  { isIssuerKnown }: Endpoints,
+): URLSearchParams => {
+  const copy = new URLSearchParams(parameters)
+  if (!isIssuerKnown) copy.delete('iss')
+  return copy
+}

@@ -82,7 +82,7 @@ export class DeviceLogins {
     }
   }
 
-  /** Resolves when no provider is being asked any more; to be called when all logins have ended. */
+  /** Waits for running requests to providers; to be called when all logins have ended. */
   async close(): Promise<void> {
     await this.#running.settled(closeLimitMs)
     this.#requests.abort()

@@ -123,7 +123,7 @@ export class RevocationQueue {
     ]
   }
 
-  /** Stops within seconds; what is not done stays on the disk for the next daemon. */
+  /** Stops within seconds; the rest stays on the disk for the next daemon. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#work.settled(closeLimitMs)

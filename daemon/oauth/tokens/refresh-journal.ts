@@ -51,12 +51,12 @@ export const sentBefore = async (
     const { sentAt, refreshTokenSha256 } = journalSchema.parse(JSON.parse(text))
     return refreshTokenSha256 === hashToken(refreshToken) ? sentAt : undefined
   } catch {
-    // The journal only explains; one that cannot be read explains nothing.
+    // The journal only explains an error, so it may be unreadable.
     return undefined
   }
 }
 
-/** Removes the journal. One that stays does no harm: its refresh token is no longer the stored one. */
+/** Removes the journal. If that fails it does no harm: its refresh token is no longer the stored one. */
 export const forgetSent = async (home: Home, provider: string): Promise<void> => {
   await unlink(getPath(home, provider)).catch(() => undefined)
 }

@@ -102,7 +102,7 @@ export class RefreshScheduler {
     this.#timers.clear(provider)
   }
 
-  /** Starts nothing any more and waits for what is running. */
+  /** Refuses new refreshes and waits for the running ones. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timers.close()
@@ -134,7 +134,7 @@ export class RefreshScheduler {
     const failures = (this.#last.get(provider)?.failures ?? 0) + 1
     const now = Date.now()
     const { retryAfterMs } = error
-    // A provider may be back soon; one that stays away is not asked by every reader.
+    // A provider may be back soon; after several failures not every reader asks it again.
     const pauseMs = failures <= freeFailures && !retryAfterMs ? 0 : 1000
     const retryAt = now + Math.min(Math.max(pauseMs, retryAfterMs ?? 0), longestPauseMs)
     this.#last.set(provider, { at: now, failures, retryAt, error, accessToken: undefined })

@@ -156,7 +156,7 @@ const refreshGrant = async (
       refreshToken,
       requestOptions(server.token_endpoint, signal),
     )
-    // An id token is not needed here: one that looks old to a wrong clock must not cost the new refresh token.
+    // The id token is not needed: if it looks expired to a wrong clock, that must not cost the new refresh token.
     const answer = await standardAnswer(response, getDialect(provider), { isIssuerKnown: false })
     return {
       kind: 'grant',

@@ -217,7 +217,7 @@ describe('login to a GitHub', () => {
     })
   })
 
-  it('tells a wrong secret from a client id that GitHub does not know', async () => {
+  it('tells a wrong secret from an unknown client id', async () => {
     await start({}, noSecret)
     const wrong = await logIn({ clientSecret: 'not-this-one' })
     assert.match(wrong.login.error?.message ?? '', /does not accept the client id and secret/)

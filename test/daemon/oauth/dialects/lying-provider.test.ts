@@ -78,7 +78,7 @@ describe('provider that lies to its dialect', () => {
     ['nothing', (response) => response.destroy()],
   ]
   for (const [what, lie] of lies)
-    it(`names nobody with ${what}`, async () => {
+    it(`names no account with ${what}`, async () => {
       await start(() => Object.fromEntries(Object.values(paths).map((path) => [path, lie])))
       for (const dialect of owns)
         assert.equal(await identify(dialect).catch(() => undefined), undefined, dialect)
@@ -163,7 +163,7 @@ describe('provider that lies to its dialect', () => {
     )
   })
 
-  it('may leave an access token to expire once the refresh token is gone', async () => {
+  it('may leave an access token to expire once the refresh token is revoked', async () => {
     await start(() => ({
       '/revoke': (response, _, body) =>
         body.includes('the-refresh-token')
@@ -177,7 +177,7 @@ describe('provider that lies to its dialect', () => {
     })
   })
 
-  it('is told nothing where an address is not https', async () => {
+  it('is sent nothing where an address is not https', async () => {
     await start(() => ({}))
     for (const dialect of ['github', 'slack'] as const) {
       const { revokedAtProvider, detail } = await revoke(dialect, undefined, 'http://api.example')

@@ -40,7 +40,7 @@ describe('answers of a token endpoint', () => {
       })
   })
 
-  it('keep a word that nobody has heard of, whatever it is called', () => {
+  it('keep an unknown error code, whatever it is called', () => {
     for (const error of ['something_new', 'toString', '__proto__'])
       for (const dialect of ['github', 'slack'] as const)
         assert.deepEqual(normalised(dialect, { ok: false, error }), {
@@ -76,7 +76,7 @@ describe('answers of a token endpoint', () => {
     assert.deepEqual(normalised('google', error, 400), { status: 400, body: error })
   })
 
-  it('have the tokens of the person inside, and those of a bot beside, at a Slack login', () => {
+  it('have the tokens of the user nested and those of a bot at the top level at a Slack login', () => {
     const { body } = normalised('slack', {
       ok: true,
       access_token: 'xoxb-bot',

@@ -127,7 +127,7 @@ describe('refresh in the dialect of', () => {
     })
   }
 
-  it('slack: comes back later when it is told so', async () => {
+  it('slack: tries again later when asked to', async () => {
     provider = await startSlackProvider({ accessTokenSeconds })
     await logIn()
     await wakeUp()

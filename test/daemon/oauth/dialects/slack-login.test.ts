@@ -139,7 +139,7 @@ describe('login to a Slack', () => {
     assert.match((await browse(other.authorizationUrl)).text, /did not match any configured URIs/)
   })
 
-  it('is told to come back later with HTTP 200 too', async () => {
+  it('is a transient error with HTTP 200 too', async () => {
     await start()
     provider.fail({ path: '/api/oauth', status: 200, body: { ok: false, error: 'ratelimited' } })
     const { login } = await logIn()

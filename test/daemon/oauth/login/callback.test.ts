@@ -163,7 +163,7 @@ describe('callback listener', () => {
     assert.equal(await statusOf(), 'authorized')
   })
 
-  it('shows the result at an address without the code, to be kept by nobody', async () => {
+  it('shows the result at an address without the code, not to be stored', async () => {
     const page = await succeeds()
     const { headers, url } = page
     assert.match(new URL(url).pathname, /^\/done\/[\w-]{22}$/)
@@ -179,7 +179,7 @@ describe('callback listener', () => {
       assert.equal(page.text.includes(secret), false)
   })
 
-  it('listens no more once the result has been shown', async () => {
+  it('stops listening once the result was shown', async () => {
     await succeeds()
     await assert.rejects(visit(callback.href), { code: 'ECONNREFUSED' })
   })

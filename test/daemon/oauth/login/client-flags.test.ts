@@ -23,7 +23,7 @@ describe('typed client', () => {
   const hintOf = (hint: string | undefined, options: string) =>
     withClientFlags(new DoorwardError('provider-refused', 'no', { hint }), 'x', options).hint
 
-  it('stands in a hint that is to log in again, each option once', () => {
+  it('is added to a hint to log in again, each option once', () => {
     const both = ' --client-id a --client-secret-stdin'
     const table = [
       [undefined, ' --client-id a', 'doorward oauth login x --client-id a'],

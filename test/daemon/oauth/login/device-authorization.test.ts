@@ -72,7 +72,7 @@ describe('device code at GitHub', () => {
     return app.ended(loginId)
   }
 
-  it('waits as told, and ends in tokens and an account', async () => {
+  it('waits as the provider asks, and ends with tokens and an account', async () => {
     const started = await start()
     assert.equal(started.verificationUrl, `${github.origin}/login/device`)
     assert.equal(started.userCode, 'WDJB-MJHT')
@@ -171,7 +171,7 @@ describe('device code at GitHub', () => {
     ['a redirect', 'gho_secretsecret1', 302],
   ]
   for (const [what, body, status] of strange)
-    it(`ends, and tells nothing of it, when the answer is ${what}`, async () => {
+    it(`ends, and shows nothing of the answer, when it is ${what}`, async () => {
       const { loginId } = await start()
       github.fail({ path: '/login/oauth/access_token', status, body })
       ;(await time.next()).pass()

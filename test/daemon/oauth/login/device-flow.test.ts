@@ -136,7 +136,7 @@ describe('login by device code', () => {
     assert.equal(app.events[0]?.code, 'login-denied')
   })
 
-  it('is cancelled, and then asks the provider no more', async () => {
+  it('is cancelled, and no longer polls the provider', async () => {
     await startApp()
     const started = await start()
     const { pass } = await time.next()
@@ -184,7 +184,7 @@ describe('login by device code', () => {
     assert.deepEqual([status, body.code], [503, 'stopping'])
   })
 
-  it('runs beside a login in the browser', async () => {
+  it('runs together with a login in the browser', async () => {
     await startApp()
     const started = await start()
     const other = await app.start({ provider: 'mine' })

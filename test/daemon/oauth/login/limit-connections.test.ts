@@ -45,7 +45,7 @@ describe('a limit of connections', () => {
     assert.match((await data)[0].toString(), /^HTTP\/1\.1 200 /)
   }
 
-  it('ends the oldest that has asked nothing, whoever came before it and has', async () => {
+  it('closes the oldest that has sent no request, even after older ones that have', async () => {
     const first = await ask()
     const silent = await open()
     const third = await ask()
@@ -71,7 +71,7 @@ describe('a limit of connections', () => {
     await answered(second)
   })
 
-  it('counts none that has gone', async () => {
+  it('does not count closed connections', async () => {
     const first = await open()
     const closed = once(server, 'connection') as Promise<[Socket]>
     const gone = await open()

@@ -20,13 +20,13 @@ describe('pace of polling', () => {
     assert.deepEqual(waits(undefined, ['authorization_pending']), [5, 5])
   })
 
-  it('is 5 s slower for good after each slow_down', () =>
+  it('is 5 s slower after each slow_down', () =>
     assert.deepEqual(
       waits(5, ['slow_down', 'authorization_pending', 'slow_down', 'authorization_pending']),
       [5, 10, 10, 15, 15],
     ))
 
-  it('backs off while nobody answers, and comes back', () =>
+  it('backs off without an answer, and recovers', () =>
     assert.deepEqual(
       waits(5, [
         ...Array<PollResult>(5).fill('unreachable'),
@@ -41,7 +41,7 @@ describe('pace of polling', () => {
     assert.deepEqual(waits(1e12, ['slow_down']), [60, 65])
   })
 
-  it('is never faster while nobody answers than it was before', () =>
+  it('is never faster without an answer than before', () =>
     assert.deepEqual(waits(60, ['slow_down', 'unreachable']), [60, 65, 65]))
 
   it('does not grow without end', () =>

@@ -122,7 +122,7 @@ describe('device authorization response', () => {
       assert.throws(() => readDeviceAuthorization(text, local), { code: 'provider-refused' })
   })
 
-  it('tells nothing of itself when it is refused', () => {
+  it('shows nothing of itself when it is refused', () => {
     try {
       read({ verification_uri: 'javascript:1' })
       assert.fail('it was taken')

@@ -140,7 +140,7 @@ describe('a login whose tokens', () => {
     assert.match(await readFile(join(app.home.tokens, pending), 'utf8'), /access-secret-1/)
   })
 
-  it('cannot be saved are revoked, also when they cannot be kept beside', async () => {
+  it('cannot be saved are revoked, also when the revocation cannot be written', async () => {
     await startWith()
     await rm(app.home.tokens, { recursive: true })
     const { login } = await logIn()

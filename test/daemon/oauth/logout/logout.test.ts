@@ -90,7 +90,7 @@ describe('logout', () => {
     assert.deepEqual(await app.oauth.problems(), [])
   })
 
-  it('says that it forgets a client where nobody is logged in, also of a provider that is known no more', async () => {
+  it('says that it forgets a client without a login, also of a provider that is no longer configured', async () => {
     await startWith((response) => sendJson(response, 200, {}))
     await logOut()
     for (const name of ['mine', 'gone']) {
@@ -177,7 +177,7 @@ describe('logout', () => {
     await pendingFile()
   })
 
-  it('keeps none when the provider refuses for good or has no way to revoke', async () => {
+  it('keeps nothing when the provider refuses or cannot revoke', async () => {
     await startWith((response) => sendJson(response, 400, { error: 'invalid_client' }))
     const { revokedAtProvider, detail } = await logOut()
     assert.equal(revokedAtProvider, false)

@@ -113,7 +113,7 @@ describe('pending revocation', () => {
     await untilEvent(({ what }) => what === 'revoked')
   })
 
-  it('is given up at once when the provider refuses it for good', async () => {
+  it('is given up immediately when the provider refuses it', async () => {
     await write()
     revoke = (response) => sendJson(response, 400, { error: 'invalid_client' })
     const { untilEvent } = await startApp()

@@ -234,7 +234,7 @@ describe('provider that misbehaves', () => {
       assert.deepEqual(await startCode(), expected)
     })
 
-  it('starts no login when nobody answers', async () => {
+  it('starts no login without an answer', async () => {
     await startWith(() => ({ issuer: 'http://127.0.0.1:1' }))
     assert.deepEqual(await startCode(), [502, 'provider-unavailable'])
   })

@@ -11,7 +11,7 @@ describe('a login without a client', () => {
       port ?? 53_174,
     )
 
-  it('tells what to make where, what to register, and the command that then works', () => {
+  it('says what to create where, what to register, and the command that then works', () => {
     const secret = '--client-id ID --client-secret-stdin'
     const issuer = 'https://id.example'
     const table = [

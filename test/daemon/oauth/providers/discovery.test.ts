@@ -86,7 +86,7 @@ describe('discovery', () => {
     assert.equal(asked(), 1)
   })
 
-  it('ends the request when nobody waits for it any more', async () => {
+  it('aborts the request when no caller waits for it', async () => {
     const held = server.hold('/')
     const control = new AbortController()
     const only = ask({}, control.signal)
@@ -98,7 +98,7 @@ describe('discovery', () => {
     held.release()
   })
 
-  it('asks nobody when it is too late', async () => {
+  it('sends no request with an aborted signal', async () => {
     await assert.rejects(ask({}, AbortSignal.abort()), { code: 'provider-unavailable' })
     assert.equal(asked(), 0)
   })

@@ -66,7 +66,7 @@ describe('providers', () => {
     assert.equal(provider.authorizationEndpoint, 'https://accounts.google.com/o/oauth2/v2/auth')
   })
 
-  it('looks everything up at an issuer that stands alone', () => {
+  it('looks up everything at an issuer without endpoints', () => {
     const provider = find('google', { issuer: 'https://id.example' })
     assert.equal(provider.issuer, 'https://id.example')
     for (const key of ['authorizationEndpoint', 'tokenEndpoint', 'revocationEndpoint'] as const)

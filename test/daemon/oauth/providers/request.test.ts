@@ -46,7 +46,7 @@ describe('a request to a provider', () => {
     ['nothing', () => undefined, undefined],
   ]
   for (const [what, retryAfter, seconds] of pauses)
-    it(`that is to come back later says when, told by ${what}`, async () => {
+    it(`that is refused for now says until when, from ${what}`, async () => {
       const text = retryAfter()
       provider = await startScriptedProvider(() => ({
         '/token': (response) => {

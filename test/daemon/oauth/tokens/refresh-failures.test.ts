@@ -98,7 +98,7 @@ describe('a refresh that fails', () => {
     })
   }
 
-  it('by a provider that takes its time keeps nobody from a token that is still good', async () => {
+  it('by a slow provider keeps no one from a token that is still valid', async () => {
     const waiting: ServerResponse[] = []
     await startWith(30, (response) => void waiting.push(response))
     const { status, body } = await ask()
@@ -107,7 +107,7 @@ describe('a refresh that fails', () => {
     assert.equal((await ask('?min_validity=600')).body.accessToken, 'new-access-token')
   })
 
-  it('is asked again once the provider is back, and that is told', async () => {
+  it('works again once the provider is back, and that is reported', async () => {
     await startWith(-10, (response) => sendJson(response, 503, {}))
     assert.equal((await ask()).body.code, 'provider-unavailable')
     answer = (response) => sendJson(response, 200, fresh('new-access-token'))
@@ -121,7 +121,7 @@ describe('a refresh that fails', () => {
     )
   })
 
-  it('is asked by the next reader at once, as it may be back', async () => {
+  it('is tried immediately for the next reader, since the provider may be back', async () => {
     await startWith(-10, (response) => sendJson(response, 503, {}))
     assert.equal((await ask()).body.code, 'provider-unavailable')
     answer = (response) => sendJson(response, 200, fresh('new-access-token'))
@@ -160,7 +160,7 @@ describe('a refresh that fails', () => {
       assert.match(problem?.detail ?? '', /revoked at mine/)
     })
 
-  it('by invalid_grant is none when another program has renewed the file meanwhile', async () => {
+  it('by invalid_grant is not one when another program has renewed the file', async () => {
     await startWith(-10, (response) => {
       void (async () => {
         const theirs = {
@@ -184,7 +184,7 @@ describe('a refresh that fails', () => {
     assert.match((await stored()).ended?.cause ?? '', /no token came of the renewal/)
   })
 
-  it('is none by an id token that a wrong clock makes look old: the new tokens are kept', async () => {
+  it('is not caused by an id token that looks old to a wrong clock: the new tokens are kept', async () => {
     const part = (document: object) => Buffer.from(JSON.stringify(document)).toString('base64url')
     const claims = { iss: 'https://elsewhere.example', aud: 'id', sub: 'u', iat: 1, exp: 2 }
     await startWith(-10, (response) =>
@@ -199,7 +199,7 @@ describe('a refresh that fails', () => {
   })
 
   for (const refreshToken of [null, ''])
-    it(`is none by an answer with ${JSON.stringify(refreshToken)} for what it leaves out`, async () => {
+    it(`is not caused by an answer with ${JSON.stringify(refreshToken)} for a missing field`, async () => {
       await startWith(-10, (response) =>
         sendJson(response, 200, {
           access_token: 'new-access-token',
@@ -269,14 +269,14 @@ describe('a refresh that fails', () => {
     })
   })
 
-  it('for want of a journal asks nobody, and leaves a token in service that is good', async () => {
+  it('without a journal sends no request, and a valid token is still issued', async () => {
     await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
     await mkdir(join(home.tokens, 'mine.json.refresh', 'in-the-way'), { recursive: true })
     assert.equal((await ask()).body.accessToken, 'stored-access-token')
     assert.equal(provider.requests.length, 0)
   })
 
-  it('tells of a login that ended in a daemon that was killed before it could tell', async () => {
+  it('reports a login that ended in a daemon that was killed before it reported it', async () => {
     await startWith(30, (response) => sendJson(response, 200, fresh('new-access-token')))
     await app.close()
     const ended = { at: new Date().toISOString(), cause: 'the provider said so' }

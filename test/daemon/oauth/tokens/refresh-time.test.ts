@@ -36,7 +36,7 @@ describe('the time of a refresh', () => {
     ['that nothing renews', { ...record(3600), refreshToken: undefined }],
     ['whose refresh token is dead', { ...record(3600), ended: { at: at(1), cause: 'revoked' } }],
   ] as const)
-    it(`is none for a token ${why}`, () =>
+    it(`is undefined for a token ${why}`, () =>
       assert.equal(refreshTime(token, 5 * minute, 0), undefined))
 
   it('is known of a token with a living refresh token alone', () => {

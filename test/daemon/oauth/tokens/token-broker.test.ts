@@ -130,7 +130,7 @@ describe('a token that is asked for', () => {
       )
     })
 
-    it('is what another program has put into the file meanwhile', async () => {
+    it('is what another program has written to the file', async () => {
       await ask()
       await writeFile(
         join(app.home.tokens, 'mine.json'),
@@ -139,14 +139,14 @@ describe('a token that is asked for', () => {
       assert.equal((await ask()).body.accessToken, 'of-another-program')
     })
 
-    it('is gone with the logout, also from memory', async () => {
+    it('is removed by the logout, also from memory', async () => {
       await ask()
       await app.send('DELETE', '/oauth/tokens/mine')
       const refused = await app.send('GET', path)
       assert.deepEqual([refused.status, refused.body.code], [404, 'not-logged-in'])
     })
 
-    it('is told of in the events: who asked, not what', async () => {
+    it('is reported in the events: who asked, not the token', async () => {
       const { body } = await ask()
       await ask()
       const told = app.events.filter(({ what }) => what === 'token')

@@ -87,7 +87,7 @@ describe('token file', () => {
     assert.deepEqual(await readdir(home.clients), ['github2.json'])
   })
 
-  it('refuses a file that others can read, with the command that mends it', async () => {
+  it('refuses a file that others can read, with the command that fixes it', async () => {
     await writeToken(home, record)
     await chmod(path, 0o644)
     await assert.rejects(readToken(home, 'github'), {
@@ -98,7 +98,7 @@ describe('token file', () => {
     assert.deepEqual(await readToken(home, 'github'), record)
   })
 
-  it('refuses a file that it cannot read, with the command that mends it', async () => {
+  it('refuses a file that it cannot read, with the command that fixes it', async () => {
     await writeToken(home, record)
     await chmod(path, 0o000)
     // Root reads everything.
