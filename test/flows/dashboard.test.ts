@@ -11,10 +11,9 @@ import { storeLogin } from '../support/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /*
- * The dashboard for Grafana, beside what a daemon exposes that has done all that is measured. Each of its
- * expressions was also asked, by hand, of a Prometheus 2.42 that read a daemon; no Grafana has loaded it. What
- * Grafana wants of the file is held as its source says (grafana/grafana: kinds/dashboard, and
- * packages/grafana-data/src/valueFormats).
+ * Compares the dashboard for Grafana with the metrics of a daemon. Each expression was also tried by hand in
+ * Prometheus 2.42; no Grafana has loaded the file. The format is checked by Grafana's source
+ * (grafana/grafana: kinds/dashboard, and packages/grafana-data/src/valueFormats).
  */
 
 type Target = { readonly refId: string; readonly expr: string; readonly legendFormat: string }
@@ -47,7 +46,7 @@ type Dashboard = {
 
 const file = new URL('assets/grafana/doorward.json', packageFolder)
 
-/** Of Grafana's own list, what a dashboard of ours has a use for. */
+/** A part of Grafana's list. */
 const units = new Set(['short', 'none', 'bytes', 'reqps', 'ops', 's', 'percentunit'])
 
 /** Of Prometheus. */
@@ -78,14 +77,14 @@ describe('the dashboard', () => {
     await daemon.client.get('/oauth/tokens/ada/access')
     const headers = { authorization: `Bearer ${daemon.apiToken}` }
     const { text } = await send(`${daemon.url}/metrics`, { method: 'GET', headers })
-    exposed = labelsOf(text)
+    exposed = getLabels(text)
   })
   after(async () => {
     await daemon?.stop()
     await server?.close()
   })
 
-  it('asks for metrics that there are, by labels that they have', () => {
+  it('uses existing metrics and labels', () => {
     assert.ok(targets.length > 15)
     for (const { expr, legendFormat } of targets) {
       const names = [...expr.matchAll(/\b([a-z_]+)\{/g)].map(([, name = '']) => name)
@@ -94,7 +93,7 @@ describe('the dashboard', () => {
       assert.ok(labels, `${names[0]} is not exposed`)
       const matched = [...expr.matchAll(/([a-z_]+)=~"/g)].map(([, label = '']) => label)
       const grouped = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(', ')
-      // Prometheus adds which daemon it is.
+      // Prometheus adds `instance`.
       for (const label of [...matched, ...(grouped ?? [])])
         assert.ok(label === 'instance' || labels.has(label), `${label}: ${expr}`)
       for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
@@ -105,11 +104,11 @@ describe('the dashboard', () => {
     }
   })
 
-  it('asks one daemon alone, as several programs expose the same of their processes', () => {
+  it('selects one daemon, as other programs expose the same process metrics', () => {
     for (const { expr } of targets) assert.match(expr, /\w\{instance=~"\$instance"\}/)
   })
 
-  it('asks in whole expressions, by functions that Prometheus has', () => {
+  it('has complete expressions with functions of Prometheus', () => {
     for (const { expr } of targets) {
       for (const [open, close] of ['()', '{}', '[]'] as const)
         assert.equal(expr.split(open ?? '').length, expr.split(close ?? '').length, expr)
@@ -118,7 +117,7 @@ describe('the dashboard', () => {
         .replace(/\[\$__rate_interval\]/g, '')
         .replace(/\bby \([^)]*\)/g, '')
       for (const [word] of rest.matchAll(/[a-z_]+/g)) assert.ok(functions.has(word), word)
-      // Of what only grows, the growth; a histogram by its buckets.
+      // Counters need a rate, histograms their buckets.
       const grows = /_(?:total|bucket)\{/.test(expr)
       assert.equal(
         /\b(?:rate|increase)\(\w+\{[^}]*\}\[\$__rate_interval\]\)/.test(expr),
@@ -129,7 +128,7 @@ describe('the dashboard', () => {
     }
   })
 
-  it('takes its data from the source that its reader chooses', () => {
+  it('uses the chosen data source', () => {
     const [source, instance] = templating.list
     assert.deepEqual(
       [source?.name, source?.type, source?.query],
@@ -146,7 +145,7 @@ describe('the dashboard', () => {
     assert.ok(exposed.has(asked), query)
   })
 
-  it('is laid out as Grafana reads it', () => {
+  it('has a layout that Grafana accepts', () => {
     assert.ok(Number.isInteger(schemaVersion) && schemaVersion >= 36 && schemaVersion <= 42)
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
     const cells = new Set<string>()
@@ -160,14 +159,14 @@ describe('the dashboard', () => {
           assert.ok(!cells.has(`${x} ${y}`), `${title} lies over another`)
           cells.add(`${x} ${y}`)
         }
-      // Without any, Grafana has its own: all over 80 is red, 80 bytes too.
+      // By default Grafana shows everything over 80 in red.
       if (type === 'stat') assert.equal(fieldConfig.defaults.thresholds?.steps[0]?.value, null)
     }
   })
 })
 
-/** The names of the labels of each metric, without what is a bucket's. */
-const labelsOf = (text: string): Map<string, Set<string>> => {
+/** The names of the labels of each metric. */
+const getLabels = (text: string): Map<string, Set<string>> => {
   const found = new Map<string, Set<string>>()
   for (const line of text.split('\n')) {
     const [, name, labels = ''] = /^([a-z_]+)(?:\{(.*)\})? \S+$/.exec(line) ?? []

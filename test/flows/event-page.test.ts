@@ -71,13 +71,13 @@ webhooks:
     noteCodes(reply.text + String(reply.headers.location))
     return reply
   }
-  const cookieOf = ({ headers }: Reply): string => {
+  const getCookie = ({ headers }: Reply): string => {
     const [cookie = ''] = headers['set-cookie'] ?? []
     return cookie.split(';')[0] ?? ''
   }
-  const retryPathOf = ({ text }: Reply): string =>
+  const getRetryPath = ({ text }: Reply): string =>
     /<form method="post" action="([^"]+)">/.exec(text)?.[1] ?? ''
-  const attemptsOf = async (id: string): Promise<number> =>
+  const getAttempts = async (id: string): Promise<number> =>
     (await daemon.client.get<EventRecord>(`/events/${id}`)).attempts
 
   it('has a link for local clients, with the address of this daemon', async () => {
@@ -126,7 +126,7 @@ webhooks:
     assert.match(cookie, /^doorward-page=[\w-]{43}; path=\/events\/view\/[\w-]{43}; expires=[^;]+;/)
     assert.ok(cookie.includes(new URL(url).pathname))
     assert.match(cookie, /; samesite=strict; httponly$/)
-    const key = cookieOf(first)
+    const key = getCookie(first)
     codes.add(key.split('=')[1] ?? '')
     assert.equal((await ask(url, { cookie: key })).status, 200)
     for (const wrong of [`${key}x`, 'doorward-page=', `doorward-page=${'x'.repeat(43)}`])
@@ -214,17 +214,17 @@ webhooks:
     const [, target = ''] = /http-equiv="refresh" content="1; url=([^"]+)"/.exec(first.text) ?? []
     assert.match(target, /^\/events\/view\/[\w-]{43}\?seen=[\w-]{16}$/)
     let isAnswered = false
-    const second = ask(new URL(target, url).href, { cookie: cookieOf(first) }).finally(() => {
+    const second = ask(new URL(target, url).href, { cookie: getCookie(first) }).finally(() => {
       isAnswered = true
     })
     // A page that says something else was seen is answered at once; by then the other one waits.
-    await ask(`${url}?seen=other`, { cookie: cookieOf(first) })
+    await ask(`${url}?seen=other`, { cookie: getCookie(first) })
     assert.equal(isAnswered, false)
     report.release()
     assert.match((await second).text, /data-state="(delivering|done)"/)
     await changes.next((record) => record.id === id && record.state === 'done')
     changes.close()
-    const last = await ask(url, { cookie: cookieOf(first) })
+    const last = await ask(url, { cookie: getCookie(first) })
     assert.match(textOf(last.text), /answer to question/)
     assert.doesNotMatch(last.text, /http-equiv="refresh"/)
   })
@@ -240,7 +240,7 @@ webhooks:
     const { url } = await own.client.post<EventLink>(`/events/${id}/link`)
     const first = await send(url, { method: 'GET' })
     const [, target = ''] = /content="1; url=([^"]+)"/.exec(first.text) ?? []
-    const cookie = cookieOf(first)
+    const cookie = getCookie(first)
     const second = send(new URL(target, url).href, { method: 'GET', headers: { cookie } })
     const stopped = own.stop()
     report.release()
@@ -252,7 +252,7 @@ webhooks:
     const { id } = await finished('/hook', 'old')
     const unused = await linkTo(id)
     const used = await linkTo(id)
-    const cookie = cookieOf(await ask(used))
+    const cookie = getCookie(await ask(used))
     for (let count = 0; count < 3; count += 1) await finished('/hook', String(count))
     for (const reply of [await ask(unused), await ask(used, { cookie })]) {
       assert.equal(reply.status, 404)
@@ -263,7 +263,7 @@ webhooks:
   it('has a button that runs the event again, once, from its own form only', async () => {
     const { id } = await finished('/fails', 'x')
     const first = await ask(await linkTo(id))
-    const path = retryPathOf(first)
+    const path = getRetryPath(first)
     const url = `${daemon.url}${path}`
     const origin = daemon.url
     const others: readonly Headers[] = [
@@ -281,7 +281,7 @@ webhooks:
     // A code of one kind is none of the other.
     assert.equal((await ask(url)).status, 410)
     assert.equal((await ask(await linkTo(id), { origin }, 'POST')).status, 410)
-    assert.equal(await attemptsOf(id), 1)
+    assert.equal(await getAttempts(id), 1)
 
     const changes = await followEvents(daemon)
     const form = { origin, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -294,8 +294,8 @@ webhooks:
     const twice = await ask(url, form, 'POST')
     const last = await ask(new URL(String(twice.headers.location), url).href)
     assert.deepEqual([last.status, /event runs again/.test(last.text)], [200, false])
-    assert.equal(await attemptsOf(id), 2)
-    assert.notEqual(retryPathOf(last), path)
+    assert.equal(await getAttempts(id), 2)
+    assert.notEqual(getRetryPath(last), path)
   })
 
   it('explains why an event cannot run again', async () => {
@@ -307,12 +307,12 @@ webhooks:
     await writeFile(agents, before.replace(/fails: .*/, 'fails: { kind: echo }'))
     await daemon.client.post('/daemon/reload')
     const form = { origin: daemon.url }
-    await ask(`${daemon.url}${retryPathOf(first)}`, form, 'POST')
+    await ask(`${daemon.url}${getRetryPath(first)}`, form, 'POST')
     assert.equal((await untilFinished(daemon, id)).state, 'done')
-    const pressed = await ask(`${daemon.url}${retryPathOf(second)}`, form, 'POST')
+    const pressed = await ask(`${daemon.url}${getRetryPath(second)}`, form, 'POST')
     const shown = await ask(new URL(String(pressed.headers.location), daemon.url).href)
     assert.match(textOf(shown.text), /cannot be run again: it is done: nothing of it failed/)
-    assert.equal(retryPathOf(shown), '')
+    assert.equal(getRetryPath(shown), '')
     await writeFile(agents, before)
     await daemon.client.post('/daemon/reload')
   })

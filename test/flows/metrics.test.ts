@@ -8,7 +8,7 @@ import { temporaryHome } from '../support/temporary.ts'
 
 const secret = 'a secret of the metrics test'
 
-describe('what is measured', () => {
+describe('metrics', () => {
   let daemon: RunningDaemon
   const post = async (body: string, headers = githubHeaders(body, secret)) =>
     (await send(`${daemon.url}/webhook/github`, { headers, body })).json()
@@ -16,8 +16,8 @@ describe('what is measured', () => {
     const headers = { authorization: `Bearer ${daemon.apiToken}` }
     return send(`${daemon.url}/metrics`, { method: 'GET', headers })
   }
-  /** The value of a line of the text format, by its name and labels as they are written. */
-  const valueOf = (text: string, name: string): number => {
+  /** The value of a line of the text format, by its name and labels. */
+  const getValue = (text: string, name: string): number => {
     const line = text.split('\n').find((one) => one.startsWith(`${name} `))
     assert.ok(line, `there is no ${name} in:\n${text}`)
     return Number(line.slice(name.length + 1))
@@ -45,7 +45,7 @@ webhooks:
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
-  it('is exposed in the text format of Prometheus, to the bearer alone', async () => {
+  it('are exposed in the text format of Prometheus, only with the bearer token', async () => {
     const reply = await metrics()
     assert.equal(reply.status, 200)
     assert.match(String(reply.headers['content-type']), /^text\/plain; version=0\.0\.4/)
@@ -56,27 +56,27 @@ webhooks:
       assert.match(type[1] ?? '', /_total$/)
   })
 
-  it('counts deliveries by what became of them, and events by how they ended', async () => {
+  it('count deliveries by result, and events by final state', async () => {
     const { text } = await metrics()
     const labels = (result: string) => `{webhook="/webhook/github",result="${result}"}`
-    assert.equal(valueOf(text, `doorward_deliveries_total${labels('accepted')}`), 1)
-    assert.equal(valueOf(text, `doorward_deliveries_total${labels('filtered')}`), 1)
-    assert.equal(valueOf(text, `doorward_deliveries_total${labels('rejected')}`), 1)
+    assert.equal(getValue(text, `doorward_deliveries_total${labels('accepted')}`), 1)
+    assert.equal(getValue(text, `doorward_deliveries_total${labels('filtered')}`), 1)
+    assert.equal(getValue(text, `doorward_deliveries_total${labels('rejected')}`), 1)
     const done = '{webhook="/webhook/github",state="done"}'
-    assert.equal(valueOf(text, `doorward_events_total${done}`), 1)
+    assert.equal(getValue(text, `doorward_events_total${done}`), 1)
   })
 
-  it('measures every answer, and each run once', async () => {
+  it('measure every answer, and each run once', async () => {
     const { text } = await metrics()
-    assert.equal(valueOf(text, 'doorward_answer_duration_seconds_count'), 3)
-    assert.equal(valueOf(text, 'doorward_answer_duration_seconds_bucket{le="+Inf"}'), 3)
-    assert.ok(valueOf(text, 'doorward_answer_duration_seconds_sum') > 0)
-    assert.equal(valueOf(text, 'doorward_agent_duration_seconds_count{agent="echo"}'), 1)
-    assert.equal(valueOf(text, 'doorward_delivery_duration_seconds_count'), 1)
-    assert.equal(valueOf(text, 'doorward_queue_wait_duration_seconds_count'), 1)
+    assert.equal(getValue(text, 'doorward_answer_duration_seconds_count'), 3)
+    assert.equal(getValue(text, 'doorward_answer_duration_seconds_bucket{le="+Inf"}'), 3)
+    assert.ok(getValue(text, 'doorward_answer_duration_seconds_sum') > 0)
+    assert.equal(getValue(text, 'doorward_agent_duration_seconds_count{agent="echo"}'), 1)
+    assert.equal(getValue(text, 'doorward_delivery_duration_seconds_count'), 1)
+    assert.equal(getValue(text, 'doorward_queue_wait_duration_seconds_count'), 1)
   })
 
-  it('counts from 0 for a login that there is, so that a first failure is seen to come', async () => {
+  it('start at 0 for an existing login, so that the first failure is an increase', async () => {
     const home = await temporaryHome()
     await storeLogin(home, 'github', 'a refresh token', 0)
     const other = await startDaemon({ home })
@@ -84,18 +84,18 @@ webhooks:
     const { text } = await send(`${other.url}/metrics`, { method: 'GET', headers })
     for (const result of ['done', 'failed'])
       assert.equal(
-        valueOf(text, `doorward_token_renewals_total{provider="github",result="${result}"}`),
+        getValue(text, `doorward_token_renewals_total{provider="github",result="${result}"}`),
         0,
       )
     for (const result of ['given', 'refused'])
       assert.equal(
-        valueOf(text, `doorward_token_requests_total{provider="github",result="${result}"}`),
+        getValue(text, `doorward_token_requests_total{provider="github",result="${result}"}`),
         0,
       )
     await other.stop()
   })
 
-  it('says in the status what half and nearly all of them took', async () => {
+  it('are percentiles in the status', async () => {
     const { timings } = statusSchema.parse(await daemon.client.get('/status'))
     assert.deepEqual(
       [timings?.answer.count, timings?.queue.count, timings?.agent.count, timings?.deliver.count],
@@ -104,7 +104,7 @@ webhooks:
     assert.ok(timings && timings.answer.p50Ms > 0 && timings.answer.p50Ms <= timings.answer.p99Ms)
   })
 
-  it('holds nothing that a sender said', async () => {
+  it('contain nothing from a sender', async () => {
     const { text } = await metrics()
     assert.doesNotMatch(text, /a title of a payload|opened|closed/)
   })

@@ -10,7 +10,7 @@ import { type TargetServer, startTargetServer, json } from '../support/target-se
 const slack = senders.find(({ scheme }) => scheme === 'slack')
 assert.ok(slack)
 const channel = 'C0123ABCD'
-const eventOf = (ts: string, event: object) =>
+const makeEvent = (ts: string, event: object) =>
   JSON.stringify({
     type: 'event_callback',
     event_id: `Ev${ts}`,
@@ -29,7 +29,7 @@ describe('a webhook that answers into the Slack channel that triggers it', () =>
 
   const post = async (ts: string, text: string) => postEvent(ts, { text, user: 'U1' })
   const postEvent = async (ts: string, event: object) => {
-    const body = eventOf(ts, event)
+    const body = makeEvent(ts, event)
     const headers = await slack.sign(body, Date.now())
     return String((await send(`${daemon.url}/slack`, { headers, body })).json()['id'])
   }

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/temporary.ts'
 
 /* test/agent-clis runs the real programs; these are scripts of the same names. */
 
-const agentOf = (kind: CliAgent['kind'], more: Partial<CliAgent> = {}): CliAgent => ({
+const makeAgent = (kind: CliAgent['kind'], more: Partial<CliAgent> = {}): CliAgent => ({
   kind,
   timeout: 15_000,
   concurrency: 1,
@@ -34,7 +34,7 @@ const run = (agent: CliAgent, programs: string, env: NodeJS.ProcessEnv = {}) =>
     signal: new AbortController().signal,
   })
 
-const failureOf = async (running: Promise<unknown>): Promise<DoorwardError> => {
+const getFailure = async (running: Promise<unknown>): Promise<DoorwardError> => {
   const error = await running.then(
     () => assert.fail('it answered'),
     (error: unknown) => error,
@@ -43,32 +43,32 @@ const failureOf = async (running: Promise<unknown>): Promise<DoorwardError> => {
   return error
 }
 
-const tells = `const { readFileSync } = require('node:fs')
+const printsContext = `const { readFileSync } = require('node:fs')
 console.log(JSON.stringify({ args: process.argv.slice(2), stdin: readFileSync(0, 'utf8'), env: process.env, cwd: process.cwd() }))`
 
 describe('an agent program that doorward knows', () => {
   it('gets the prompt on standard input, and its own folders, which are removed', async () => {
     const { text } = await run(
-      agentOf('llm', { args: ['-m', 'x'], output_limit: 100_000 }),
-      await programFolder('llm', tells),
+      makeAgent('llm', { args: ['-m', 'x'], output_limit: 100_000 }),
+      await programFolder('llm', printsContext),
       {
         HOME: '/nowhere',
         LLM_USER_PATH: '/llm',
         OPENAI_API_KEY: 'secret-canary',
       },
     )
-    const told = JSON.parse(text) as {
+    const output = JSON.parse(text) as {
       args: string[]
       stdin: string
       cwd: string
       env: Record<string, string>
     }
-    assert.deepEqual(told.args, ['prompt', '-n', '--no-stream', '-m', 'x'])
-    assert.equal(told.stdin, 'the prompt')
-    assert.deepEqual([told.env['HOME'], told.env['LLM_USER_PATH']], ['/nowhere', '/llm'])
+    assert.deepEqual(output.args, ['prompt', '-n', '--no-stream', '-m', 'x'])
+    assert.equal(output.stdin, 'the prompt')
+    assert.deepEqual([output.env['HOME'], output.env['LLM_USER_PATH']], ['/nowhere', '/llm'])
     assert.ok(!text.includes('secret-canary'))
-    assert.match(told.env['TMPDIR'] ?? '', /doorward-agent-/)
-    for (const place of [told.cwd, told.env['TMPDIR'] ?? ''])
+    assert.match(output.env['TMPDIR'] ?? '', /doorward-agent-/)
+    for (const place of [output.cwd, output.env['TMPDIR'] ?? ''])
       await assert.rejects(readdir(place), { code: 'ENOENT' })
   })
 
@@ -77,17 +77,17 @@ describe('an agent program that doorward knows', () => {
       'opencode',
       `console.log(JSON.stringify({ type: 'text', part: { messageID: '1', text: process.env.OPENCODE_PERMISSION + process.env.OPENCODE_DB } }))`,
     )
-    assert.equal((await run(agentOf('opencode'), programs)).text, '{"*":"deny"}:memory:')
-    const own = agentOf('opencode', { env: { OPENCODE_PERMISSION: 'mine' } })
+    assert.equal((await run(makeAgent('opencode'), programs)).text, '{"*":"deny"}:memory:')
+    const own = makeAgent('opencode', { env: { OPENCODE_PERMISSION: 'mine' } })
     assert.equal((await run(own, programs)).text, 'mine:memory:')
     assert.equal(
-      (await run(agentOf('opencode', { args: ['--auto'] }), programs)).text,
+      (await run(makeAgent('opencode', { args: ['--auto'] }), programs)).text,
       'undefined:memory:',
     )
   })
 
   it('is reported as missing with the command that installs it', async () => {
-    const error = await failureOf(run(agentOf('codex'), await temporaryFolder()))
+    const error = await getFailure(run(makeAgent('codex'), await temporaryFolder()))
     assert.equal(error.code, 'agent-not-found')
     assert.match(
       error.localDetail ?? '',
@@ -98,16 +98,16 @@ describe('an agent program that doorward knows', () => {
   it('is cut at its output limit, in characters of the answer and not of its JSON', async () => {
     const script = (length: number) =>
       `console.log(JSON.stringify({ type: 'result', is_error: false, result: '\\u0001'.repeat(${length}) }))`
-    const whole = await run(agentOf('claude'), await programFolder('claude', script(1024)))
+    const whole = await run(makeAgent('claude'), await programFolder('claude', script(1024)))
     assert.deepEqual([whole.cut, whole.text.length], [false, 1024])
-    const cut = await run(agentOf('claude'), await programFolder('claude', script(1025)))
+    const cut = await run(makeAgent('claude'), await programFolder('claude', script(1025)))
     assert.ok(cut.cut && cut.text.endsWith('\n[cut: longer than 1024 bytes]'))
   })
 
   it('reports its own words when it fails, without a token and with the way to log in', async () => {
     const script = `console.log(JSON.stringify({ type: 'turn.failed', error: { message: '401 with ' + process.env.T } })); process.exitCode = 1`
-    const agent = agentOf('codex', { env: { T: 'oauth:github' } })
-    const error = await failureOf(run(agent, await programFolder('codex', script)))
+    const agent = makeAgent('codex', { env: { T: 'oauth:github' } })
+    const error = await getFailure(run(agent, await programFolder('codex', script)))
     assert.deepEqual([error.code, error.message], ['agent-failed', 'codex exited with code 1'])
     assert.equal(
       error.localDetail,
@@ -117,7 +117,7 @@ describe('an agent program that doorward knows', () => {
 
   it('reports its last lines of standard error when it prints nothing readable', async () => {
     const script = `console.error('no model'); console.log('hm')`
-    const error = await failureOf(run(agentOf('claude'), await programFolder('claude', script)))
+    const error = await getFailure(run(makeAgent('claude'), await programFolder('claude', script)))
     assert.equal(error.localDetail, 'claude exited without a readable answer: no model')
   })
 
@@ -136,15 +136,15 @@ console.log(JSON.stringify({ response: JSON.stringify({ home, files: readdirSync
       await writeFile(join(home, '.gemini', 'oauth_creds.json'), '{}')
       await writeFile(join(home, '.gemini', 'history.jsonl'), 'x')
       const programs = await programFolder('gemini', shows)
-      const { text } = await run(agentOf('gemini'), programs, { HOME: home })
-      const told = JSON.parse(text) as {
+      const { text } = await run(makeAgent('gemini'), programs, { HOME: home })
+      const output = JSON.parse(text) as {
         home: string
         files: string[]
         settings: Record<string, unknown>
       }
-      assert.deepEqual(told.files, ['oauth_creds.json', 'settings.json'])
-      assert.deepEqual([told.settings['a'], told.settings['tools']], [1, { core: [] }])
-      await assert.rejects(readFile(join(told.home, 'settings.json')), { code: 'ENOENT' })
+      assert.deepEqual(output.files, ['oauth_creds.json', 'settings.json'])
+      assert.deepEqual([output.settings['a'], output.settings['tools']], [1, { core: [] }])
+      await assert.rejects(readFile(join(output.home, 'settings.json')), { code: 'ENOENT' })
       assert.deepEqual(JSON.parse(restrictSettings('{"tools":{"core":["y"]}}', true)).tools, {
         core: ['y'],
       })
@@ -152,14 +152,14 @@ console.log(JSON.stringify({ response: JSON.stringify({ home, files: readdirSync
 
     it('has one though the person has no settings', async () => {
       const programs = await programFolder('gemini', shows)
-      const { text } = await run(agentOf('gemini'), programs, { HOME: await temporaryFolder() })
+      const { text } = await run(makeAgent('gemini'), programs, { HOME: await temporaryFolder() })
       assert.deepEqual((JSON.parse(text) as { files: string[] }).files, ['settings.json'])
     })
   })
 
   it('is searched on the PATH of its entry', async () => {
     const programs = await programFolder('llm', `console.log('found')`)
-    const agent = agentOf('llm', { env: { PATH: [programs, '/usr/bin'].join(delimiter) } })
+    const agent = makeAgent('llm', { env: { PATH: [programs, '/usr/bin'].join(delimiter) } })
     assert.equal((await run(agent, '/nowhere')).text, 'found')
   })
 })

@@ -12,7 +12,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { fixtureAgent, isRunning, waitForProcessExit } from '../../support/fixtures.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-const agentOf = (command: string[], more: Partial<CommandAgent> = {}): CommandAgent => ({
+const makeAgent = (command: string[], more: Partial<CommandAgent> = {}): CommandAgent => ({
   kind: 'command',
   command,
   timeout: 15_000,
@@ -31,11 +31,11 @@ const run = (
     if (provider !== 'github') throw new DoorwardError('not-logged-in', 'you are not logged in')
     return `token-for-${minValidityMs}`
   }
-  return runCommand(agentOf(command, rest), prompt, { env, run: runProcess, getToken, signal })
+  return runCommand(makeAgent(command, rest), prompt, { env, run: runProcess, getToken, signal })
 }
 
 /** The error of a run that fails. */
-const failureOf = async (running: Promise<Answer>): Promise<DoorwardError> => {
+const getFailure = async (running: Promise<Answer>): Promise<DoorwardError> => {
   const error = await running.then(
     () => assert.fail('it answered'),
     (error: unknown) => error,
@@ -87,8 +87,8 @@ describe('an agent of kind command', () => {
       const { cwd } = JSON.parse(answer.text) as { cwd: string }
       assert.match(cwd, /doorward-agent-/)
       await assert.rejects(access(cwd), { code: 'ENOENT' })
-      await failureOf(run(fixtureAgent('fails-with-stderr')))
-      await failureOf(run(['no-such-program-anywhere']))
+      await getFailure(run(fixtureAgent('fails-with-stderr')))
+      await getFailure(run(['no-such-program-anywhere']))
       assert.deepEqual(await readdir(own), [])
     } finally {
       if (usual === undefined) delete process.env['TMPDIR']
@@ -114,7 +114,7 @@ describe('an agent of kind command', () => {
   })
 
   it('fails with its exit code, and its last lines of standard error for the owner only', async () => {
-    const error = await failureOf(run(fixtureAgent('fails-with-stderr', '7')))
+    const error = await getFailure(run(fixtureAgent('fails-with-stderr', '7')))
     assert.equal(error.code, 'agent-failed')
     assert.match(error.message, /exited with code 7$/)
     assert.doesNotMatch(error.message, /line/)
@@ -122,7 +122,7 @@ describe('an agent of kind command', () => {
   })
 
   it('fails with the signal that killed it', async () => {
-    const error = await failureOf(
+    const error = await getFailure(
       run([process.execPath, '-e', 'process.kill(process.pid, "SIGKILL")']),
     )
     assert.deepEqual([error.code, /SIGKILL/.test(error.message)], ['agent-failed', true])
@@ -149,7 +149,7 @@ describe('an agent of kind command', () => {
       [[process.execPath, 'x'.repeat(3_000_000)], {}, /too long/],
     ]
     for (const [command, more, message] of cases) {
-      const error = await failureOf(run(command, more))
+      const error = await getFailure(run(command, more))
       assert.equal(error.code, 'agent-not-found')
       assert.match(error.message, message)
     }
@@ -174,7 +174,7 @@ describe('an agent of kind command', () => {
   })
 
   it('is stopped when it takes too long', async () => {
-    const error = await failureOf(run(fixtureAgent('sleeps-for-ever'), { timeout: 1000 }))
+    const error = await getFailure(run(fixtureAgent('sleeps-for-ever'), { timeout: 1000 }))
     assert.equal(error.code, 'agent-timeout')
     assert.match(error.message, /longer than 1 s/)
   })
@@ -189,7 +189,7 @@ describe('an agent of kind command', () => {
     for (const pid of pids) assert.ok(await isRunning(pid))
     const stoppedAt = performance.now()
     stop.abort()
-    const error = await failureOf(running)
+    const error = await getFailure(running)
     const took = performance.now() - stoppedAt
     assert.equal(error.code, 'agent-stopped')
     assert.ok(took > 4500 && took < 9000, `took ${took} ms`)
@@ -205,7 +205,7 @@ describe('an agent of kind command', () => {
     const pids = await pidsIn(folder)
     const stoppedAt = performance.now()
     stop.abort('immediately')
-    assert.equal((await failureOf(running)).code, 'agent-stopped')
+    assert.equal((await getFailure(running)).code, 'agent-stopped')
     assert.ok(performance.now() - stoppedAt < 4000)
     for (const pid of pids) await waitForProcessExit(pid)
   })
@@ -217,7 +217,7 @@ describe('an agent of kind command', () => {
     const running = run(command, { signal: stop.signal })
     const pids = await pidsIn(folder)
     stop.abort()
-    assert.equal((await failureOf(running)).code, 'agent-stopped')
+    assert.equal((await getFailure(running)).code, 'agent-stopped')
     for (const pid of pids) await waitForProcessExit(pid)
   })
 
@@ -229,7 +229,7 @@ describe('an agent of kind command', () => {
     })
 
   it('is stopped immediately when the daemon has stopped waiting already', async () => {
-    const error = await failureOf(
+    const error = await getFailure(
       run(fixtureAgent('sleeps-for-ever'), { signal: AbortSignal.abort() }),
     )
     assert.equal(error.code, 'agent-stopped')
@@ -246,19 +246,19 @@ describe('an agent of kind command', () => {
     })
 
     it('is not started without it', async () => {
-      const error = await failureOf(run(printing(''), { env: { A: 'oauth:slack' } }))
+      const error = await getFailure(run(printing(''), { env: { A: 'oauth:slack' } }))
       assert.equal(error.code, 'not-logged-in')
     })
 
     it('does not bring it into an event when it fails and prints it', async () => {
       const code = 'console.error("my token is " + process.env.GITHUB_TOKEN); process.exit(1)'
-      const error = await failureOf(run(printing(code), { env }))
+      const error = await getFailure(run(printing(code), { env }))
       assert.match(error.localDetail ?? '', /my token is <token of github>$/)
     })
 
     it('nor the values of variables that its entry names, line by line', async () => {
       const code = 'console.error(process.env.MINE, process.env.HOME); process.exit(1)'
-      const error = await failureOf(run(printing(code), { env: { MINE: 'env:HOOK_SECRET' } }))
+      const error = await getFailure(run(printing(code), { env: { MINE: 'env:HOOK_SECRET' } }))
       assert.ok(
         error.localDetail?.endsWith(`: <value of HOOK_SECRET> ${process.env['HOME'] ?? ''}`),
       )
@@ -267,7 +267,7 @@ describe('an agent of kind command', () => {
     for (const kept of [1, 8, 15])
       it(`nor the rest of one that is cut after all but ${kept} characters`, async () => {
         const code = `console.error(process.env.GITHUB_TOKEN + " " + "x".repeat(${8192 - kept - 2})); process.exit(1)`
-        const error = await failureOf(run(printing(code), { env }))
+        const error = await getFailure(run(printing(code), { env }))
         assert.match(error.localDetail ?? '', /: (<token of github>|0) x+$/)
       })
   })

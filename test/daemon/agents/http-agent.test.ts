@@ -27,7 +27,7 @@ const ask = async (
   }
 }
 
-const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
+const getFailure = async (asking: Promise<unknown>): Promise<DoorwardError> => {
   const error = await asking.then(
     () => assert.fail('it answered'),
     (error: unknown) => error,
@@ -64,15 +64,15 @@ describe('an agent of kind http', () => {
     assert.equal((await ask(handler, { answer_path: 'result.0.text' })).text, 'here')
     assert.equal((await ask(handler, { answer_path: 'result.1' })).text, '{"n":1}')
     assert.match(
-      (await failureOf(ask(handler, { answer_path: 'result.2' }))).message,
+      (await getFailure(ask(handler, { answer_path: 'result.2' }))).message,
       /has no result\.2$/,
     )
     assert.match(
-      (await failureOf(ask(handler, { answer_path: 'toString' }))).message,
+      (await getFailure(ask(handler, { answer_path: 'toString' }))).message,
       /has no toString$/,
     )
     const html: Script[string] = (response) => response.end('<html>')
-    assert.match((await failureOf(ask(html, { answer_path: 'a' }))).message, /not JSON$/)
+    assert.match((await getFailure(ask(html, { answer_path: 'a' }))).message, /not JSON$/)
   })
 
   it('cuts a long answer and says so', async () => {
@@ -81,7 +81,7 @@ describe('an agent of kind http', () => {
   })
 
   it('fails with the status and the first words, without a secret header', async () => {
-    const error = await failureOf(
+    const error = await getFailure(
       ask(
         (response, request) => {
           response.statusCode = 503
@@ -97,7 +97,7 @@ describe('an agent of kind http', () => {
 
   it('does not pass half an answer on after a timeout', async () => {
     // As in HTTP/1.0, where only the end of the connection marks the end of the body.
-    const error = await failureOf(
+    const error = await getFailure(
       ask(
         (response) => {
           response.removeHeader('transfer-encoding')
@@ -110,7 +110,7 @@ describe('an agent of kind http', () => {
   })
 
   it('follows no redirect', async () => {
-    const error = await failureOf(
+    const error = await getFailure(
       ask((response) => response.writeHead(307, { location: '/elsewhere' }).end()),
     )
     assert.match(error.message, /redirect \(307\), which is not followed$/)
@@ -119,8 +119,8 @@ describe('an agent of kind http', () => {
   it('is not asked when the variable of a header is unset or invalid', async () => {
     const headers = { 'x-key': 'env:KEY' }
     const handler: Script[string] = () => assert.fail('it was asked')
-    assert.match((await failureOf(ask(handler, { headers }))).message, /^KEY is unset or empty$/)
-    const bad = await failureOf(ask(handler, { headers }, { KEY: 'a\r\nx: b' }))
+    assert.match((await getFailure(ask(handler, { headers }))).message, /^KEY is unset or empty$/)
+    const bad = await getFailure(ask(handler, { headers }, { KEY: 'a\r\nx: b' }))
     assert.match(bad.message, /a header has an invalid character/)
   })
 })

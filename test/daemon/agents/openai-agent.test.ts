@@ -19,7 +19,7 @@ const agentAt = (origin: string, more: Partial<OpenAiAgent> = {}): OpenAiAgent =
   ...more,
 })
 
-const failureOf = async (asking: Promise<unknown>): Promise<DoorwardError> => {
+const getFailure = async (asking: Promise<unknown>): Promise<DoorwardError> => {
   const error = await asking.then(
     () => assert.fail('it answered'),
     (error: unknown) => error,
@@ -94,7 +94,7 @@ describe('an agent of kind openai', () => {
       sendJson(response, 200, chat({ content: 'x' }))
     }
     await askOne(handler, { api_key_env: undefined })
-    const error = await failureOf(askOne(handler, { api_key_env: 'OTHER_KEY' }))
+    const error = await getFailure(askOne(handler, { api_key_env: 'OTHER_KEY' }))
     assert.equal(error.code, 'agent-failed')
     assert.match(error.localDetail ?? '', /^OTHER_KEY is unset or empty \(set OTHER_KEY in \.env/)
     assert.deepEqual(seen, [undefined])
@@ -114,7 +114,7 @@ describe('an agent of kind openai', () => {
   ]
   for (const [status, words] of refused)
     it(`explains ${status}, without the key or the prompt`, async () => {
-      const error = await failureOf(
+      const error = await getFailure(
         askOne((response, request) => {
           response.setHeader('location', 'http://127.0.0.1:1/')
           const key = request.headers.authorization?.slice('Bearer '.length)
@@ -163,7 +163,7 @@ describe('an agent of kind openai', () => {
       [500, { 'retry-after': '0' }, {}, 1],
     ] as const) {
       const { asked, handler } = busy(status)
-      const error = await failureOf(askOne(handler(headers, document)))
+      const error = await getFailure(askOne(handler(headers, document)))
       assert.match(error.message, /\((429|500)\)$/)
       assert.equal(asked.length, tries)
     }
@@ -178,9 +178,9 @@ describe('an agent of kind openai', () => {
       handler()?.(response, ...rest)
     }
     const started = performance.now()
-    const stopped = await failureOf(askOne(stopping, {}, stop.signal, slowly))
+    const stopped = await getFailure(askOne(stopping, {}, stop.signal, slowly))
     assert.equal(stopped.code, 'agent-stopped')
-    const late = await failureOf(askOne(handler(), { timeout: 1500 }, never, slowly))
+    const late = await getFailure(askOne(handler(), { timeout: 1500 }, never, slowly))
     assert.match(late.message, /rate limit/)
     assert.ok(performance.now() - started < 1500)
     assert.equal(asked.length, 2)
@@ -196,7 +196,7 @@ describe('an agent of kind openai', () => {
       [(response) => response.end('x'.repeat(6_000_000)), /is too long/],
     ]
     for (const [handler, words] of bad)
-      assert.match((await failureOf(askOne(handler))).message, words)
+      assert.match((await getFailure(askOne(handler))).message, words)
   })
 
   it('names a server that always streams', async () => {
@@ -207,7 +207,7 @@ describe('an agent of kind openai', () => {
       ['application/json', stream],
       ['text/event-stream', ''],
     ] as const) {
-      const error = await failureOf(
+      const error = await getFailure(
         askOne((response) => response.writeHead(200, { 'content-type': type }).end(body)),
       )
       assert.match(error.message, /streams its answer, though doorward asked it not to$/)
@@ -235,34 +235,34 @@ describe('an agent of kind openai', () => {
   })
 
   it('reads parts and refusals as text, and marks an answer that the model cut', async () => {
-    const textOf = async (message: unknown, finish?: string) =>
+    const getText = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
-    assert.equal(await textOf({ content: [{ type: 'text', text: 'a' }, { text: 'b' }] }), 'ab')
-    assert.equal(await textOf({ content: null, refusal: 'I will not' }), 'I will not')
+    assert.equal(await getText({ content: [{ type: 'text', text: 'a' }, { text: 'b' }] }), 'ab')
+    assert.equal(await getText({ content: null, refusal: 'I will not' }), 'I will not')
     assert.equal(
-      await textOf({ content: 'a' }, 'length'),
+      await getText({ content: 'a' }, 'length'),
       'a\n[cut: the model reached its own limit]',
     )
     assert.equal(
-      await textOf({ content: 'a' }, 'content_filter'),
+      await getText({ content: 'a' }, 'content_filter'),
       'a\n[cut: a content filter stopped the model]',
     )
-    assert.match(await textOf({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
+    assert.match(await getText({ content: 'a'.repeat(2000) }), /\[cut: longer than 1024 bytes\]$/)
   })
 
   it('removes the thoughts before the answer, and nothing else', async () => {
-    const textOf = async (content: string) =>
+    const getText = async (content: string) =>
       (await askOne((response) => sendJson(response, 200, chat({ content })))).text
-    assert.equal(await textOf('<think>\nshall I?\n</think>\n\nyes'), 'yes')
-    assert.equal(await textOf('\n<think></think>\n\nyes, by </think>'), 'yes, by </think>')
+    assert.equal(await getText('<think>\nshall I?\n</think>\n\nyes'), 'yes')
+    assert.equal(await getText('\n<think></think>\n\nyes, by </think>'), 'yes, by </think>')
     for (const whole of ['it writes <think>a</think> first', '<think>cut off in the middle'])
-      assert.equal(await textOf(whole), whole)
+      assert.equal(await getText(whole), whole)
     for (const thought of ['<think>hm</think>\n', 'hm\n</think>\n'])
-      assert.match((await failureOf(textOf(thought))).message, /is empty/)
+      assert.match((await getFailure(getText(thought))).message, /is empty/)
   })
 
   it('removes thoughts of which only the end mark is in the text', async () => {
-    const textOf = async (content: string) =>
+    const getText = async (content: string) =>
       (await askOne((response) => sendJson(response, 200, chat({ content })))).text
     for (const [thought, answer] of [
       ['Okay, the user wants a review.\n', '\n\nIt is **fine**.'],
@@ -271,7 +271,7 @@ describe('an agent of kind openai', () => {
       ['', '\nyes'],
       ['hm\r\n', '\r\n\r\nyes'],
     ] as const)
-      assert.equal(await textOf(`${thought}</think>${answer}`), answer.trimStart())
+      assert.equal(await getText(`${thought}</think>${answer}`), answer.trimStart())
     for (const whole of [
       'The template writes </think> at the end.\n\nThat is wrong.',
       'It ends with\n`</think>`\nalways.',
@@ -279,7 +279,7 @@ describe('an agent of kind openai', () => {
       'It writes\n<think>\na\n</think>\nfirst.',
       '</think> ends a thought.',
     ])
-      assert.equal(await textOf(whole), whole)
+      assert.equal(await getText(whole), whole)
   })
 
   it('reports why the model stopped before any text', async () => {
@@ -288,7 +288,7 @@ describe('an agent of kind openai', () => {
       ['content_filter', /is empty: a content filter stopped the model$/],
     ] as const) {
       const thought = chat({ content: '', reasoning_content: 'first I' }, finish)
-      const error = await failureOf(askOne((response) => sendJson(response, 200, thought)))
+      const error = await getFailure(askOne((response) => sendJson(response, 200, thought)))
       assert.match(error.message, words)
     }
   })
@@ -303,7 +303,7 @@ describe('an agent of kind openai', () => {
       [{ choices: [{ message, finish_reason: 'error' }] }, /with an error \(200\): "error"$/],
     ]
     for (const [document, words] of broken) {
-      const failure = await failureOf(askOne((response) => sendJson(response, 200, document)))
+      const failure = await getFailure(askOne((response) => sendJson(response, 200, document)))
       assert.match(failure.localDetail ?? '', words)
       assert.doesNotMatch(failure.localDetail ?? '', /first half/)
     }
@@ -314,7 +314,7 @@ describe('an agent of kind openai', () => {
       () => undefined,
       (response) => response.write('{'),
     ] as Script[string][]) {
-      const error = await failureOf(askOne(handler, { timeout: 200 }))
+      const error = await getFailure(askOne(handler, { timeout: 200 }))
       assert.equal(error.code, 'agent-timeout')
       assert.match(error.message, /longer than 0\.2 s/)
     }
@@ -323,13 +323,13 @@ describe('an agent of kind openai', () => {
   it('gives up when the daemon stops', async () => {
     const stop = new AbortController()
     const asking = askOne(() => stop.abort(), {}, stop.signal)
-    assert.equal((await failureOf(asking)).code, 'agent-stopped')
+    assert.equal((await getFailure(asking)).code, 'agent-stopped')
   })
 
   it('reports that nothing listens there', async () => {
     const provider = await startScriptedProvider(() => ({}))
     provider.close()
-    const error = await failureOf(askOpenAi(agentAt(provider.origin), 'x', env, never))
+    const error = await getFailure(askOpenAi(agentAt(provider.origin), 'x', env, never))
     assert.match(error.message, /nothing listens there: is it running\?/)
   })
 })

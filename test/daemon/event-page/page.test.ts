@@ -16,7 +16,7 @@ const event: EventDetail = {
   targets: [],
 }
 const render = loadEventPage()
-const pageOf = (
+const renderPage = (
   changes: Partial<EventDetail>,
   more: { notice?: string; retryPath?: string } = {},
 ) => render({ event: { ...event, ...changes }, ...more }, '/again').html
@@ -24,7 +24,7 @@ const pageOf = (
 describe('the page of an event', () => {
   it('escapes every value', () => {
     const evil = `"><img src=x onerror=alert(1)></pre>'\`{{style}}`
-    const html = pageOf(
+    const html = renderPage(
       {
         id: evil,
         webhook: evil,
@@ -47,42 +47,51 @@ describe('the page of an event', () => {
   })
 
   it('keeps the first line break of an answer, which HTML drops', () => {
-    assert.ok(pageOf({ result: '\n\nb' }).includes('<pre dir="auto">\n\n\nb</pre>'))
-    assert.match(textOf(pageOf({ result: '' })), /The answer is empty/)
+    assert.ok(renderPage({ result: '\n\nb' }).includes('<pre dir="auto">\n\n\nb</pre>'))
+    assert.match(textOf(renderPage({ result: '' })), /The answer is empty/)
   })
 
   it('has a button to run a failed event again, or to deliver its answer again', () => {
     const failed = { state: 'failed', stage: 'agent', code: 'agent-failed', prompt: 'x' } as const
-    assert.match(pageOf(failed, { retryPath: '/retry' }), /action="\/retry"><button>Run again</)
+    assert.match(renderPage(failed, { retryPath: '/retry' }), /action="\/retry"><button>Run again</)
     const undelivered = { ...failed, stage: 'deliver', result: 'x' } as const
-    assert.match(pageOf(undelivered, { retryPath: '/retry' }), /<button>Deliver again</)
+    assert.match(renderPage(undelivered, { retryPath: '/retry' }), /<button>Deliver again</)
     const { prompt: _prompt, ...forgotten } = failed
-    assert.match(textOf(pageOf(forgotten)), /no longer in memory/)
-    assert.doesNotMatch(pageOf(forgotten), /<form/)
+    assert.match(textOf(renderPage(forgotten)), /no longer in memory/)
+    assert.doesNotMatch(renderPage(forgotten), /<form/)
   })
 
   it('reloads until the event is final', () => {
     for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
-      assert.match(pageOf({ state }), /<meta http-equiv="refresh" content="1; url=\/again" \/>/)
+      assert.match(renderPage({ state }), /<meta http-equiv="refresh" content="1; url=\/again" \/>/)
     for (const state of ['done', 'failed', 'dropped', 'rejected', 'filtered', 'duplicate'] as const)
-      assert.doesNotMatch(pageOf({ state }), /refresh/)
+      assert.doesNotMatch(renderPage({ state }), /refresh/)
   })
 
   it('shows a target as waiting only until the event is final', () => {
     const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
-    const shown = (state: EventDetail['state']) => textOf(pageOf({ state, targets: [...targets] }))
+    const shown = (state: EventDetail['state']) =>
+      textOf(renderPage({ state, targets: [...targets] }))
     assert.match(shown('running'), /log waiting/)
     assert.match(shown('failed'), /log not reached/)
   })
 
   it('shows no stages for events of accounts', () => {
-    const html = pageOf({ kind: 'oauth', webhook: null, agent: null, detail: 'github: logged in' })
+    const html = renderPage({
+      kind: 'oauth',
+      webhook: null,
+      agent: null,
+      detail: 'github: logged in',
+    })
     assert.match(textOf(html), /Accounts[^]*github: logged in/)
     assert.doesNotMatch(html, /class="stages"/)
     assert.match(html, /<title>oauth: done · Doorward<\/title>/)
   })
 
   it('shows the preview of a forgotten answer', () => {
-    assert.match(textOf(pageOf({ resultPreview: 'the beginning' })), /the beginning[^]*Only the/)
+    assert.match(
+      textOf(renderPage({ resultPreview: 'the beginning' })),
+      /the beginning[^]*Only the/,
+    )
   })
 })
