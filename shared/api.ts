@@ -31,8 +31,8 @@ export const stages = [
 ] as const
 
 /*
- * The documents of the daemon's HTTP API, as it sends and takes them: times ISO 8601 UTC, durations
- * in milliseconds, scopes as lists. What comes in is strict; what goes out is checked by the tests.
+ * The documents of the daemon's HTTP API: times in ISO 8601 UTC, durations in milliseconds, scopes as
+ * lists. Requests are parsed strictly; tests check the responses.
  */
 
 /** RFC 9457 `application/problem+json`, with a stable `code`. */
@@ -59,20 +59,20 @@ const targetResultSchema = z.strictObject({
   target: z.string(),
   state: z.enum(['waiting', 'done', 'failed']),
   attempts: z.int(),
-  /** Why it failed; the event itself has the code of the first target that failed. */
+  /** Why it failed; the event has the code of the first failed target. */
   code: z.string().optional(),
   detail: z.string().optional(),
 })
 export type TargetResult = z.infer<typeof targetResultSchema>
 
-/** Header with id and status of an event, where the body of the answer is for somebody else (Slack). */
+/** Header with id and status of an event, for responses whose body is meant for the sender (Slack). */
 export const eventHeader = 'doorward-event'
 
-/** One event as lists and the stream show it. */
+/** One event in lists and the stream. */
 export const eventSchema = z.strictObject({
   id: z.string(),
   kind: z.enum(['webhook', 'oauth', 'daemon']),
-  /** Path of the webhook; null for what is no webhook. */
+  /** Path of the webhook; null for other events. */
   webhook: z.string().nullable(),
   receivedAt: z.iso.datetime(),
   state: z.enum(eventStates),
@@ -80,7 +80,7 @@ export const eventSchema = z.strictObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   deliveryId: z.string().optional(),
-  /** Its signature was checked and is valid; false where the webhook has no secret. */
+  /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
@@ -93,19 +93,19 @@ export const eventSchema = z.strictObject({
     deliverMs: z.number().optional(),
   }),
   targets: z.array(targetResultSchema),
-  /** First characters of the answer, on one line per line, control characters removed. */
+  /** The beginning of the answer, without control characters. */
   resultPreview: z.string().optional(),
 })
 export type EventRecord = z.infer<typeof eventSchema>
 
-/** `GET /events/:id`: the record with what is still in memory of it. */
+/** `GET /events/:id`: the record, with the texts that are still in memory. */
 export const eventDetailSchema = eventSchema.extend({
   prompt: z.string().optional(),
   result: z.string().optional(),
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
 
-/** Answer of `POST /events/:id/link`: the page of the event for a browser, which opens once. */
+/** Response of `POST /events/:id/link`: a link to the page of the event that works once. */
 export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
 export type EventLink = z.infer<typeof eventLinkSchema>
 
@@ -132,7 +132,7 @@ export type WebhookSummary = z.infer<typeof webhookSummarySchema>
 
 const sentHeadersSchema = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
 
-/** Body of `POST /webhooks/explain`: a text as payload is the raw body, anything else is written as JSON. */
+/** Body of `POST /webhooks/explain`: a string payload is the raw body, other values are serialised as JSON. */
 export const explainSchema = z.strictObject({
   path: z.string().min(1).max(2048),
   headers: sentHeadersSchema.optional(),
@@ -140,7 +140,7 @@ export const explainSchema = z.strictObject({
 })
 export type Explain = z.infer<typeof explainSchema>
 
-/** What would happen to a delivery, and why; nothing of it is done. */
+/** What would happen to a delivery, and why, without doing it. */
 export const explanationSchema = z.strictObject({
   webhook: z.string(),
   signature: z.strictObject({
@@ -148,33 +148,33 @@ export const explanationSchema = z.strictObject({
     result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
     detail: z.string().optional(),
   }),
-  /** It would wake the agent: the filter matches, and it is no handshake and no echo of our own. */
+  /** It would run the agent: the filter matches, and it is neither a handshake nor caused by doorward. */
   matches: z.boolean(),
   handshake: z.string().optional(),
-  /** It is about a comment or message that this home wrote: passed over, so that nothing goes round in circles. */
+  /** It is about a comment or message that this home wrote, and is ignored to prevent a loop. */
   ownComment: z.boolean().optional(),
   filter: z.array(
     z.strictObject({
       path: z.string(),
       expected: z.array(z.string()),
-      /** The value seen; null where there is none. */
+      /** The actual value; null if there is none. */
       actual: z.json(),
       matches: z.boolean(),
-      /** What was meant, where the path is not there as it is written. */
+      /** A similar path, if the written one does not exist. */
       hint: z.string().optional(),
     }),
   ),
   prompt: z.string(),
-  /** Which characters of the prompt, counted in UTF-16 units, came out of the payload. */
+  /** The ranges of the prompt that come from the payload, in UTF-16 units. */
   substituted: z.array(z.strictObject({ path: z.string(), start: z.int(), end: z.int() })),
   agent: z.strictObject({
     name: z.string(),
     kind: z.string(),
     argv: z.array(z.string()).optional(),
-    /** Why it could not run here. */
+    /** Why it cannot run here. */
     detail: z.string().optional(),
   }),
-  /** The messages each target would get, if the agent answered with the prompt. */
+  /** The messages for each target if the agent answered with the prompt. */
   targets: z.array(
     z.strictObject({
       target: z.string(),
@@ -185,40 +185,40 @@ export const explanationSchema = z.strictObject({
 })
 export type Explanation = z.infer<typeof explanationSchema>
 
-/** Body of `POST /webhooks/learn`: without a payload the next delivery at the path is waited for. */
+/** Body of `POST /webhooks/learn`: without a payload it waits for the next delivery. */
 export const learnSchema = z.strictObject({
   path: z.string().min(1).max(2048),
   payload: z.unknown().optional(),
 })
 
-/** The paths of a payload without its values, and what could be made of them. */
+/** The paths of a payload without its values, and suggestions made from them. */
 export const payloadDescriptionSchema = z.strictObject({
   webhook: z.string(),
   paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
-  /** There are more paths than are listed. */
+  /** True when more paths exist than are listed. */
   cut: z.boolean(),
-  /** Paths that tell the kinds of events of this sender apart. */
+  /** Paths that distinguish the kinds of events of this sender. */
   filter: z.array(z.string()),
   promptTemplate: z.string(),
 })
 export type PayloadDescription = z.infer<typeof payloadDescriptionSchema>
 
-/** Answer of `POST /daemon/reload`. */
+/** Response of `POST /daemon/reload`. */
 export const reloadedSchema = z.strictObject({
   status: z.literal('reloaded'),
   webhooks: z.int(),
   agents: z.int(),
-  /** What waits for a restart. */
+  /** Changes that need a restart. */
   problems: z.array(z.strictObject({ code: z.string(), detail: z.string(), hint: z.string() })),
 })
 export type Reloaded = z.infer<typeof reloadedSchema>
 
-/** Answer of `POST /daemon/restart`: who has taken over, and how many events the old one still finishes. */
+/** Response of `POST /daemon/restart`: the new daemon, and how many events the old one still finishes. */
 export const restartedSchema = z.strictObject({
   status: z.literal('restarted'),
   pid: z.int(),
   url: z.string(),
-  /** Where senders reach the webhooks, when that is not `url`. */
+  /** The public address of the webhooks, if it is not `url`. */
   publicUrl: z.string().optional(),
   version: z.string(),
   startedAt: z.string(),
@@ -235,7 +235,7 @@ export const startLoginSchema = z.strictObject({
   clientId: z.string().min(1).max(512).optional(),
   clientSecret: z.string().max(4096).optional(),
   scopes: z.array(z.string().regex(scopeForm, 'not a scope')).max(200).optional(),
-  /** By a code that the person enters at the provider (RFC 8628), without a callback. */
+  /** With a code that the user enters at the provider (RFC 8628), without a callback. */
   device: z.boolean().optional(),
 })
 export type StartLogin = z.infer<typeof startLoginSchema>
@@ -250,12 +250,12 @@ export const startedLoginSchema = z.strictObject({
 })
 export type StartedLogin = z.infer<typeof startedLoginSchema>
 
-/** The answer to a start with `device`: the page to open, and the code to enter there. */
+/** The response to a start with `device`: the page to open, and the code to enter there. */
 export const startedDeviceLoginSchema = z.strictObject({
   loginId: z.string(),
   provider: z.string(),
   verificationUrl: z.string(),
-  /** The page with the code in it: whoever sees it can approve the login as somebody else. */
+  /** The page with the code in it: anyone who sees it could approve the login with another account. */
   verificationUrlComplete: z.string().optional(),
   userCode: z.string(),
   scopes: z.array(z.string()),
@@ -271,9 +271,9 @@ export const loginSchema = z.strictObject({
     .strictObject({ code: z.string(), message: z.string(), hint: z.string().optional() })
     .optional(),
   account: accountSchema.nullable().optional(),
-  /** Whose login this one took the place of, where that is another account. */
+  /** The account of the replaced login, if it is another one. */
   replaced: accountSchema.optional(),
-  /** What was asked for and not granted; left out when nothing is missing. */
+  /** Requested scopes that were not granted; omitted when none are missing. */
   missingScopes: z.array(z.string()).optional(),
 })
 export type Login = z.infer<typeof loginSchema>
@@ -286,17 +286,17 @@ export const tokenSummarySchema = z.strictObject({
   status: z.enum(['ok', 'expired', 'needs-login']),
   account: accountSchema.nullable(),
   scopes: z.array(z.string()),
-  /** What the login asked for and was not given; left out when nothing is missing. */
+  /** Requested scopes that were not granted; omitted when none are missing. */
   missingScopes: z.array(z.string()).optional(),
   expiresAt: z.iso.datetime().nullable(),
-  /** When nothing can renew the token any more; left out where the provider names no such time. */
+  /** When the refresh token expires; omitted if the provider does not say. */
   loginExpiresAt: z.iso.datetime().optional(),
   refreshable: z.boolean(),
   obtainedAt: z.iso.datetime(),
 })
 export type TokenSummary = z.infer<typeof tokenSummarySchema>
 
-/** Answer of `GET /oauth/tokens/:provider/access`. The one document that holds a token. */
+/** Response of `GET /oauth/tokens/:provider/access`, the only document with a token. */
 export const accessTokenSchema = z.strictObject({
   provider: z.string(),
   accessToken: z.string(),
@@ -306,7 +306,7 @@ export const accessTokenSchema = z.strictObject({
 })
 export type AccessToken = z.infer<typeof accessTokenSchema>
 
-/** Answer of `DELETE /oauth/tokens/:provider`. */
+/** Response of `DELETE /oauth/tokens/:provider`. */
 export const logoutSchema = z.strictObject({
   provider: z.string(),
   removed: z.literal(true),
@@ -320,7 +320,7 @@ const providerSummarySchema = z.strictObject({
   clientKnown: z.boolean(),
   status: z.enum(['ok', 'expired', 'needs-login', 'not-logged-in']),
   account: accountSchema.nullable(),
-  /** With the client that is known, only a login by device code can work. */
+  /** The known client supports only logins by device code. */
   device: z.literal(true).optional(),
 })
 export type ProviderSummary = z.infer<typeof providerSummarySchema>
@@ -334,9 +334,9 @@ export type StatusProblem = z.infer<typeof statusProblemSchema>
 
 const timingSchema = z.strictObject({ count: z.int(), p50Ms: z.number(), p99Ms: z.number() })
 
-/** How long things took since the daemon started: half of them, and 99 in 100, at most this. */
+/** Median and 99th percentile of durations since the daemon started. */
 const timingsSchema = z.strictObject({
-  /** From the head of a delivery to the answer. */
+  /** From the headers of a delivery to the response. */
   answer: timingSchema,
   /** Waiting for an agent. */
   queue: timingSchema,
@@ -351,7 +351,7 @@ export const statusSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   url: z.string(),
   publicUrl: z.string().optional(),
-  /** It is about to end: it finishes what it has accepted, and takes nothing new. */
+  /** True while it stops: it finishes accepted events and accepts no new ones. */
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
   timings: timingsSchema.optional(),
@@ -359,15 +359,15 @@ export const statusSchema = z.strictObject({
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),
   events: z.array(eventSchema),
-  /** The last three that failed or were dropped, however many came after them. */
+  /** The last three that failed or were dropped, regardless of later events. */
   failures: z.array(eventSchema).optional(),
-  /** The run that ended last, however many events woke no agent since. */
+  /** The last finished run, regardless of later events without one. */
   lastRun: eventSchema.optional(),
   problems: z.array(statusProblemSchema),
 })
 export type Status = z.infer<typeof statusSchema>
 
-/** `run/daemon.json`, there while the daemon runs. */
+/** `run/daemon.json`, which exists while the daemon runs. */
 const daemonFileSchema = z.object({
   pid: z.int(),
   url: z.string(),

@@ -1,5 +1,5 @@
 /**
- * Every code a person or program can meet, in one place. Stable once released; kebab-case.
+ * Every error code. Stable once released; kebab-case.
  * The HTTP status of a code is in `daemon/http/problem.ts`, its exit code in `cli/exit-code.ts`.
  */
 export type ErrorCode =
@@ -24,7 +24,7 @@ export type ErrorCode =
   | 'request-invalid'
   | 'request-timeout'
   | 'headers-too-large'
-  // a webhook on its way in
+  // receiving a webhook
   | 'webhook-not-found'
   | 'signature-invalid'
   | 'unavailable'
@@ -36,7 +36,7 @@ export type ErrorCode =
   | 'body-too-large'
   | 'body-timeout'
   | 'body-aborted'
-  // an event on its way through
+  // processing an event
   | 'event-not-found'
   | 'event-dropped'
   | 'event-not-retryable'
@@ -79,18 +79,18 @@ export type ErrorCode =
   | 'command-not-found'
   | 'command-not-runnable'
   | 'interrupted'
-  // a fault of ours
+  // a bug
   | 'internal'
 
 type ErrorDetails = {
   /** What to do about it: a command to run or a setting to change. */
   readonly hint?: string | undefined
   readonly cause?: unknown
-  /** How long whoever refused asked to be left alone. */
+  /** How long the other side asked to wait. */
   readonly retryAfterMs?: number | undefined
   /**
-   * What only the owner of this machine may read (local event, never an HTTP answer to a sender).
-   * Holds no secret either.
+   * Details for the owner of this machine: for the local event, never for a response to a sender. Contains no
+   * secret.
    */
   readonly localDetail?: string
 }
@@ -121,7 +121,7 @@ export const systemCode = (error: unknown): string | undefined =>
     ? error.code
     : undefined
 
-/** One line that is safe to show for any thrown value: class and code, never a foreign message body. */
+/** One safe line for any thrown value: class and code, never the message of a foreign error. */
 export const errorName = (error: unknown): string => {
   if (error instanceof DoorwardError) return `${error.code}: ${error.message}`
   if (error instanceof Error) return [error.name, systemCode(error)].filter(Boolean).join(' ')
@@ -136,7 +136,7 @@ type ErrorDocument = {
   readonly problems?: readonly unknown[]
 }
 
-/** Any thrown value as a document; a foreign error shows its class and code, never its message. */
+/** Any thrown value as a document, with the text of `errorName` for a foreign error. */
 export const errorDocument = (error: unknown): ErrorDocument => {
   if (!(error instanceof DoorwardError))
     return {
@@ -152,17 +152,17 @@ export const errorDocument = (error: unknown): ErrorDocument => {
   }
 }
 
-/** What keeps a text that is no path of a webhook from being one, the first thing of several. */
+/** The first reason why a text is not a webhook path. */
 export const pathFault = (text: string): string => {
   if (!text.startsWith('/')) return 'it does not start with /'
   const [foreign] = /[^A-Za-z0-9._~!$&'()*+,;=:@/-]/u.exec(text) ?? []
   if (foreign !== undefined)
-    return `it has ${shown(foreign)} in it, and may have letters from a to z, digits and any of - . _ ~ ! $ & ' ( ) * + , ; = : @`
+    return `it has ${describeCharacter(foreign)} in it; only letters from a to z, digits and - . _ ~ ! $ & ' ( ) * + , ; = : @ are allowed`
   return text.includes('/.') ? 'a part of it starts with a dot' : 'a part of it is empty'
 }
 
-/** Of a character that nobody would see, or that changes the one before it, its number. */
-const shown = (character: string): string => {
+/** The code point of a character that is invisible or combines with the one before it. */
+const describeCharacter = (character: string): string => {
   if (character === ' ') return 'a space'
   const number = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
   return /[\p{C}\p{M}\p{Z}]/u.test(character) ? `the character U+${number}` : `"${character}"`

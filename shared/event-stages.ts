@@ -1,28 +1,28 @@
 import type { EventDetail, EventState, TargetResult } from './api.ts'
 
-/** One row of the picture of an event's way. */
+/** One stage of an event, for a picture. */
 export type StageRow = {
   readonly name: string
   readonly state: 'done' | 'failed' | 'now' | 'ahead' | 'none'
   readonly ms?: number
-  /** What is to be said where there is no time. */
+  /** Text in place of the time. */
   readonly note?: string
 }
 
 type TimedStage = 'queue' | 'agent' | 'deliver'
 
-/** The way of an event of a webhook, from the checks to the delivery. */
+/** The stages of a webhook event, from the checks to the delivery. */
 export const toStages = (event: EventDetail): StageRow[] => [
   toCheckStage(event),
   timedRow(event, 'queue', 'Queue', event.durations.queuedMs),
   timedRow(event, 'agent', 'Agent', event.durations.agentMs),
-  event.targets.length === 0 && everRan(event)
+  event.targets.length === 0 && reachedTargets(event)
     ? { name: 'Delivery', state: 'none', note: 'no target' }
     : timedRow(event, 'deliver', 'Delivery', event.durations.deliverMs),
 ]
 
-/** Targets are known from the moment an event is accepted. */
-const everRan = ({ state, stage }: EventDetail): boolean =>
+/** An accepted event has its targets. */
+const reachedTargets = ({ state, stage }: EventDetail): boolean =>
   !['rejected', 'filtered', 'duplicate'].includes(state) && stage !== 'deliver'
 
 const toCheckStage = ({ state, stage, code }: EventDetail): StageRow => {
@@ -36,7 +36,7 @@ const toCheckStage = ({ state, stage, code }: EventDetail): StageRow => {
 
 const order: readonly TimedStage[] = ['queue', 'agent', 'deliver']
 
-/** Which stage an event is at that goes on by itself. */
+/** The stage of an unfinished event. */
 export const currentStage: Partial<Record<EventState, TimedStage>> = {
   accepted: 'queue',
   queued: 'queue',
@@ -65,19 +65,19 @@ const timedRow = (
     : { name, state: 'done', ms }
 }
 
-/** How far a target came: it waits only as long as its event goes on. */
+/** A target of a finished event no longer waits. */
 export const describeTargetState = (
   event: Pick<EventDetail, 'state'>,
   { state }: TargetResult,
 ): TargetResult['state'] | 'not reached' =>
   state === 'waiting' && currentStage[event.state] === undefined ? 'not reached' : state
 
-/** Where the bar of a row begins and how long it is, in hundredths of the whole. */
+/** The start and length of the bar of a row, in percent. */
 export type Bar = { readonly row: StageRow; readonly from: number; readonly length: number }
 
 const shortest = 0.8
 
-/** The bars one after another in proportion to their times; what runs now takes the rest. */
+/** Consecutive bars in proportion to their times; the running stage takes the rest. */
 export const toBars = (rows: readonly StageRow[]): Bar[] => {
   const isRunning = rows.some(({ state }) => state === 'now')
   const times = rows.reduce((sum, { ms = 0 }) => sum + ms, 0)

@@ -1,12 +1,11 @@
-/** A text, and what stands in its place. */
+/** A private text and its replacement. */
 export type PrivateText = readonly [text: string, instead: string]
 
-const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+const escapeRegExp = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /**
- * Takes private texts, and whatever looks like a mail address, out of a text that goes to others; the
- * longest first. The path of a webhook may also be the end of a package's name, as `/codex` of
- * `@openai/codex`, in a command that must stay right.
+ * Replaces private texts, the longest first, and mail addresses in a text for other people. Keeps a webhook
+ * path that is the end of a package name, such as `/codex` in `@openai/codex`.
  */
 export const replacePrivate = (text: string, words: readonly PrivateText[]): string =>
   words
@@ -15,8 +14,8 @@ export const replacePrivate = (text: string, words: readonly PrivateText[]): str
     .replaceAll(/[\w.+-]+@[\w-]+(\.[\w-]+)+/g, '<mail>')
 
 const toPattern = (word: string): RegExp =>
-  new RegExp(`${word.startsWith('/') ? '(?<!(?:^|\\s)@[\\w-]+)' : ''}${escaped(word)}`, 'g')
+  new RegExp(`${word.startsWith('/') ? '(?<!(?:^|\\s)@[\\w-]+)' : ''}${escapeRegExp(word)}`, 'g')
 
-/** What a daemon that is about to end waits for, in words. */
+/** What a stopping daemon waits for. */
 export const describeUnfinished = (unfinished: number): string =>
   `when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished`

@@ -1,14 +1,13 @@
 /**
- * For a process that holds tokens for long: Node opens its debugger to all users of this machine when it is
- * sent SIGUSR1, with which people have other daemons open their logs again. Whoever listens to that signal
- * has it to himself.
+ * On SIGUSR1 Node opens its debugger to all users of this machine, unless the process listens to it. People
+ * send it to daemons to reopen their logs. For processes with tokens in memory.
  */
 export const ignoreSigusr1 = (): void => void process.on('SIGUSR1', () => undefined)
 
-/** The release of systray2 whose programs these are. */
+/** The release of systray2 with these programs. */
 export const systrayVersion = '2.1.4'
 
-/** systray2's programs by platform: their names, and what each must be, byte for byte. */
+/** systray2's programs by platform, with their hashes. */
 export const systrayPrograms: Partial<
   Record<NodeJS.Platform, readonly [name: string, sha256: string]>
 > = {

@@ -1,29 +1,29 @@
 /*
- * How each sender signs its webhooks, as data: one verifier reads this table (daemon/webhook), and the
- * command line signs by it (cli/sign-payload.ts). `source` says where each line of it comes from.
+ * How each sender signs its webhooks, as data: the verifier (daemon/webhook) and `webhook send`
+ * (cli/commands/webhook) use this table. `source` links to the documentation of the sender.
  */
 
-/** One way in which a delivery can be signed. */
+/** One form of signature. */
 export type SignatureForm = {
   /** Header with the signature; its presence commits a delivery to this form. Lower case. */
   readonly header: string
-  /** `mac`: an HMAC of what is signed. `token`: the secret itself, which says nothing of the body. */
+  /** `mac`: an HMAC of the signed bytes. `token`: the secret itself, which does not cover the body. */
   readonly check: 'mac' | 'token'
   readonly algorithm: 'sha256' | 'sha1'
   readonly encoding: 'hex' | 'base64'
-  /** What stands before each signature; may be empty. */
+  /** The text before each signature; may be empty. */
   readonly prefix: string
-  /** One signature; or a list, between commas beside `t=` (Stripe) or between spaces (Standard Webhooks). */
+  /** One signature; or a list, separated by commas after `t=` (Stripe) or by spaces (Standard Webhooks). */
   readonly list: 'one' | 'commas' | 'spaces'
-  /** The signed bytes, of which the raw body is the last part. */
+  /** The signed bytes; the raw body comes last. */
   readonly signs: '{raw}' | '{t}.{raw}' | 'v0:{t}:{raw}' | '{id}.{t}.{raw}'
   /** Header with the time of sending in Unix seconds; with `commas` the time is in the signature header. */
   readonly timestampHeader?: string
   /** Header with the signed id of the delivery. */
   readonly idHeader?: string
   /**
-   * How a secret becomes a key: `text` as it is; `base64` decoded, with or without `whsec_` before it;
-   * `whsec` the same, but only for secrets that begin so, and `token` only for those that do not.
+   * How a secret becomes a key: `text` unchanged; `base64` decoded, with or without the prefix `whsec_`;
+   * `whsec` the same, but only for secrets with the prefix, and `token` only for those without.
    */
   readonly secret: 'text' | 'base64' | 'whsec' | 'token'
 }
@@ -31,21 +31,21 @@ export type SignatureForm = {
 export type SignatureScheme = {
   readonly name: SchemeName
   /**
-   * In the order of their strength: the first whose header is there, and for which there is a secret,
-   * is the one that counts. The last one is what the sender usually sends.
+   * From strongest to weakest: the first with a header in the request and a secret is used. The last is what
+   * the sender usually sends.
    */
   readonly forms: readonly SignatureForm[]
   /**
-   * How far a signed time may lie in the past, and in the future, in seconds. A time far in the future
-   * would be good for a replay until then. Stripe and Slack name five minutes; Slack's page and
-   * Stripe's PHP library take the difference both ways, as Standard Webhooks does.
+   * How far a signed time may be in the past or the future, in seconds. A time far in the future would allow
+   * a replay until then. Stripe and Slack recommend five minutes; Slack's page, Stripe's PHP library and
+   * Standard Webhooks limit both directions.
    */
   readonly toleranceSeconds?: number
-  /** Field of the body with the signed time in milliseconds, where no header has it. */
+  /** Field of the body with the signed time in milliseconds, if no header has it. */
   readonly bodyTimestamp?: string
-  /** Where the sender names a delivery: headers, tried in order, and a field of the verified body. */
+  /** Where the delivery id is: headers, tried in order, and a field of the verified body. */
   readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
-  /** Header with the kind of event; the other senders say it in the body. */
+  /** Header with the kind of event; other senders have it in the body. */
   readonly eventHeader?: string
   readonly source: string
 }
@@ -63,7 +63,7 @@ export const schemeNames = [
 ] as const
 export type SchemeName = (typeof schemeNames)[number]
 
-/** Other names under which a scheme is known. */
+/** Other names of a scheme. */
 export const schemeAliases = { svix: 'standard-webhooks' } as const
 
 type PresetName = Exclude<SchemeName, 'hmac'>
@@ -91,7 +91,7 @@ const standardWebhooks = (family: 'webhook' | 'svix') =>
     secret: 'base64',
   }) as const
 
-/** What is not signed otherwise: the id headers of all known senders, for `hmac`. */
+/** The id headers of all known senders, for `hmac`. */
 const anyIdHeader = [
   'x-github-delivery',
   'webhook-id',
@@ -113,7 +113,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
   },
   stripe: {
     name: 'stripe',
-    // The key is the whole text of the secret, `whsec_` and all.
+    // The key is the whole secret, including `whsec_`.
     forms: [
       {
         ...overBody,
@@ -177,7 +177,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
   linear: {
     name: 'linear',
     forms: [{ ...overBody, header: 'linear-signature' }],
-    // A header has the time too, but does not sign it: Linear's own library reads the body alone.
+    // A header has the time too, but it is not signed: Linear's own library reads only the body.
     toleranceSeconds: 60,
     bodyTimestamp: 'webhookTimestamp',
     deliveryId: { headers: ['linear-delivery'] },
@@ -202,7 +202,7 @@ type SignatureFields = {
   readonly prefix: string
 }
 
-/** The scheme of this name or alias; `fields` are those of `hmac`. */
+/** The scheme of this name or alias; `fields` are for `hmac`. */
 export const toScheme = (
   name: SchemeName | keyof typeof schemeAliases,
   fields: SignatureFields,
@@ -211,7 +211,7 @@ export const toScheme = (
   return scheme === 'hmac' ? hmacScheme(fields) : presets[scheme]
 }
 
-/** A hex HMAC of the raw body in a header of the owner's choice. */
+/** A hex HMAC of the raw body in a configured header. */
 export const hmacScheme = ({ header, algorithm, prefix }: SignatureFields): SignatureScheme => ({
   name: 'hmac',
   forms: [{ ...overBody, header, algorithm, prefix }],
@@ -219,7 +219,7 @@ export const hmacScheme = ({ header, algorithm, prefix }: SignatureFields): Sign
   source: 'RFC 2104',
 })
 
-/** What stands before the raw body in the signed bytes; undefined where the body is all. */
+/** The signed bytes before the raw body; undefined if only the body is signed. */
 export const signedHead = (
   signs: SignatureForm['signs'],
   timestamp: string,
@@ -239,7 +239,7 @@ export const signedHead = (
 
 const marker = 'whsec_'
 
-/** The bytes that a secret stands for in this form; undefined when it is none of this form. */
+/** The key bytes of a secret in this form; undefined when the secret does not fit. */
 export const keyBytes = (form: SignatureForm, secret: string): Buffer | undefined => {
   const isMarked = secret.startsWith(marker)
   switch (form.secret) {
@@ -254,7 +254,7 @@ export const keyBytes = (form: SignatureForm, secret: string): Buffer | undefine
   }
 }
 
-/** Base64 of RFC 4648 section 4, the padding may be left out; Node itself would take anything. */
+/** Base64 (RFC 4648 section 4) with optional padding; Node itself accepts anything. */
 const decoded = (text: string): Buffer | undefined => {
   const bare = text.replace(/={1,2}$/, '')
   const isPadded = bare !== text
@@ -263,8 +263,7 @@ const decoded = (text: string): Buffer | undefined => {
 }
 
 /**
- * What looks wrong with the value of a secret, without a word of the value: `unusable` when nothing can
- * be verified with it.
+ * What looks wrong with a secret, without any part of it: `unusable` when it cannot verify anything.
  */
 export const secretFault = (
   scheme: SignatureScheme,
@@ -281,7 +280,7 @@ const findFault = (
   unusable: boolean,
 ): string | undefined => {
   if (/^\s|\s$/.test(secret)) return 'has white space at its beginning or end'
-  if (/^(["']).*\1$/s.test(secret)) return 'stands in quotes, which count as a part of it'
+  if (/^(["']).*\1$/s.test(secret)) return 'has quotes around it, which count as a part of it'
   if (scheme.name === 'standard-webhooks' && /^wh[ps]k_/.test(secret))
     return 'is an Ed25519 key (v1a): only the symmetric kind that begins with whsec_ is taken'
   if (unusable) return 'is not base64 after whsec_, as this scheme has it'

@@ -1,20 +1,20 @@
 import { DoorwardError } from './errors.ts'
 
-/** A template, taken apart once when the configuration is loaded. */
+/** A parsed template. */
 export type Template = {
   readonly source: string
   readonly parts: readonly (string | DotPath)[]
 }
 
-/** True for a template into which nothing of an event comes. */
+/** True for a template without placeholders. */
 export const isFixed = ({ parts }: Template): boolean =>
   parts.every((part) => typeof part === 'string')
 
 const placeholder = /\{\{([^{}]*)\}\}/g
 
 /**
- * Takes `{{event}}` and `{{event.<path>}}` out of a text; everything else stays as it is.
- * Throws `config-invalid` with all other names between double braces: they would be typing errors.
+ * Parses `{{event}}` and `{{event.<path>}}`; other text is literal. Throws `config-invalid` with all other
+ * names between double braces.
  */
 export const parseTemplate = (source: string): Template => {
   const parts: (string | DotPath)[] = []
@@ -45,7 +45,7 @@ const parsePath = (expression: string): DotPath => {
 /** A path into a payload: `pull_request.head.sha`, `commits.0.message`. Empty means the whole payload. */
 export type DotPath = readonly string[]
 
-/** True for a name that a path can have. */
+/** True for a valid name in a path. */
 export const isPathName = (name: string): boolean => name !== '' && !name.includes('.')
 
 /** Splits `a.b.0` into its names. Throws `config-invalid` for an empty name. */
@@ -57,5 +57,5 @@ export const parseDotPath = (text: string): DotPath => {
   return names
 }
 
-/** True for `event.a.b`: so a path stands in a prompt, where `event` is the payload. */
+/** True for `event.a.b`, the form in a prompt, where `event` is the payload. */
 export const startsWithEvent = (path: DotPath): boolean => path.length > 1 && path[0] === 'event'

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 
-/** The folder of the installed package: where `assets/` and `config/` lie. */
+/** The folder of the installed package, with `assets/` and `config/`. */
 export const packageFolder = new URL(
   import.meta.url.includes('/dist/') ? '../../' : '../',
   import.meta.url,
 )
 
-/** The program that people run, in that folder: `cli/` as scripts/bundle.mjs joins it. */
+/** The command line program in that folder, bundled by scripts/bundle.mjs. */
 export const cliProgram = 'dist/bin/doorward.cjs'
 
-/** The daemon's program: `daemon/`, joined likewise. The second is for launchd, and loads the first. */
+/** The daemon, bundled likewise. The second program is for launchd, and loads the first. */
 export const daemonProgram = 'dist/bin/doorward-daemon.cjs'
 export const daemonUnderLaunchd = 'dist/bin/doorward-daemon-under-launchd.cjs'
 
@@ -19,8 +19,8 @@ export const version: string = (
 ).version
 
 /**
- * The `User-Agent` by which the daemon can name who asks: `doorward-cli/0.1.0 (oauth exec git)`. The
- * comment (RFC 9110 section 10.1.5) is made printable ASCII of at most 60 characters that cannot end it.
+ * The `User-Agent` that names the caller: `doorward-cli/0.1.0 (oauth exec git)`. The comment (RFC 9110 section
+ * 10.1.5) is reduced to 60 printable ASCII characters without parentheses.
  */
 export const getUserAgent = (program: 'cli' | 'tray', what = ''): string => {
   const comment = what

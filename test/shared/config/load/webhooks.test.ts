@@ -5,7 +5,7 @@ describe('the path of a webhook', () => {
   const served = (path: string) => linesOf({ webhooks: webhook('', JSON.stringify(path)) })
 
   const has = (what: string) =>
-    `it has ${what} in it, and may have letters from a to z, digits and any of - . _ ~ ! $ & ' ( ) * + , ; = : @`
+    `it has ${what} in it; only letters from a to z, digits and - . _ ~ ! $ & ' ( ) * + , ; = : @ are allowed`
   const dot = 'a part of it starts with a dot'
   const empty = 'a part of it is empty'
   for (const [path, fault] of [
