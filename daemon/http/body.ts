@@ -39,7 +39,7 @@ const readBytes = async (ctx: Context, maxBodyBytes: number): Promise<Buffer> =>
   const chunks: Buffer[] = []
   let size = 0
   try {
-    // The default iterator would destroy the socket, and the answer with it, when the loop is left.
+    // The default iterator would destroy the socket, and with it the response, at the end of the loop.
     for await (const chunk of ctx.req.iterator({ destroyOnReturn: false })) {
       size += (chunk as Buffer).length
       if (size > maxBodyBytes) break
@@ -66,14 +66,14 @@ const parseJson = (bytes: Buffer): unknown => {
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
-/** A router whose paths match exactly, case and trailing slash included, as those of webhooks do. */
+/** A router that matches paths exactly, with case and trailing slash, like those of webhooks. */
 export const exactRouter = (): Router => new Router({ sensitive: true, strict: true })
 
 export type RenderedPage = { readonly html: string; readonly contentSecurityPolicy: string }
 
 /**
- * Returns what fills in the page of `assets/<name>`, in one pass, with values that are HTML already. No script
- * may run, only this one style applies, and forms go to `formAction`.
+ * Returns a function that fills the page of `assets/<name>` with values that are HTML already. No script may
+ * run, only its own style applies, and forms are sent to `formAction` only.
  */
 export const loadPage = (
   name: 'callback' | 'event',

@@ -3,17 +3,17 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 import { DoorwardError } from '../../shared/errors.ts'
 
-/** Says whether a request may go on; see `createGuard`. Throws why not. */
+/** Throws why a request is refused; see `createGuard`. */
 export type Guard = (request: IncomingMessage) => void
 
 /**
- * Lets only local clients of this user through: a loopback peer, a loopback `Host` with our port (DNS
- * rebinding), nothing that a proxy has passed on, no web page (`Origin`, `Sec-Fetch-Site`), the bearer
- * token of `run/api.token`. In this order: 403 for all but the last, which is 401.
+ * Accepts only local clients of this user: a loopback peer, a loopback `Host` with our port (DNS
+ * rebinding), no headers of a proxy, no web page (`Origin`, `Sec-Fetch-Site`), the bearer token of
+ * `run/api.token`. In this order: 403 for all but the last, which is 401.
  */
 export const createGuard = (apiToken: string, port: () => number): Guard => {
   const token = Buffer.from(apiToken)
-  // Asked of the system once: it is 0 until we listen, and stays the same then.
+  // 0 until the server listens, and constant then.
   let ourPort = 0
   const portNow = () => (ourPort ||= port())
   return (request) => {
@@ -27,7 +27,7 @@ export const createGuard = (apiToken: string, port: () => number): Guard => {
   }
 }
 
-/** Throws for what does not come straight from this machine to a name of it: the first three checks. */
+/** The first three checks: the request comes directly from this machine, and to a name of it. */
 export const refuseForeign = (request: IncomingMessage, port: number): void => {
   if (!isLoopbackPeer(request.socket.remoteAddress))
     throw new DoorwardError('peer-forbidden', 'only this machine may ask for this')
@@ -51,7 +51,7 @@ export const isLoopbackPeer = (address: string | undefined): boolean => {
 
 /**
  * True for exactly one `Host` that is a loopback name or address with this port (RFC 9110 section
- * 7.2). Any address of 127.0.0.0/8 counts, as `server.host` may be one; no DNS name can look so.
+ * 7.2). Any address of 127.0.0.0/8 counts, as `server.host` may be one; no DNS name has this form.
  */
 export const isOurHost = (values: readonly string[] | undefined, port: number): boolean => {
   const [host] = values ?? []
@@ -68,16 +68,16 @@ export const isOurHost = (values: readonly string[] | undefined, port: number): 
 const forwarding =
   /^(forwarded|via|cdn-loop|x-forwarded(-.*)?|x-original-.*|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|fastly-client-ip|cf-.*|tailscale-.*|(x-)?ngrok-.*)$/
 
-/** True when one of these header names, in lower case, says that a proxy passed the request on. */
+/** True when one of these header names, in lower case, is one that proxies add. */
 export const isForwarded = (headerNames: readonly string[]): boolean =>
   headerNames.some((name) => forwarding.test(name))
 
-/** True when a browser sent it for a page: pages send `Origin`, or say that they are another site. */
+/** True when a browser sent the request for a page: with `Origin`, or from another site. */
 export const isFromWebPage = (origin: string | undefined, fetchSite: string | undefined): boolean =>
   origin !== undefined ||
   (fetchSite !== undefined && fetchSite !== 'none' && fetchSite !== 'same-origin')
 
-/** In a time that tells nothing of where they differ; how long ours is, is no secret. */
+/** Compares in constant time; the length of the token is not a secret. */
 const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
   const [value, second] = values
   if (value === undefined || second !== undefined) return false
@@ -86,10 +86,7 @@ const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
   return given.length === apiToken.length && timingSafeEqual(given, apiToken)
 }
 
-/**
- * Every value of a header apart, by its name in lower case. Only this one is looked for: `headersDistinct` makes
- * an object of them all, and `headers` is one of another shape for each order that they are written in.
- */
+/** All values of one header, by its name in lower case. `headersDistinct` would make an object of all headers. */
 export const headerValues = ({ rawHeaders }: IncomingMessage, name: string): string[] => {
   const values: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -77,8 +77,8 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
 }
 
 /**
- * Turns any thrown value into an RFC 9457 document. An error of ours says what it says; anything else
- * becomes `internal` without a word of it, since foreign errors can hold tokens.
+ * Turns any thrown value into an RFC 9457 document. A `DoorwardError` keeps its message; anything
+ * else becomes `internal` without its message, since other errors can contain tokens.
  */
 export const toProblem = (error: unknown): ProblemDocument => {
   const known = knownError(error)

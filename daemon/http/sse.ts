@@ -6,32 +6,32 @@ import type { EventStore } from '../events/event-store.ts'
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {
   readonly open: (request: IncomingMessage, response: ServerResponse) => Promise<void>
-  /** How many follow it now. */
+  /** The number of clients. */
   readonly followers: () => number
-  /** While it is silent nothing is sent; who comes back with its last id misses nothing. */
+  /** While silent, nothing is sent; a client that reconnects with its last id misses nothing. */
   readonly silence: (isSilent: boolean) => void
-  /** Tells who follows that `/status` says something new which is no event: a comment, which others pass over. */
+  /** Notifies clients of a change of `/status` that is not an event, by a comment. */
   readonly hint: () => void
-  /** Ends every open stream, so that the server can close. */
+  /** Closes every stream, so that the server can close. */
   readonly close: () => void
 }
 
 const heartbeatMs = 15_000
-/** A comment, by which both sides learn of a connection that is dead. */
+/** A comment, so that both sides notice a dead connection. */
 const heartbeat = createEventBuffer().comment().dispatch()
 const hint = createEventBuffer().comment('status').dispatch()
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
- * Ids are `<era>-<number>`; an era is that of a store, and lives on over a restart. A client that comes back
- * with one of this era gets what it missed; one with an id of an earlier era gets all that is known,
- * since nothing of it can be old.
+ * Ids are `<era>-<number>`; an era is that of an event store, and survives a restart. A client that
+ * reconnects with an id of this era gets what it missed; with an id of an earlier era it gets everything,
+ * as all of it is new.
  */
 export const createEventStream = (events: EventStore): EventStream => {
   let isSilent = false
   const open = new Map<ServerResponse, Session>()
   let last: { readonly change: EventChange; readonly message: EventBuffer } | undefined
-  /** The same for all who follow: written once. */
+  /** The same text for all clients, made once. */
   const messageOf = (change: EventChange): EventBuffer => {
     if (last?.change === change) return last.message
     const { sequence, record } = change
@@ -42,17 +42,17 @@ export const createEventStream = (events: EventStore): EventStream => {
   return {
     open: async (request, response) => {
       const session = await createSession(request, response, {
-        // A session whose client goes before it begins would say so for ever, to nobody.
+        // A session whose client disconnects before it begins would send for ever.
         keepAlive: null,
         retry: 1000,
         statusCode: 200,
         headers: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
       })
-      // Gone already: nothing will tell us of that any more.
+      // No event follows for a client that has disconnected already.
       if (response.destroyed) return
       const push = (change: EventChange) => {
         if (isSilent) return
-        // A client that does not read must not fill our memory.
+        // A client that does not read must not fill the memory.
         if (response.writableLength > maxUnreadBytes) response.destroy()
         else if (session.isConnected) {
           gather(response)
@@ -86,7 +86,7 @@ export const createEventStream = (events: EventStore): EventStream => {
 
 const gathering = new WeakSet<ServerResponse>()
 
-/** What changes in one turn is written at once: an event of a quick agent goes through all its states in two. */
+/** Writes all changes of one turn together: the event of a quick agent goes through all its states in two turns. */
 const gather = (response: ServerResponse): void => {
   if (gathering.has(response)) return
   gathering.add(response)

@@ -1,8 +1,7 @@
 /**
  * Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one.
- * `AbortSignal.any` with an `AbortSignal.timeout` is none: nothing holds the latter, and once the garbage
- * collector has taken it the time never ends; and each leaves something at the given signal for as long as
- * that lives (both seen with Node 20).
+ * `AbortSignal.any` with `AbortSignal.timeout` does not work in Node 20: the timeout can be garbage
+ * collected before it fires, and each call leaks a listener on the given signal.
  */
 export const withTimeLimit = async <Result>(
   limitMs: number,
@@ -11,10 +10,10 @@ export const withTimeLimit = async <Result>(
 ): Promise<Result> => {
   const control = new AbortController()
   const abort = (): void => control.abort(signal.reason)
-  // Named as `AbortSignal.timeout` names it: so a request says that nobody answered in time.
+  // The name that `AbortSignal.timeout` uses, which a request reports as a timeout.
   const end = (): void => control.abort(new DOMException('the time is over', 'TimeoutError'))
-  // One look at what has come first: it may have been in time while we were stopped, and an answer with a
-  // new refresh token is not given twice.
+  // Reads pending input first: a response may have arrived in time while the process was suspended, and a
+  // new refresh token is not sent twice.
   const timer = longTimeout(() => setImmediate(end), limitMs)
   if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
@@ -26,12 +25,12 @@ export const withTimeLimit = async <Result>(
   }
 }
 
-// The most that setTimeout takes, 24.8 days: one that is longer would ring at once.
+// The maximum of setTimeout, 24.8 days: a longer one would fire immediately.
 const longestStepMs = 2_147_483_647
 
 export type LongTimeout = { readonly clear: () => void; readonly unref: () => LongTimeout }
 
-/** A timer that rings once, after any number of milliseconds: agents and logins may be given 30 days. */
+/** A timer for any number of milliseconds: the limit of an agent or a login may be 30 days. */
 export const longTimeout = (
   ring: () => void,
   ms: number,

@@ -5,8 +5,8 @@ import { packageFolder } from '../../shared/version.ts'
 const texts = new Map<string, string>()
 
 /**
- * The text of a file below `assets/`, as it was when it was first asked for, which is at the start: an update
- * may put another there, or take it away, while this daemon runs and has its parts made anew.
+ * The text of a file below `assets/`, read once at the start: an update may replace or remove the file while
+ * this daemon runs.
  */
 export const readAsset = (path: string): string => {
   const known = texts.get(path)
@@ -16,13 +16,13 @@ export const readAsset = (path: string): string => {
   return text
 }
 
-/** The style of a page: what all of them have in common, and its own. */
+/** The style of a page: the common part and its own. */
 export const readStyle = (page: 'callback' | 'event'): string =>
   readAsset('page/base.css') + readAsset(`${page}/page.css`)
 
 /**
- * An error of ours as it is; any other thrown value becomes `internal` without a word of it, since
- * foreign errors can hold tokens.
+ * Returns a `DoorwardError` unchanged; any other thrown value becomes `internal` without its message, since
+ * other errors can contain tokens.
  */
 export const knownError = (error: unknown): DoorwardError =>
   error instanceof DoorwardError

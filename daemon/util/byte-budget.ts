@@ -1,15 +1,15 @@
 /**
- * The bytes that may lie in memory for bodies being read and events waiting, counted together, so
- * that a flood of large bodies ends in refusals and not in memory.
+ * The limit of bytes in memory for bodies being read and events waiting together, so that a flood of
+ * large bodies is refused.
  */
 export type ByteBudget = {
   readonly used: () => number
-  /** Whether so many bytes could be taken if nothing else were there. */
+  /** Whether this number of bytes is within the whole budget. */
   readonly couldTake: (bytes: number) => boolean
-  /** Takes bytes out of the budget; false, and nothing taken, when there is not enough left. */
+  /** Takes bytes from the budget; false, and nothing taken, when not enough is left. */
   readonly take: (bytes: number) => boolean
   readonly giveBack: (bytes: number) => void
-  /** Another limit from now on; what is taken stays taken. */
+  /** Changes the limit; bytes in use stay counted. */
   readonly resize: (maxBytes: number) => void
 }
 
@@ -33,7 +33,7 @@ export const createByteBudget = (initialMaxBytes: number): ByteBudget => {
   }
 }
 
-/** Gathers bytes that come in pieces of any size. */
+/** Collects bytes that arrive in pieces of any size. */
 export type ByteCollector = {
   readonly size: () => number
   readonly add: (piece: Uint8Array) => void
@@ -44,18 +44,18 @@ export type ByteCollector = {
 const smallestRoom = 1024
 
 /**
- * Makes an empty collector; `expected` is how many bytes there will be, if that is known. Pieces are
- * copied, so that the memory they lie in is free at once: a piece of one byte may lie in 64 KiB. The room
- * for them is at most twice what came and 1 KiB, of which the system gives memory as it is used.
+ * Makes an empty collector; `expected` is the number of bytes, if known. Pieces are copied, as a piece of one
+ * byte may keep a buffer of 64 KiB in memory. The collector has at most twice the bytes that arrived, and
+ * at least 1 KiB.
  */
 export const createByteCollector = (expected = Number.POSITIVE_INFINITY): ByteCollector => {
   let room = Buffer.alloc(0)
   let size = 0
   const grow = (wanted: number) => {
-    // A sender says how many there are, and may say what is no number.
+    // `expected` is what the sender declares, and may be NaN.
     const enough = expected > wanted ? Math.min(wanted * 2, expected) : wanted * 2
     const larger = Math.max(enough, smallestRoom)
-    // Not of the shared pool, which a small one would keep whole.
+    // Not from the shared pool, of which a small buffer would keep all in memory.
     const next = Buffer.allocUnsafeSlow(larger)
     room.copy(next, 0, 0, size)
     room = next

@@ -1,4 +1,4 @@
-/** Runs tasks of one key after another, those of different keys side by side. */
+/** Runs the tasks of one key one after the other, and those of different keys in parallel. */
 export type KeyedMutex = <Result>(key: string, task: () => Promise<Result>) => Promise<Result>
 
 /** Makes a queue per key; a task that fails does not stop the next. */
@@ -16,15 +16,14 @@ export const createKeyedMutex = (): KeyedMutex => {
   }
 }
 
-/** Work that goes on by itself, and that a stop waits for. */
+/** Background work that a stop waits for. */
 type Unfinished = {
-  /** Remembers the work until it has ended, and returns it. */
+  /** Tracks the work until it is settled, and returns it. */
   readonly track: <Result>(work: Promise<Result>) => Promise<Result>
-  /** Resolves once nothing is going on, also what was begun meanwhile, or after this time (milliseconds). */
+  /** Resolves when no work is left, including work that starts later, or after this time (milliseconds). */
   readonly settled: (limitMs: number) => Promise<void>
 }
 
-/** Makes a list of work that has not ended. */
 export const trackPending = (): Unfinished => {
   const running = new Set<Promise<unknown>>()
   const untilIdle = async (): Promise<void> => {

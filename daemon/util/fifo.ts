@@ -1,4 +1,4 @@
-/** First in, first out; each step but `remove` takes the same time however many there are. */
+/** First in, first out; all operations but `remove` take constant time. */
 export type Fifo<Value> = {
   readonly add: (value: Value) => void
   readonly first: () => Value | undefined
@@ -6,13 +6,12 @@ export type Fifo<Value> = {
   readonly shift: () => Value | undefined
   readonly size: () => number
   readonly remove: (value: Value) => void
-  /** The first one first. */
   readonly values: () => Value[]
 }
 
 const fewGone = 32
 
-/** Makes an empty one. `Array.shift` moves all that is left, once there are some ten thousand. */
+/** Makes an empty queue. `Array.shift` moves all other items once there are some ten thousand. */
 export const createFifo = <Value>(): Fifo<Value> => {
   const items: (Value | undefined)[] = []
   let gone = 0
@@ -23,11 +22,10 @@ export const createFifo = <Value>(): Fifo<Value> => {
     shift: () => {
       const first = items[gone]
       if (gone < items.length) {
-        // Held no longer.
         items[gone] = undefined
         gone += 1
       }
-      // Moved once for as many steps as there are left.
+      // Moves the items once per as many steps as items are left.
       if (gone === items.length || (gone > fewGone && gone * 2 > items.length)) {
         items.splice(0, gone)
         gone = 0

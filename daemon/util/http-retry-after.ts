@@ -1,4 +1,4 @@
-/** `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date; in milliseconds from now, if it says so. */
+/** `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date; in milliseconds from now, or undefined. */
 export const retryAfterIn = (
   text: string | null | undefined,
   now: number = Date.now(),
@@ -21,8 +21,8 @@ type GitHubAnswer = {
 const unnamedMs = 60_000
 
 /**
- * For how long GitHub takes no more, in milliseconds, where an answer says that a limit is reached:
- * 429, or a 403 that is told from a refusal by headers or words alone. Undefined for every other answer.
+ * How long to wait for GitHub, in milliseconds, after a response for a reached rate limit: 429, or a 403 that
+ * differs from a refusal only in headers or words. Undefined for every other response.
  * https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
  */
 export const githubPauseMs = (

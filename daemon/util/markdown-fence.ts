@@ -1,9 +1,9 @@
-/** An open code fence of Markdown, as far as it is needed to close it and to open it again. */
+/** An open code fence of Markdown: what is needed to close it and to open it again. */
 export type Fence = { readonly mark: string; readonly indent: string; readonly language: string }
 
 const fenceLine = /^([ \t]{0,20})(`{3,20}(?=[^`]*$)|~{3,20})[ \t]*([\w+#.-]{0,20})/
 
-/** What is open after this line, if that was open before it (CommonMark section 4.5). */
+/** The open fence after a line, given the one before it (CommonMark section 4.5). */
 export const fenceAfter = (line: string, open: Fence | undefined): Fence | undefined => {
   const match = fenceLine.exec(line)
   if (!match) return open

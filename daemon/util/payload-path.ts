@@ -4,8 +4,8 @@ import type { DotPath } from '../../shared/templates.ts'
 const arrayIndex = /^(0|[1-9]\d{0,9})$/
 
 /**
- * The value at a path, or undefined where there is none. Own properties only, array items by index;
- * text and numbers have nothing inside.
+ * The value at a path, or undefined if it does not exist. Own properties of objects and items of arrays
+ * only.
  */
 export const valueAt = (payload: unknown, path: DotPath): unknown => {
   let value: unknown = payload
@@ -19,7 +19,7 @@ export const valueAt = (payload: unknown, path: DotPath): unknown => {
 }
 
 /**
- * Text as it is, numbers and booleans as text, objects and arrays as JSON, null and missing as
+ * Text unchanged, numbers and booleans as text, objects and arrays as JSON, null and undefined as
  * nothing. Throws `payload-not-json` for a value nested so deeply that it cannot be written as JSON.
  */
 export const textOfValue = (value: unknown): string => {
@@ -29,14 +29,14 @@ export const textOfValue = (value: unknown): string => {
   try {
     return JSON.stringify(value)
   } catch (error) {
-    // JSON.parse takes any depth, JSON.stringify does not: it ends in a RangeError.
+    // JSON.parse accepts any depth, JSON.stringify throws a RangeError.
     throw new DoorwardError('payload-not-json', 'the payload is nested too deeply', {
       cause: error,
     })
   }
 }
 
-/** The text under these names of a payload; undefined where there is none. */
+/** The text at a path of a payload; undefined if it does not exist. */
 export const textAt = (payload: unknown, ...names: readonly string[]): string | undefined => {
   const value = valueAt(payload, names)
   return typeof value === 'string' ? value : undefined
