@@ -2,7 +2,11 @@ import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/multipart.ts'
 import { EventStore } from './events/event-store.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
-import { type AcceptedEvent, createKeptEvents, type KeptEvents } from './webhook/accepted-event.ts'
+import {
+  type AcceptedEvent,
+  createRetryableEvents,
+  type RetryableEvents,
+} from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
@@ -10,7 +14,7 @@ import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 export type Memory = {
   readonly events: EventStore
   readonly counts: EventCounts
-  readonly kept: KeptEvents<AcceptedEvent>
+  readonly kept: RetryableEvents<AcceptedEvent>
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly progress: Progress
@@ -23,7 +27,7 @@ export const createMemory = (keep: number): Memory => {
   return {
     events,
     counts: countEvents(events),
-    kept: createKeptEvents<AcceptedEvent>(events),
+    kept: createRetryableEvents<AcceptedEvent>(events),
     deliveries: new SeenDeliveries(),
     rateLimits: createRateLimits(),
     progress: createProgress(),

@@ -16,14 +16,14 @@ export type AcceptedEvent = {
 }
 
 /** Events that can be run again: until they are done, or their prompt is no longer in memory. */
-export type KeptEvents<Value> = {
+export type RetryableEvents<Value> = {
   readonly keep: (id: string, value: Value) => void
   readonly get: (id: string) => Value | undefined
   readonly entries: () => readonly (readonly [id: string, value: Value])[]
 }
 
 /** Keeps values by the id of an event, and deletes each when its event is done or forgotten. */
-export const createKeptEvents = <Value>(events: EventStore): KeptEvents<Value> => {
+export const createRetryableEvents = <Value>(events: EventStore): RetryableEvents<Value> => {
   const kept = new Map<string, Value>()
   events.onForget((id) => kept.delete(id))
   events.follow(({ record }) => {

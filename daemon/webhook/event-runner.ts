@@ -8,7 +8,7 @@ import { type EventChanges, newEventId } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { EventQueue, Job } from '../queue.ts'
-import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
+import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
@@ -36,7 +36,7 @@ export type RunEventParts = RunToEndParts & {
   readonly queue: EventQueue
   readonly deliveries: SeenDeliveries
   /** For a retry. */
-  readonly kept: KeptEvents<AcceptedEvent>
+  readonly kept: RetryableEvents<AcceptedEvent>
 }
 
 /** Runs agents and delivers their answers, with one configuration. */

@@ -5,7 +5,7 @@ import { isForModel } from '../../shared/config/webhook.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Engine } from './engine.ts'
 import type { SeenDeliveries } from './dedupe.ts'
-import type { AcceptedEvent, KeptEvents } from './accepted-event.ts'
+import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that do not
@@ -18,7 +18,7 @@ export const retryEvent = (
   id: string,
   { config, runEvent }: Engine,
   events: EventStore,
-  kept: KeptEvents<AcceptedEvent>,
+  kept: RetryableEvents<AcceptedEvent>,
   deliveries: SeenDeliveries,
 ): EventRecord => {
   const event = events.get(id)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { EventStore } from '../../../daemon/events/event-store.ts'
-import { createKeptEvents } from '../../../daemon/webhook/accepted-event.ts'
+import { createRetryableEvents } from '../../../daemon/webhook/accepted-event.ts'
 
 const at = new Date(0)
 
-describe('what an event needs to be run again', () => {
-  it('is there while the event goes on, and after it failed or was dropped', () => {
+describe('an event that can be retried', () => {
+  it('is kept until it is done, also when it failed or was dropped', () => {
     const events = new EventStore(10)
-    const kept = createKeptEvents<string>(events)
+    const kept = createRetryableEvents<string>(events)
     const { id } = events.add(at, { state: 'queued' })
     kept.keep(id, 'its payload')
     const found = (['running', 'delivering', 'failed', 'queued', 'dropped'] as const).map(
@@ -19,9 +19,9 @@ describe('what an event needs to be run again', () => {
     assert.deepEqual(new Set(found), new Set(['its payload']))
   })
 
-  it('is let go once the event is done, which cannot be run again', () => {
+  it('is deleted once it is done', () => {
     const events = new EventStore(10)
-    const kept = createKeptEvents<string>(events)
+    const kept = createRetryableEvents<string>(events)
     const [first, second] = ['a', 'b'].map((text) => {
       const { id } = events.add(at, { state: 'queued' })
       kept.keep(id, text)
@@ -31,9 +31,9 @@ describe('what an event needs to be run again', () => {
     assert.deepEqual(kept.entries(), [[second, 'b']])
   })
 
-  it('is let go with the prompt of the event', () => {
+  it('is deleted together with its prompt', () => {
     const events = new EventStore(1)
-    const kept = createKeptEvents<string>(events)
+    const kept = createRetryableEvents<string>(events)
     const fail = (prompt: string): string => {
       const { id } = events.add(at, { state: 'queued' })
       kept.keep(id, 'its payload')
