@@ -20,7 +20,7 @@ export const startPatienceMs = 10_000
  * another program may use its port. Throws what `connect` throws.
  */
 export const findDaemon = async (asker: Asker): Promise<Client> => {
-  if (await isTold(asker.home, usualPatienceMs)) return connectTold(asker)
+  if (await hasDaemonFile(asker.home, usualPatienceMs)) return connectToDaemon(asker)
   throw new DoorwardError('daemon-unreachable', 'the daemon is not running', {
     hint: 'doorward daemon start',
   })
@@ -34,48 +34,48 @@ export const findRunningDaemon = async (
   asker: Asker,
   patienceMs = usualPatienceMs,
 ): Promise<Client | undefined> => {
-  if (!(await isTold(asker.home, patienceMs))) return undefined
+  if (!(await hasDaemonFile(asker.home, patienceMs))) return undefined
   try {
-    return await connectTold(asker)
+    return await connectToDaemon(asker)
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'daemon-unreachable') return undefined
     throw error
   }
 }
 
-const connectTold = async ({ home, userAgent, terminal }: Asker): Promise<Client> => {
+const connectToDaemon = async ({ home, userAgent, terminal }: Asker): Promise<Client> => {
   const client = await connect(home, { userAgent })
   if (terminal) noticeVersion(client.daemon, terminal)
   return client
 }
 
 /** True when `run/daemon.json` names a living process. */
-const isTold = async (home: Home, patienceMs: number): Promise<boolean> => {
+const hasDaemonFile = async (home: Home, patienceMs: number): Promise<boolean> => {
   const look = async (): Promise<boolean> => {
     const file = await readDaemonFile(home)
     return file !== undefined && isAlive(file.pid)
   }
   if (await look()) return true
-  return untilTold(home, look, patienceMs)
+  return waitForDaemonFile(home, look, patienceMs)
 }
 
 const lookMs = 50
 
 /**
- * Waits until the daemon that has locked the home has written its file, as `isTold` reports. False when no
+ * Waits until the daemon that has locked the home has written its file, as `hasDaemonFile` reports. False when no
  * daemon has the lock. Throws `daemon-unreachable` with its pid when that takes too long, for example
  * because the file was deleted.
  */
-const untilTold = async (
+const waitForDaemonFile = async (
   home: Home,
-  isTold: () => Promise<boolean>,
+  hasDaemonFile: () => Promise<boolean>,
   patienceMs: number,
 ): Promise<boolean> => {
   const until = performance.now() + patienceMs
   for (;;) {
     const pid = await readLockOwner(home, 'daemon')
     // Checked after the lock: the daemon may have written it just now.
-    if (await isTold()) return true
+    if (await hasDaemonFile()) return true
     if (pid === undefined) return false
     if (performance.now() >= until)
       throw new DoorwardError(
@@ -93,7 +93,7 @@ const untilTold = async (
 const patienceMs = 5000
 
 /** True when the daemon did not answer because it was stopping. */
-export const hasEnded = async (error: unknown, pid: number): Promise<boolean> => {
+export const hasExited = async (error: unknown, pid: number): Promise<boolean> => {
   if (!(error instanceof DoorwardError && error.code === 'daemon-unreachable')) return false
   const until = Date.now() + patienceMs
   return waitForProcessExit(pid, { isOver: () => Date.now() >= until })
@@ -143,9 +143,3 @@ const withLogin = (error: unknown, provider: string): unknown =>
         hint: error.hint ?? `doorward oauth login ${provider}`,
       })
     : error
-
-/** The token alone, or with `--json` the daemon's whole answer. */
-export const showToken = (terminal: Terminal, answer: AccessToken): void => {
-  if (terminal.json) terminal.printJson(answer)
-  else terminal.print(answer.accessToken)
-}

@@ -5,7 +5,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { readLockOwner, isAlive } from '../../shared/home/lock.ts'
 import { ignoreSigusr1 } from '../../shared/runtime.ts'
 import type { Context } from '../context.ts'
-import { findDaemon, findRunningDaemon, hasEnded, startPatienceMs } from './connect.ts'
+import { findDaemon, findRunningDaemon, hasExited, startPatienceMs } from './connect.ts'
 
 /**
  * Connects to the daemon for a command that needs it; starts it unless `--no-start`.
@@ -39,9 +39,8 @@ export const withNextDaemon = async <Result>(
     } catch (error) {
       // Do not restart a daemon forever that stops at every request.
       if (!context.start || tries === maxTries || !(error instanceof DoorwardError)) throw error
-      const { hasEnded } = await import('./connect.ts')
       if (error.code === 'stopping') await waitForExit(context, client.daemon)
-      else if (!reads || !(await hasEnded(error, client.daemon.pid))) throw error
+      else if (!reads || !(await hasExited(error, client.daemon.pid))) throw error
     } finally {
       client.close()
     }
@@ -62,20 +61,20 @@ export const withDaemon = async <Result>(
 }
 
 /** True when a daemon that answers is stopping: it may take long to finish what it has accepted. */
-export const isEnding = async (client: Client): Promise<boolean> => {
+export const isStopping = async (client: Client): Promise<boolean> => {
   try {
     return (await client.get<Status>('/status')).stopping ?? false
   } catch (error) {
-    if (await hasEnded(error, client.daemon.pid)) return true
+    if (await hasExited(error, client.daemon.pid)) return true
     throw error
   }
 }
 
-/** Waits for a stopping daemon of the home. Throws what `findRunningDaemon` and `isEnding` throw. */
-export const untilNoneEnds = async (context: Context): Promise<void> => {
+/** Waits for a stopping daemon of the home. Throws what `findRunningDaemon` and `isStopping` throw. */
+export const waitForStopping = async (context: Context): Promise<void> => {
   const { home, userAgent } = context
   const running = await findRunningDaemon({ home, userAgent }, startPatienceMs)
-  if (running && (await isEnding(running).finally(running.close)))
+  if (running && (await isStopping(running).finally(running.close)))
     await waitForExit(context, running.daemon)
 }
 

@@ -46,7 +46,7 @@ export const startAndConnect = async (asker: Asker): Promise<Client> => {
   if (service) return startService(asker, service)
   const since = new Date().toISOString()
   const child = spawnDaemon(home)
-  const ended = await untilListening(child)
+  const ended = await waitUntilListening(child)
   if (ended === 'listening') return connect(home, { userAgent })
   if (ended === 'late') {
     const message = `the daemon (pid ${child.pid}) did not answer within ${startTimeoutMs / 1000} s`
@@ -93,7 +93,7 @@ const withLog = async (message: string, home: Home, since: string): Promise<stri
 }
 
 /** The daemon reports to a parent over IPC when it listens, or why it does not, so nothing is polled. */
-const untilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
+const waitUntilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
   const result = await new Promise<'listening' | 'late' | Ended>((resolve) => {
     const timer = setTimeout(() => resolve('late'), startTimeoutMs)
     const settle = (value: 'listening' | Ended) => {

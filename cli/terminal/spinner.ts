@@ -5,23 +5,22 @@ import { asciiText } from './output.ts'
 import { cut } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What a command waits for, as it is shown. */
+/** The display of a command that waits. */
 export type Waiting = {
-  /** Something else is waited for from now on; the time begins anew. */
+  /** Changes the label and restarts the clock. */
   readonly now: (label: string) => void
   readonly stop: () => void
 }
 
 type WaitingOptions = {
-  /** Takes the spinner away at once, whatever is still to be done. */
+  /** Removes the spinner immediately. */
   readonly signal: AbortSignal
-  /** What Ctrl-C does. */
+  /** What Ctrl-C does, for the label. */
   readonly interrupt: string
 }
 
 /**
- * Shows that a command waits, and since when: a spinner on a terminal, else one line (and none for what
- * is waited for afterwards).
+ * Shows that a command waits, and for how long: a spinner on a terminal, else one line for the first label.
  */
 export const showWaiting = async (
   label: string,
@@ -32,20 +31,20 @@ export const showWaiting = async (
     terminal.say(`${label} ...`)
     return { now: () => undefined, stop: () => undefined }
   }
-  // The spinner looks for colour by itself, and knows nothing of --no-color.
+  // The spinner does not know --no-color, only NO_COLOR.
   if (terminal.paintError('cyan', 'x') === 'x') process.env['NO_COLOR'] = '1'
   const { default: yoctoSpinner } = await import('yocto-spinner')
   let shown = label
   let startedAt = Date.now()
   const text = (): string => {
     const line = `${shown} (${clock(Date.now() - startedAt)}), Ctrl-C ${interrupt}`
-    // The spinner itself takes two columns, and the ^C that the terminal shows two more.
+    // Two columns for the spinner, and two for the ^C that the terminal echoes.
     const columns = (process.stderr.columns || 80) - 5
     return terminal.isAscii ? asciiText(cut(line, columns - 2)) : cut(line, columns)
   }
   const spinner = yoctoSpinner({
     text: text(),
-    // Signals are ours: the spinner would end the process before a login is cancelled.
+    // The spinner's own handler would exit before a login is cancelled.
     handleSignals: false,
     ...(terminal.isAscii && { spinner: { frames: ['-', '\\', '|', '/'], interval: 130 } }),
   })
@@ -71,18 +70,17 @@ export const showWaiting = async (
 }
 
 /**
- * From now on Ctrl-C (and the end of the terminal) aborts this signal instead of ending the process,
- * so that a command can clean up. A second one ends the process at once. Who waits holds the API token
- * for long.
+ * From now on Ctrl-C (or a closed terminal) aborts this signal instead of ending the process, so that a
+ * command can clean up. A second one exits immediately. Ignores SIGUSR1, as the process has the API token.
  */
 export const interruptSignal = (): AbortSignal => holdInterrupt().signal
 
-/** The same, until it is let go. */
+/** The same, until it is released. */
 export const holdInterrupt = (): { readonly signal: AbortSignal; readonly letGo: () => void } => {
   ignoreSigusr1()
   const control = new AbortController()
   const interrupt = () => {
-    // The prompt that follows must not stand behind the ^C that the terminal shows.
+    // Starts a new line after the ^C that the terminal echoes.
     if (process.stderr.isTTY) process.stderr.write('\n')
     control.abort(new DoorwardError('interrupted', 'interrupted'))
   }
@@ -97,7 +95,7 @@ export const holdInterrupt = (): { readonly signal: AbortSignal; readonly letGo:
 
 const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Waits so many milliseconds, or throws `interrupted` as soon as the signal is aborted. */
+/** Waits `ms` milliseconds, or throws `interrupted` once the signal is aborted. */
 export const pause = async (ms: number, signal?: AbortSignal): Promise<void> => {
   if (signal?.aborted) throw new DoorwardError('interrupted', 'interrupted')
   await new Promise<void>((resolve, reject) => {

@@ -8,9 +8,9 @@ import { version } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { startDaemon } from './start.ts'
 import { stopRunning } from './stop.ts'
-import { findDaemon, findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
+import { findDaemon, findRunningDaemon, hasExited } from '../../daemon-client/connect.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { isEnding, waitForExit } from '../../daemon-client/ensure.ts'
+import { isStopping, waitForExit } from '../../daemon-client/ensure.ts'
 
 /** Longer than a restart takes, including a token refresh that is in progress. */
 const handOverLimitMs = 90_000
@@ -24,7 +24,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   const { home, userAgent, terminal } = context
   // No version notice: the restart is about to change the version.
   const running = await (context.start ? findRunningDaemon : findDaemon)({ home, userAgent })
-  if (running && (await isEnding(running))) {
+  if (running && (await isStopping(running))) {
     running.close()
     if (!context.start)
       throw new DoorwardError('stopping', 'the daemon is stopping', {
@@ -52,7 +52,7 @@ const handOver = async (running: Client): Promise<Restarted | undefined> => {
     })
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'not-found') return undefined
-    if (await hasEnded(error, running.daemon.pid)) return undefined
+    if (await hasExited(error, running.daemon.pid)) return undefined
     throw error
   } finally {
     running.close()

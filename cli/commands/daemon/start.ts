@@ -6,7 +6,7 @@ import { loadConfig } from '../../../shared/config/load.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import type { Context } from '../../context.ts'
 import { findRunningDaemon, startPatienceMs } from '../../daemon-client/connect.ts'
-import { isEnding, waitForExit, untilNoneEnds } from '../../daemon-client/ensure.ts'
+import { isStopping, waitForExit, waitForStopping } from '../../daemon-client/ensure.ts'
 import { startAndConnect, StartError } from '../../daemon-client/start.ts'
 import { reportError } from '../../errors.ts'
 import { exitFailed } from '../../exit-code.ts'
@@ -24,12 +24,12 @@ export const startDaemon = async (
   const { home, terminal } = context
   if (options.foreground) {
     // The daemon itself reports problems with the home or with another daemon.
-    await untilNoneEnds(context).catch(() => undefined)
+    await waitForStopping(context).catch(() => undefined)
     return becomeDaemon(home.root, terminal.json)
   }
   const running = await findRunningDaemon(context, startPatienceMs)
   if (running) {
-    const goesOn = !(await isEnding(running).finally(running.close))
+    const goesOn = !(await isStopping(running).finally(running.close))
     if (goesOn) return printStarted(terminal, running.daemon, 'already running')
     await waitForExit(context, running.daemon)
   }

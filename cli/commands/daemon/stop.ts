@@ -4,7 +4,7 @@ import { toPlainLine } from '../../../shared/text.ts'
 import { waitForProcessExit } from '../../../shared/client/discovery.ts'
 import type { Context } from '../../context.ts'
 import { openEventStream } from '../../daemon-client/event-stream.ts'
-import { findRunningDaemon, hasEnded } from '../../daemon-client/connect.ts'
+import { findRunningDaemon, hasExited } from '../../daemon-client/connect.ts'
 import { interruptSignal, pause } from '../../terminal/spinner.ts'
 
 /**
@@ -39,7 +39,7 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
     await waitForProcessExit(pid, { pause: async (ms) => pause(ms, signal) })
   } catch (error) {
-    if (!(await hasEnded(error, pid))) throw error
+    if (!(await hasExited(error, pid))) throw error
   } finally {
     client.close()
     for (const record of lost) terminal.warn(lostLine(record))

@@ -2,7 +2,7 @@ import { providerNameForm } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatDuration, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
-import { fetchAccessToken, showToken } from '../../daemon-client/connect.ts'
+import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 
 export type TokenOptions = {
@@ -30,7 +30,8 @@ export const printToken = async (
   // Some providers issue no token that is valid for so long.
   if (minValidity !== undefined && left < minValidity * 1000)
     terminal.say(`warning: this token of ${provider} is valid for ${formatDuration(left)} only`)
-  showToken(terminal, answer)
+  if (terminal.json) terminal.printJson(answer)
+  else terminal.print(answer.accessToken)
 }
 
 /**
