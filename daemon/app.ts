@@ -7,6 +7,7 @@ import type { Guard } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { problemMediaType, toProblem } from './http/problem.ts'
 import { logInternal } from './http/respond.ts'
+import { batchResponse } from './http/turn-batching.ts'
 import type { Log } from './log/log.ts'
 import type { Succession } from './restart/old-process.ts'
 import type { ServeWebhook } from './webhook/routes.ts'
@@ -62,6 +63,7 @@ export const createPublicApp = (log: Log, serveWebhook: ServeWebhook): RequestLi
 const createKoa = (log: Log): Koa => {
   const app = new Koa()
   app.silent = true
+  app.use(batched)
   app.use(answerErrors(log))
   app.use(onlyPaths)
   return app
@@ -88,6 +90,12 @@ const guarded =
     }
     await next()
   }
+
+/** Lets Koa respond at the end of the turn, together with the other responses. */
+const batched: Middleware = async (_, next) => {
+  await next()
+  await new Promise<void>((resolve) => batchResponse(resolve))
+}
 
 const answerErrors =
   (log: Log): Middleware =>
