@@ -138,7 +138,7 @@ const readProcessName = async (pid: string): Promise<string> => {
   const comm = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
   if (!interpreters.has(comm) && !comm.startsWith('python')) return toPlainLine(comm) || 'unknown'
   const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
-  // An option with its value in it stands before the script of a daemon of ours.
+  // The options of a daemon come before its script.
   const [program = comm, script = ''] = argv.filter((word) => !/^--[\w-]+=/.test(word))
   const isScript = /^[^-]/.test(script) && /\.\w{1,4}$|\//.test(script)
   return toPlainLine([basename(program), ...(isScript ? [basename(script)] : [])].join(' '))

@@ -15,7 +15,7 @@ describe('a client at a port that another program holds', () => {
   const listening = listensUntilTheEnd()
   const standIn = standsIn(listening)
 
-  it('says that another program is there, and never sends it the token', async () => {
+  it('reports another program, and never sends it the token', async () => {
     await Promise.all(
       Object.entries(strangers).map(async ([what, answer]) => {
         const { url, heard } = await standIn(answer)
@@ -33,7 +33,7 @@ describe('a client at a port that another program holds', () => {
     )
   })
 
-  it('knows another doorward, even one that repeats the challenge, and sends it no token', async () => {
+  it('recognises another doorward, even one that repeats the challenge, and sends it no token', async () => {
     const { url, heard } = await standIn(answersWith('200 OK', '', health))
     assert.equal(await identifyListener(url, apiToken), 'other-doorward')
     await refused(connect(await homeWith(url)), 'daemon-foreign')
@@ -56,7 +56,7 @@ describe('a client at a port that another program holds', () => {
     assert.equal(await identifyListener(withOtherToken, undefined), 'other-doorward')
   })
 
-  it('believes no proof that was fetched from the daemon at another port', async () => {
+  it('rejects a proof that was relayed from the daemon at another port', async () => {
     const daemon = await listening(
       createHttpServer((request, response) => {
         prove(request, response)
@@ -74,14 +74,14 @@ describe('a client at a port that another program holds', () => {
     await refused(connect(await homeWith(await listening(relay))), 'daemon-foreign')
   })
 
-  it('says of the daemon itself that it ends each connection, and never that it is another program', async function () {
-    // Elsewhere the holder of a port is not always known.
+  it('reports that the daemon closes each connection, not that it is another program', async function () {
+    // On other systems the process is not always known.
     if (process.platform !== 'linux') return this.skip()
     const url = await listening(createServer((socket) => void socket.destroy()))
     await refused(connect(await homeWith(url, process.pid)), 'daemon-silent')
   })
 
-  it('asks again where it was hung up on, as by a daemon that ends and is followed by another', async () => {
+  it('retries after a hang-up, as of a daemon that is replaced by its successor', async () => {
     let asked = 0
     const server = createHttpServer((request, response) => {
       asked += 1
@@ -112,7 +112,7 @@ describe('a client at a port that another program holds', () => {
     assert.equal(challenges.includes(undefined), false)
   })
 
-  it('asks each new connection for a proof: a program that has the port by now gets no token', async () => {
+  it('requires a proof on each new connection: a program that took the port gets no token', async () => {
     const server = createHttpServer((request, response) => {
       if (request.url === '/health') prove(request, response)
       response.end('{}')

@@ -17,7 +17,7 @@ import { temporaryHome } from '../../support/temporary.ts'
 describe('a client of a home without a daemon', () => {
   const listening = listensUntilTheEnd()
 
-  it('says so when there is no daemon.json, no token, or a damaged one', async () => {
+  it('reports a missing or damaged daemon.json, and a missing token', async () => {
     await refused(connect(await temporaryHome()), 'daemon-unreachable')
     const home = await homeWith('http://127.0.0.1:1')
     for (const text of [
@@ -34,7 +34,7 @@ describe('a client of a home without a daemon', () => {
     }
   })
 
-  it('goes to no address but a loopback one', async () => {
+  it('connects only to loopback addresses', async () => {
     for (const url of [
       'http://example.com:80',
       'https://127.0.0.1:1',
@@ -48,7 +48,7 @@ describe('a client of a home without a daemon', () => {
       await refused(connect(await homeWith(url)), 'daemon-unreachable')
   })
 
-  it('says so when nobody listens there any more', async () => {
+  it('reports that nothing listens there any more', async () => {
     const server = createServer()
     const url = await listening(server)
     server.close()
@@ -79,7 +79,7 @@ describe('a client of its daemon', () => {
     return client
   }
 
-  it('sends the token and JSON, and gives back what it gets', async () => {
+  it('sends the token and JSON, and returns the response', async () => {
     const client = await connected((request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -106,7 +106,7 @@ describe('a client of its daemon', () => {
     assert.equal(await client.delete('/a'), undefined)
   })
 
-  it('says who asks with every request of the owner, and not before the proof', async () => {
+  it('names the caller in every request, but not before the proof', async () => {
     const heard: unknown[] = []
     const server = createHttpServer((request, response) => {
       heard.push([request.url, request.headers['user-agent']])
@@ -125,7 +125,7 @@ describe('a client of its daemon', () => {
     ])
   })
 
-  it('goes on over a new connection when the daemon has ended the idle one', async () => {
+  it('opens a new connection when the daemon has closed the idle one', async () => {
     const asked: (string | undefined)[] = []
     const client = await connected((request, response) => {
       asked.push(request.url)
@@ -138,7 +138,7 @@ describe('a client of its daemon', () => {
     assert.equal(asked.length, 6)
   })
 
-  it('asks again, once, where an idle connection was ended just as it asked; but does nothing twice', async () => {
+  it('retries a GET once when an idle connection is closed under it, but never a POST or DELETE', async () => {
     const asked: string[] = []
     let hangUps = 1
     const client = await connected((request, response) => {
@@ -157,7 +157,7 @@ describe('a client of its daemon', () => {
     assert.deepEqual(asked, ['GET /1', 'GET /1', 'GET /2', 'GET /2', 'POST /3', 'DELETE /4'])
   })
 
-  it('throws the problem that the daemon tells, with its code and hint', async () => {
+  it('throws the problem that the daemon reports, with its code and hint', async () => {
     const problem = {
       code: 'not-logged-in',
       detail: 'no login at x',
@@ -177,7 +177,7 @@ describe('a client of its daemon', () => {
     await refused(client.open('/events/stream'), 'not-logged-in')
   })
 
-  it('throws an error of ours for every answer that is not to be understood', async () => {
+  it('throws a DoorwardError for every malformed response', async () => {
     const answers: Record<string, (response: ServerResponse) => void> = {
       '/garbage': (response) => response.end('<html>'),
       '/half': (response) => response.end('{"a":'),
@@ -201,7 +201,7 @@ describe('a client of its daemon', () => {
     await refused(client.get('/half'), 'daemon-unreachable')
   })
 
-  it('waits as long as it was told, and no longer', async () => {
+  it('waits only until its timeout', async () => {
     const client = await connected((request, response) => {
       if (request.url === '/half') {
         response.writeHead(200, { 'content-length': '100' })
@@ -212,7 +212,7 @@ describe('a client of its daemon', () => {
     await refused(client.get('/half', { timeoutMs: 50 }), 'daemon-unreachable')
   })
 
-  it('ends by its signal, before the answer and in the middle of it', async () => {
+  it('is aborted by its signal, before and during the response', async () => {
     const client = await connected((request, response) => {
       if (request.url === '/half') response.writeHead(200, { 'content-length': '100' }).write('{')
       control.abort()
@@ -224,7 +224,7 @@ describe('a client of its daemon', () => {
     await refused(client.get('/late', { signal: AbortSignal.abort() }), 'interrupted')
   })
 
-  it('cuts off an answer without end', async () => {
+  it('cuts off an endless response', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ')
     let sent = 0
     const client = await connected((_, response) => {

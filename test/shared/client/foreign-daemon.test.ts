@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, type Server, createServer } from 'node:net'
 import { foreignDaemonError } from '../../../shared/client/discovery.ts'
 
-describe('why a daemon cannot be spoken to', () => {
+describe('why a daemon cannot be used', () => {
   if (process.platform !== 'linux') return
 
   let server: Server

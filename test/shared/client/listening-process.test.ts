@@ -39,7 +39,7 @@ describe('who holds a port', () => {
     assert.equal(await findListeningProcess(port), undefined)
   })
 
-  it('is nobody for a port that is only connected to', async () => {
+  it('is undefined for a port with outgoing connections only', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -52,7 +52,7 @@ describe('who holds a port', () => {
     assert.equal(await isPortInUse(port), tells ? false : undefined)
   })
 
-  it('is read from what the system prints, and never more than name and pid', () => {
+  it('is parsed from the output of the system, only name and pid', () => {
     const table = [
       '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
       '   0: 0100007F:4965 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 41234 1 0',
