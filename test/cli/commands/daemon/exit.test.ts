@@ -66,7 +66,7 @@ describe('cli: a daemon that is ending', () => {
       assert.match(screen.stdout, /^ending when an accepted event is finished\nqueue 1 running/m)
       const examined = await run(['doctor'], { home })
       const words =
-        /at http\S+ \(pid \d+\), but it was stopped: it\s+takes nothing new and ends when an\s+accepted event is finished\s+→ doorward daemon start/
+        /at http\S+ \(pid \d+\), but it was stopped: it\s+accepts nothing new and exits when\s+an\s+accepted event is finished\s+→ doorward daemon start/
       assert.match(examined.stdout, words)
       agent.answer('late')
       await stopping
