@@ -5,10 +5,10 @@ import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Home } from '../shared/home/home.ts'
-import { killDaemons, startDaemon } from '../test/support/daemon.ts'
-import { type Desktop, startDesktop } from '../test/support/desktop.ts'
+import { killDaemons, startDaemon } from '../test/support/daemon/daemon.ts'
+import { type Desktop, startDesktop } from '../test/support/desktop/desktop.ts'
 import { removeTemporaryFolders } from '../test/support/temporary.ts'
-import { startTray } from '../test/support/tray.ts'
+import { startTray } from '../test/support/desktop/tray.ts'
 
 /*
  * What the tray costs, with its goals: the time from the start of `node dist/tray/main.js` until its

@@ -76,9 +76,9 @@ const eventsFollow = async (scratch) => {
 
 const callbackPage = async () => {
   const support = (name) => import(`../dist/test/support/${name}.js`)
-  const { startAuthorizationServer } = await support('authorization-server')
-  const { startOAuthApp } = await support('oauth-app')
-  const { launchChromium } = await support('chromium')
+  const { startAuthorizationServer } = await support('providers/authorization-server')
+  const { startOAuthApp } = await support('providers/oauth-app')
+  const { launchChromium } = await support('desktop/chromium')
   const { removeTemporaryFolders } = await support('temporary')
   const server = await startAuthorizationServer()
   server.answer = 'page'

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { root, run, setUp } from './setup.mjs'
 
 const versions = ['22.23.3', '24.21.0']
-const files = ['shared/**/*', 'daemon/{webhook,http,agents}/**/*', 'flows/first-run']
+const files = ['shared/**/*', 'daemon/{webhook,http,agents}/**/*', 'flows/daemon/first-run']
 
 /** The path of this version's binary; installs it when it is missing. */
 const installNode = (version) => {

@@ -6,7 +6,7 @@ if (args.includes('--long')) process.env.DOORWARD_FAULTS = 'long'
 const named = args.filter((arg) => arg !== '--long')
 const files = [
   'dist/test/faults/**/*.test.js',
-  'dist/test/flows/{killed*,webhook-queue,restart*}.test.js',
+  'dist/test/flows/*/{killed*,webhook-queue,restart*}.test.js',
 ]
 process.argv.splice(
   2,

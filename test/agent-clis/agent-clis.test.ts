@@ -4,9 +4,9 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EventDetail } from '../../shared/api.ts'
 import { run } from '../cli/support/cli.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { type ModelServer, startModelServer } from '../support/model-server.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { type ModelServer, startModelServer } from '../support/servers/model-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /*

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { open, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord } from '../../shared/api.ts'
-import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon.ts'
+import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon/daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 import {

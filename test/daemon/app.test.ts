@@ -8,7 +8,7 @@ import { createGuard } from '../../daemon/http/guard.ts'
 import { sendJson } from '../../daemon/http/respond.ts'
 import { Succession } from '../../daemon/restart/old-process.ts'
 import { problemSchema } from '../../shared/api.ts'
-import { send } from '../support/http.ts'
+import { send } from '../support/servers/http.ts'
 
 const apiToken = 'the token of this test, long enough'
 const silent = () => undefined

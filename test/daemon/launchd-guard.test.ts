@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
 import { daemonUnderLaunchd, packageFolder } from '../../shared/version.ts'
-import { cleanEnvironment } from '../support/daemon.ts'
+import { cleanEnvironment } from '../support/daemon/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 
 const entry = fileURLToPath(new URL(daemonUnderLaunchd, packageFolder))

@@ -5,10 +5,10 @@ import type { Browser, Page } from 'playwright-core'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { chromiumPath, launchChromium, pictures } from '../support/chromium.ts'
-import { startGoogleProvider } from '../support/google-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
+} from '../support/providers/authorization-server.ts'
+import { chromiumPath, launchChromium, pictures } from '../support/desktop/chromium.ts'
+import { startGoogleProvider } from '../support/providers/google-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../support/providers/oauth-app.ts'
 
 const describePage = (): void => {
   let browser: Browser

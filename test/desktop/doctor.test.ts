@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { examined } from '../support/doctor.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
+import { examined } from '../support/daemon/doctor.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
-import { startTray } from '../support/tray.ts'
+import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
+import { startTray } from '../support/desktop/tray.ts'
 
 describeOnLinux('doctor in a desktop session', () => {
   let desktop: Desktop

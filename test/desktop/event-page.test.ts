@@ -5,11 +5,16 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
 import type { Browser, Page } from 'playwright-core'
 import type { EventLink, EventRecord } from '../../shared/api.ts'
-import { chromiumPath, launchChromium, openWindow, takePicture } from '../support/chromium.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { followEvents } from '../support/events.ts'
-import { send } from '../support/http.ts'
-import { type Reports, startReports } from '../support/reports.ts'
+import {
+  chromiumPath,
+  launchChromium,
+  openWindow,
+  takePicture,
+} from '../support/desktop/chromium.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { followEvents } from '../support/daemon/events.ts'
+import { send } from '../support/servers/http.ts'
+import { type Reports, startReports } from '../support/daemon/reports.ts'
 
 const json = { 'content-type': 'application/json' }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { type InstalledPackage, installPackage } from '../support/installed-package.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
+import { type InstalledPackage, installPackage } from '../support/daemon/installed-package.ts'
 
 /* No script runs at the installation, so the package must contain what the icon needs. */
 

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { resolveHome } from '../../shared/home/home.ts'
 import { daemonItems, type LoginItem, trayItem, writeItem } from '../../shared/service/items.ts'
 import type { ServiceContext } from '../../shared/service/platform.ts'
-import { describeOnLinux, startDesktop } from '../support/desktop.ts'
+import { describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { startUserManager } from '../support/user-manager.ts'
+import { startUserManager } from '../support/desktop/user-manager.ts'
 
 const nasty = `a "b" 'c' %h %% $HOME $$ \`id\` \\n é;&<x> --`
 

@@ -5,11 +5,16 @@ import { delimiter, join } from 'node:path'
 import type { EventRecord } from '../../shared/api.ts'
 import { connect } from '../../shared/client/client.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
+import {
+  type FakeDaemon,
+  eventWith,
+  startFakeDaemon,
+  statusWith,
+} from '../support/daemon/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const webhooks = `webhooks:
   - path: /for-desktop

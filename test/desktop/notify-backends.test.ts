@@ -5,9 +5,12 @@ import dbus, { type MessageBus } from 'dbus-next'
 import { nodeNotifier } from '../../tray/notifications/node-notifier.ts'
 import type { Backend, Notice } from '../../tray/notifications/backend.ts'
 import { notifyDbus } from '../../tray/notifications/dbus.ts'
-import { describeOnLinux } from '../support/desktop.ts'
-import { type NotificationService, playNotifications } from '../support/notification-service.ts'
-import { end, startBus } from '../support/session-bus.ts'
+import { describeOnLinux } from '../support/desktop/desktop.ts'
+import {
+  type NotificationService,
+  playNotifications,
+} from '../support/desktop/notification-service.ts'
+import { end, startBus } from '../support/desktop/session-bus.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const notice: Notice = {

@@ -8,7 +8,7 @@ import {
   cleanEnvironment,
   startDaemon,
   untilFinished,
-} from '../support/daemon.ts'
+} from '../support/daemon/daemon.ts'
 
 const secret = 'of the jobs'
 

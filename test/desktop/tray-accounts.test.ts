@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
+} from '../support/providers/authorization-server.ts'
 import { guidePage } from '../../tray/actions/open.ts'
-import { browse } from '../support/browser.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
+import { browse } from '../support/desktop/browser.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
 import {
   type Desktop,
   type ShownNote,
@@ -15,10 +15,10 @@ import {
   describeOnLinux,
   labelsOf,
   startDesktop,
-} from '../support/desktop.ts'
-import { type FakePrograms, startFakePrograms } from '../support/fake-programs.ts'
-import { startGitHubProvider } from '../support/github-provider.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+} from '../support/desktop/desktop.ts'
+import { type FakePrograms, startFakePrograms } from '../support/desktop/fake-programs.ts'
+import { startGitHubProvider } from '../support/providers/github-provider.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const accountsIn = (rows: readonly ShownRow[]): string[] =>
   labelsOf(rows.find(({ label }) => label === 'Accounts')?.rows ?? [])

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import type { Home } from '../../shared/home/home.ts'
-import { type Desktop, type ShownRow, describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import {
+  type Desktop,
+  type ShownRow,
+  describeOnLinux,
+  startDesktop,
+} from '../support/desktop/desktop.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const hostile = [
   'a\nb\r\nc\td',

@@ -7,20 +7,20 @@ import { connect } from '../../shared/client/client.ts'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { isAlive } from '../../shared/home/lock.ts'
-import { startAuthorizationServer } from '../support/authorization-server.ts'
-import { browse, textOf } from '../support/browser.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
+import { startAuthorizationServer } from '../support/providers/authorization-server.ts'
+import { browse, textOf } from '../support/desktop/browser.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import {
   type Desktop,
   type ShownNote,
   describeOnLinux,
   labelsOf,
   startDesktop,
-} from '../support/desktop.ts'
-import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
-import { type FakePrograms, startFakePrograms } from '../support/fake-programs.ts'
+} from '../support/desktop/desktop.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
+import { type FakePrograms, startFakePrograms } from '../support/desktop/fake-programs.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 describeOnLinux('a click in the tray', () => {
   let desktop: Desktop

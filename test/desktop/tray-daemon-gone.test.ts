@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
 import { version } from '../../shared/version.ts'
-import { startDaemon } from '../support/daemon.ts'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
-import { startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { startDaemon } from '../support/daemon/daemon.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
+import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const fixture = (name: string) =>
   fileURLToPath(new URL(`../../../test/fixtures/${name}`, import.meta.url))

@@ -8,11 +8,11 @@ import {
   type DesktopOptions,
   describeWithBothPrograms,
   startDesktop,
-} from '../support/desktop.ts'
-import { startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+} from '../support/desktop/desktop.ts'
+import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
-import { playXTray } from '../support/x-tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
+import { playXTray } from '../support/desktop/x-tray.ts'
 
 describeWithBothPrograms('a panel that shows the icon', (program) => {
   let desktop: Desktop

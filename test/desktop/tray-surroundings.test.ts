@@ -7,11 +7,11 @@ import {
   describeOnLinux,
   describeWithBothPrograms,
   startDesktop,
-} from '../support/desktop.ts'
+} from '../support/desktop/desktop.ts'
 import { run } from '../cli/support/cli.ts'
-import { startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const programOf = async (desktop: Desktop): Promise<string> =>
   readFile(`/proc/${await desktop.iconProcess()}/cmdline`, 'utf8')

@@ -4,10 +4,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const webhooks = `webhooks:
   - path: /shown

@@ -10,10 +10,10 @@ import {
   describeWithBothPrograms,
   labelsOf,
   startDesktop,
-} from '../support/desktop.ts'
-import { eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
+} from '../support/desktop/desktop.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
-import { type RunningTray, startTray } from '../support/tray.ts'
+import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
 const answer = (id: string, text: string) =>
   eventWith({

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
-import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop.ts'
+import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
 import { temporaryHome } from '../support/temporary.ts'
-import { startTray } from '../support/tray.ts'
+import { startTray } from '../support/desktop/tray.ts'
 
 describeOnLinux('the tray program', () => {
   let desktop: Desktop

@@ -3,12 +3,21 @@ import { join } from 'node:path'
 import type { EventDetail } from '../../shared/api.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
-import { type BadServers, type Misdeed, misdeeds, startBadServers } from '../support/bad-servers.ts'
-import { untilFinished } from '../support/daemon.ts'
-import { isLong } from '../support/fault-run.ts'
-import { send } from '../support/http.ts'
-import { type Census, type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
-import { storeLogin } from '../support/stored-login.ts'
+import {
+  type BadServers,
+  type Misdeed,
+  misdeeds,
+  startBadServers,
+} from '../support/servers/bad-servers.ts'
+import { untilFinished } from '../support/daemon/daemon.ts'
+import { isLong } from '../support/daemon/fault-run.ts'
+import { send } from '../support/servers/http.ts'
+import {
+  type Census,
+  type ProbedDaemon,
+  startProbedDaemon,
+} from '../support/daemon/probed-daemon.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /*

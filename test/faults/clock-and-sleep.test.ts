@@ -5,13 +5,13 @@ import type { AccessToken, EventRecord, Login, StartedLogin, Status } from '../.
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { untilFinished } from '../support/daemon.ts'
-import { isLong } from '../support/fault-run.ts'
-import { send } from '../support/http.ts'
-import { type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
-import { githubHeaders } from '../support/sign.ts'
-import { storeLogin } from '../support/stored-login.ts'
+} from '../support/providers/authorization-server.ts'
+import { untilFinished } from '../support/daemon/daemon.ts'
+import { isLong } from '../support/daemon/fault-run.ts'
+import { send } from '../support/servers/http.ts'
+import { type ProbedDaemon, startProbedDaemon } from '../support/daemon/probed-daemon.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 const dayMs = 24 * 60 * 60_000

@@ -7,12 +7,12 @@ import {
   type AuthorizationServer,
   type TokenStep,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
+} from '../support/providers/authorization-server.ts'
+import { untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { type ProbedDaemon, startProbedDaemon } from '../support/daemon/probed-daemon.ts'
 import { type SmallDisk, makeSmallDisk } from '../support/small-disk.ts'
-import { storeLogin } from '../support/stored-login.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { homeIn } from '../support/temporary.ts'
 
 const longer = '/oauth/tokens/ada/access?min_validity=3500'

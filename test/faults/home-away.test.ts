@@ -7,11 +7,11 @@ import type { AccessToken, Status } from '../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { startDaemon, untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
-import { storeLogin } from '../support/stored-login.ts'
+} from '../support/providers/authorization-server.ts'
+import { startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { type ProbedDaemon, startProbedDaemon } from '../support/daemon/probed-daemon.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { homeIn, temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
 

@@ -10,13 +10,13 @@ import { parseRecord } from '../../daemon/oauth/tokens/token-store.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { spawnDaemon } from '../support/daemon.ts'
-import { faultSeed, isLong, randomMoments } from '../support/fault-run.ts'
+} from '../support/providers/authorization-server.ts'
+import { spawnDaemon } from '../support/daemon/daemon.ts'
+import { faultSeed, isLong, randomMoments } from '../support/daemon/fault-run.ts'
 import { waitForProcessExit } from '../support/fixtures.ts'
-import { send } from '../support/http.ts'
-import { githubHeaders } from '../support/sign.ts'
-import { storeLogin } from '../support/stored-login.ts'
+import { send } from '../support/servers/http.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { filesIn, temporaryHome } from '../support/temporary.ts'
 
 /*

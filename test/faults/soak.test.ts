@@ -5,13 +5,17 @@ import type { EventRecord, StartedLogin, Status } from '../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { faultSeed, isLong, randomMoments } from '../support/fault-run.ts'
-import { send } from '../support/http.ts'
-import { type Census, type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
-import { githubHeaders } from '../support/sign.ts'
-import { storeLogin } from '../support/stored-login.ts'
-import { type TargetServer, startTargetServer } from '../support/target-server.ts'
+} from '../support/providers/authorization-server.ts'
+import { faultSeed, isLong, randomMoments } from '../support/daemon/fault-run.ts'
+import { send } from '../support/servers/http.ts'
+import {
+  type Census,
+  type ProbedDaemon,
+  startProbedDaemon,
+} from '../support/daemon/probed-daemon.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
+import { type TargetServer, startTargetServer } from '../support/servers/target-server.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /*

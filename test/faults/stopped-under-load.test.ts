@@ -4,9 +4,9 @@ import { readFile } from 'node:fs/promises'
 import { Agent, request as httpRequest } from 'node:http'
 import type { EventRecord } from '../../shared/api.ts'
 import { systemCode } from '../../shared/errors.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { faultSeed, isLong, randomMoments } from '../support/fault-run.ts'
-import { githubHeaders } from '../support/sign.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { faultSeed, isLong, randomMoments } from '../support/daemon/fault-run.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
 
 /*
  * Senders post as fast as they can, on connections of their own and on kept ones, when the daemon is told to

@@ -7,11 +7,11 @@ import type { AccessToken } from '../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { type Followed, startFollowing } from '../support/followed.ts'
-import { type Reply, send } from '../support/http.ts'
-import { storeLogin } from '../support/stored-login.ts'
+} from '../support/providers/authorization-server.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { type Followed, startFollowing } from '../support/daemon/followed.ts'
+import { type Reply, send } from '../support/servers/http.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /* More connections than the daemon may open files, from somebody who asks nothing. */

@@ -10,11 +10,11 @@ import { systemCode } from '../../shared/errors.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { untilFinished } from '../support/daemon.ts'
-import { type ProbedDaemon, startProbedDaemon } from '../support/probed-daemon.ts'
-import { send } from '../support/http.ts'
-import { storeLogin } from '../support/stored-login.ts'
+} from '../support/providers/authorization-server.ts'
+import { untilFinished } from '../support/daemon/daemon.ts'
+import { type ProbedDaemon, startProbedDaemon } from '../support/daemon/probed-daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { storeLogin } from '../support/providers/stored-login.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 /* The limit of open files is set low while the daemon runs, and connections take all that are left. */

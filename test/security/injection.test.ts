@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeReply, deliverWith, resolveTargets } from '../support/deliver.ts'
-import { type TargetServer, json, startTargetServer } from '../support/target-server.ts'
+import { makeReply, deliverWith, resolveTargets } from '../support/servers/deliver.ts'
+import { type TargetServer, json, startTargetServer } from '../support/servers/target-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Answers of an agent that a payload has talked into something: headers, mentions, links, markup. */

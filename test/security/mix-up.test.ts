@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { Login } from '../../shared/api.ts'
-import { approve, visit } from '../support/browser.ts'
+import { approve, visit } from '../support/desktop/browser.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../support/authorization-server.ts'
-import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
-import { type TargetServer, startTargetServer } from '../support/target-server.ts'
+} from '../support/providers/authorization-server.ts'
+import { type OAuthApp, startOAuthApp } from '../support/providers/oauth-app.ts'
+import { type TargetServer, startTargetServer } from '../support/servers/target-server.ts'
 
 /*
  * A provider that means harm sends the browser on to an honest one, with the state of its own login: the

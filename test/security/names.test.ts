@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { prepareHome } from '../../shared/home/home.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { sendOpen } from '../support/raw.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { sendOpen } from '../support/servers/raw.ts'
 import { filesIn, temporaryHome } from '../support/temporary.ts'
 
 /** Names that lead elsewhere, or into the language, in all the ways an address can write them. */

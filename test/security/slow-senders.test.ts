@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type Socket, connect } from 'node:net'
 import type { Status } from '../../shared/api.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { githubHeaders } from '../support/sign.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
 
 const connections = 2000
 const secret = 'a secret of the test'

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type Server, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { githubHeaders } from '../support/sign.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { githubHeaders } from '../support/servers/sign.ts'
 
 /** What a tunnel that means harm makes of a request: it has all of it in hand but the secrets. */
 type Change = (request: { headers: Record<string, string>; body: Buffer; path: string }) => void

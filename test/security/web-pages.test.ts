@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import type { EventLink, Login, StartedLogin } from '../../shared/api.ts'
-import { startAuthorizationServer } from '../support/authorization-server.ts'
-import { approve, visit } from '../support/browser.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon.ts'
-import { send } from '../support/http.ts'
-import { sendOpen } from '../support/raw.ts'
+import { startAuthorizationServer } from '../support/providers/authorization-server.ts'
+import { approve, visit } from '../support/desktop/browser.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
+import { send } from '../support/servers/http.ts'
+import { sendOpen } from '../support/servers/raw.ts'
 
 /** Every value that browsers send (Fetch Metadata, section 2.4), none at all, and some that none sends. */
 const sites = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { keyBytes, type SchemeName, secretFault } from '../../shared/signature-schemes.ts'
-import { schemeNamed } from '../support/accepts.ts'
+import { schemeNamed } from '../support/daemon/accepts.ts'
 
 const whsec = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const bytes = Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64')

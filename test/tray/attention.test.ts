@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import type { Action } from '../../tray/action.ts'
 import { findStatusAttention, findAttention } from '../../tray/attention.ts'
-import { eventWith, statusWith } from '../support/fake-daemon.ts'
-import { broken, problem, provider, unreachable } from '../support/views.ts'
+import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
+import { broken, problem, provider, unreachable } from '../support/desktop/views.ts'
 
 describe('what needs the user', () => {
   it('asks only about the newest run that has finished', () => {

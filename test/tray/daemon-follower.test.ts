@@ -5,11 +5,16 @@ import { chmod, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node
 import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon.ts'
-import { type FakeDaemon, eventWith, startFakeDaemon, statusWith } from '../support/fake-daemon.ts'
-import { type Followed, startFollowing } from '../support/followed.ts'
-import { send } from '../support/http.ts'
-import { startHeldAgent } from '../support/restart.ts'
+import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import {
+  type FakeDaemon,
+  eventWith,
+  startFakeDaemon,
+  statusWith,
+} from '../support/daemon/fake-daemon.ts'
+import { type Followed, startFollowing } from '../support/daemon/followed.ts'
+import { send } from '../support/servers/http.ts'
+import { startHeldAgent } from '../support/daemon/restart.ts'
 import { temporaryHome } from '../support/temporary.ts'
 
 const absent = 'Daemon not running'

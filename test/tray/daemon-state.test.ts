@@ -8,7 +8,7 @@ import {
   afterStart,
   initialDaemonState,
 } from '../../tray/daemon-state.ts'
-import { statusWith } from '../support/fake-daemon.ts'
+import { statusWith } from '../support/daemon/fake-daemon.ts'
 
 const absent = { reason: 'Daemon not running', isRunning: false }
 const hung = { reason: 'The daemon (pid 5) does not answer', isRunning: true }

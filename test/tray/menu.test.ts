@@ -3,8 +3,15 @@ import type { EventRecord, TokenSummary } from '../../shared/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
 import { findStatusAttention } from '../../tray/attention.ts'
 import { type View, initialOwnState } from '../../tray/view.ts'
-import { eventWith, statusWith } from '../support/fake-daemon.ts'
-import { connected, connecting, problem, provider, unreachable, webhook } from '../support/views.ts'
+import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
+import {
+  connected,
+  connecting,
+  problem,
+  provider,
+  unreachable,
+  webhook,
+} from '../support/desktop/views.ts'
 
 const rowsUnder = (view: View, text: string): readonly Row[] =>
   menu(view).find((row) => row.text === text)?.rows ?? []

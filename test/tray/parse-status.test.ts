@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { eventSchema, statusSchema } from '../../shared/api.ts'
 import { readEvent, readStatus } from '../../tray/parse-status.ts'
-import { eventWith, statusWith } from '../support/fake-daemon.ts'
+import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
 
 const full = statusWith({
   publicUrl: 'https://hooks.example.com',

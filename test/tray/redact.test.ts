@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { WebhookSummary } from '../../shared/api.ts'
 import { privateWords, redact } from '../../tray/text.ts'
-import { statusWith } from '../support/fake-daemon.ts'
+import { statusWith } from '../support/daemon/fake-daemon.ts'
 
 describe('redact', () => {
   const status = statusWith({

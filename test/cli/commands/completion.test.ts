@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { EventDetail } from '../../../shared/api.ts'
-import { type RunningDaemon, startDaemon } from '../../support/daemon.ts'
+import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../../support/temporary.ts'
 import { answers, hasTerminal, run } from '../support/cli.ts'
 import { startContractServer } from '../support/contract-server.ts'

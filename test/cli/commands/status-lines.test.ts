@@ -3,7 +3,7 @@ import { expiryWords, roughly } from '../../../cli/commands/oauth/list.ts'
 import { statusLines } from '../../../cli/commands/status.ts'
 import { measureWidth } from '../../../shared/text.ts'
 import type { Status, TokenSummary, WebhookSummary } from '../../../shared/api.ts'
-import { eventWith, statusWith } from '../../support/fake-daemon.ts'
+import { eventWith, statusWith } from '../../support/daemon/fake-daemon.ts'
 
 const now = new Date(2026, 10, 22, 12, 0)
 const inMs = (ms: number) => new Date(now.getTime() + ms).toISOString()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { resolveHome } from '../../../shared/home/home.ts'
-import { startDaemon } from '../../support/daemon.ts'
+import { startDaemon } from '../../support/daemon/daemon.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../../support/temporary.ts'
 import { run } from '../support/cli.ts'
 

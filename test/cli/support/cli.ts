@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { connect } from '../../../shared/client/client.ts'
 import type { Home } from '../../../shared/home/home.ts'
-import { cleanEnvironment, cliMain } from '../../support/daemon.ts'
+import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
 
 export type CliOptions = {
   readonly home?: Home

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Login, StartedLogin, TokenSummary } from '../../../shared/api.ts'
-import { statusWith } from '../../support/fake-daemon.ts'
+import { statusWith } from '../../support/daemon/fake-daemon.ts'
 import { type Answer, type ContractServer, startContractServer } from './contract-server.ts'
 
 /** What a start answers. */

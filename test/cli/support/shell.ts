@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { chmod, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Home } from '../../../shared/home/home.ts'
-import { cleanEnvironment, cliMain } from '../../support/daemon.ts'
+import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 export type ShellName = 'bash' | 'bash with bash-completion' | 'zsh' | 'fish'

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict'
 import { askHttp } from '../../../daemon/agents/http-agent.ts'
 import type { HttpAgent } from '../../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+import {
+  type Script,
+  sendJson,
+  startScriptedProvider,
+} from '../../support/providers/scripted-provider.ts'
 
 const question = { prompt: 'prompt-canary', webhook: '/a', eventId: 'evt_1' }
 

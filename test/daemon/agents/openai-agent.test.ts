@@ -2,8 +2,12 @@ import assert from 'node:assert/strict'
 import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai-agent.ts'
 import type { OpenAiAgent } from '../../../shared/config/agent-schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { startModelServer } from '../../support/model-server.ts'
-import { type Script, sendJson, startScriptedProvider } from '../../support/scripted-provider.ts'
+import { startModelServer } from '../../support/servers/model-server.ts'
+import {
+  type Script,
+  sendJson,
+  startScriptedProvider,
+} from '../../support/providers/scripted-provider.ts'
 
 const never = new AbortController().signal
 const env = { KEY: ' key-canary\n' }

@@ -2,8 +2,18 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TargetResult } from '../../../shared/api.ts'
-import { makeReply, deliverWith, quickRules, resolveTargets } from '../../support/deliver.ts'
-import { type TargetServer, hang, json, startTargetServer } from '../../support/target-server.ts'
+import {
+  makeReply,
+  deliverWith,
+  quickRules,
+  resolveTargets,
+} from '../../support/servers/deliver.ts'
+import {
+  type TargetServer,
+  hang,
+  json,
+  startTargetServer,
+} from '../../support/servers/target-server.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 describe('deliver', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { DeliveryError, type Retryability } from '../../../daemon/delivery/delivery-error.ts'
 import { retryAfterIn } from '../../../daemon/util/http-retry-after.ts'
 import { retry } from '../../../daemon/delivery/retry.ts'
-import { quickRules } from '../../support/deliver.ts'
+import { quickRules } from '../../support/servers/deliver.ts'
 
 const failed = (retryability: Retryability, retryAfterMs?: number) =>
   new DeliveryError(retryability, `it was ${retryability}`, { retryAfterMs, hint: 'do this' })

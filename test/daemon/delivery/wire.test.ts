@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { REST } from '@discordjs/rest'
 import { Octokit } from '@octokit/core'
 import { WebClient } from '@slack/web-api'
-import { makeReply, deliverWith, resolveTargets } from '../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../support/servers/deliver.ts'
 import {
   type Recorded,
   type TargetServer,
   json,
   startTargetServer,
-} from '../../support/target-server.ts'
+} from '../../support/servers/target-server.ts'
 
 /*
  * The official clients as the oracle: our requests must equal theirs. Both talk to the same server, which

@@ -5,9 +5,9 @@ import { after, afterEach, before, describe, it } from 'mocha'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../support/authorization-server.ts'
-import { approve, browse, visit } from '../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+} from '../../support/providers/authorization-server.ts'
+import { approve, browse, visit } from '../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../support/providers/oauth-app.ts'
 
 describe('log, events and answers of oauth', () => {
   let server: AuthorizationServer

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'mocha'
-import { type OAuthApp, startOAuthApp } from '../../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../../support/providers/oauth-app.ts'
 
 describe('oauth routes', () => {
   let app: OAuthApp

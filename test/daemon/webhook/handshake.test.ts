@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { findHandshake, wantsEmptyAnswer } from '../../../daemon/webhook/pipeline.ts'
 import { schemeNames } from '../../../shared/signature-schemes.ts'
-import { schemeNamed } from '../../support/accepts.ts'
+import { schemeNamed } from '../../support/daemon/accepts.ts'
 
 describe('handshakeOf', () => {
   const challenge = { type: 'url_verification', token: 'x', challenge: '3eZbrw1aBm2rZgRNFdxV' }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { presetSchemes } from '../../../shared/signature-schemes.ts'
-import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
-import { type Headers, type Sender, senders } from '../../support/senders.ts'
+import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
+import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 
 const now = 1_790_000_000_000
 

@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { diagnose } from '../../../daemon/webhook/signature-diagnosis.ts'
 import type { SchemeName } from '../../../shared/signature-schemes.ts'
-import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
-import { type Headers, type Sender, senders } from '../../support/senders.ts'
+import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
+import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 
 const now = 1_790_000_000_000
 const secret = 'the secret of the test'

@@ -12,7 +12,7 @@ import {
 } from '../../../daemon/oauth/login/pending-logins.ts'
 import { isProviderName } from '../../../daemon/oauth/providers/providers.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { bytesLike, holds, textOf } from '../../support/fuzz.ts'
+import { bytesLike, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const issuer = 'https://id.example'
 const authorizationEndpoint = `${issuer}/authorize`

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import * as fc from 'fast-check'
 import { ConfigError, checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
-import { bytesLike, holds } from '../../support/fuzz.ts'
+import { bytesLike, holds } from '../../support/fuzz/fuzz.ts'
 
 const names = ['gateway', 'agents', 'webhooks'] as const
 const samples = names.map((name) =>

@@ -4,7 +4,7 @@ import { BusError } from '../../../tray/dbus/connect.ts'
 import { decodeMessage, lengthOfMessage } from '../../../tray/dbus/message.ts'
 import { readValues, parseTypes } from '../../../tray/dbus/marshal.ts'
 import { toPixmap } from '../../../tray/sni/pixmap.ts'
-import { bytesLike, holds, textOf } from '../../support/fuzz.ts'
+import { bytesLike, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const orBusError = <Result>(task: () => Result): Result | undefined => {
   try {

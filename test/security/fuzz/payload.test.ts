@@ -7,7 +7,7 @@ import { exceedsJsonLimits, parse, type Payload } from '../../../daemon/webhook/
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
-import { bytesLike, corpus, holds, textOf } from '../../support/fuzz.ts'
+import { bytesLike, corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const contentTypes = [
   undefined,

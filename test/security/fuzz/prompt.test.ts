@@ -9,7 +9,7 @@ import {
   toPlainText,
 } from '../../../shared/text.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
-import { corpus, holds, textOf } from '../../support/fuzz.ts'
+import { corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const id = '0123456789abcdef'
 const opening = `<<<EVENT_TEXT ${id}>>>`

@@ -4,8 +4,8 @@ import * as fc from 'fast-check'
 import { expandTargets } from '../../../daemon/webhook/targets.ts'
 import { composeMail } from '../../../daemon/delivery/targets/smtp.ts'
 import { parseTarget } from '../../../shared/config/targets.ts'
-import { makeReply } from '../../support/deliver.ts'
-import { corpus, holds, textOf } from '../../support/fuzz.ts'
+import { makeReply } from '../../support/servers/deliver.ts'
+import { corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const value = textOf([
   ...corpus('attacks').map((bytes) => bytes.toString()),

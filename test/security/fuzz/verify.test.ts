@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
 import { keyBytes, type SignatureForm, signedHead } from '../../../shared/signature-schemes.ts'
-import { distinct, refusalOf, schemeNamed } from '../../support/accepts.ts'
-import { bytesLike, corpus, holds } from '../../support/fuzz.ts'
-import { type Headers, type Sender, senders } from '../../support/senders.ts'
+import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
+import { bytesLike, corpus, holds } from '../../support/fuzz/fuzz.ts'
+import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 
 /** Bodies of the sender with any text in them, and bodies that are no JSON where none is asked for. */
 const bodyOf = (sender: Sender, nowMs: number): fc.Arbitrary<string> => {

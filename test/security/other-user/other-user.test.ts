@@ -11,8 +11,8 @@ import {
   spawnDaemon,
   startDaemon,
   untilFinished,
-} from '../../support/daemon.ts'
-import { send } from '../../support/http.ts'
+} from '../../support/daemon/daemon.ts'
+import { send } from '../../support/servers/http.ts'
 import { hasOtherUser, runAsOther, squatAsOther, squatBeside } from '../../support/other-user.ts'
 import { filesIn, temporaryHome } from '../../support/temporary.ts'
 

@@ -8,8 +8,14 @@ import {
 import { createServer } from 'node:net'
 import { connect, identifyListener } from '../../../shared/client/client.ts'
 import { challengeHeader, proofHeader } from '../../../shared/client/identity.ts'
-import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../../support/stand-ins.ts'
-import { answersWith, health, silent, standsIn, strangers } from '../../support/strangers.ts'
+import {
+  apiToken,
+  homeWith,
+  listensUntilTheEnd,
+  prove,
+  refused,
+} from '../../support/daemon/stand-ins.ts'
+import { answersWith, health, silent, standsIn, strangers } from '../../support/daemon/strangers.ts'
 
 describe('a client at a port that another program holds', () => {
   const listening = listensUntilTheEnd()

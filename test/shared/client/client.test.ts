@@ -11,7 +11,13 @@ import { createServer } from 'node:net'
 import { type Client, connect, identifyListener } from '../../../shared/client/client.ts'
 import { readDaemonFile } from '../../../shared/client/discovery.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { apiToken, homeWith, listensUntilTheEnd, prove, refused } from '../../support/stand-ins.ts'
+import {
+  apiToken,
+  homeWith,
+  listensUntilTheEnd,
+  prove,
+  refused,
+} from '../../support/daemon/stand-ins.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 describe('a client of a home without a daemon', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, before } from 'mocha'
 import { initHome } from '../../../shared/config/init-home.ts'
 import { type Home, resolveHome } from '../../../shared/home/home.ts'
-import { type LanguageServer, startLanguageServer } from '../../support/language-server.ts'
+import { type LanguageServer, startLanguageServer } from '../../support/servers/language-server.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 describe('an editor with the YAML language server', () => {

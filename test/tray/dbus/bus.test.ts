@@ -7,8 +7,8 @@ import dbus, { type Message, type MessageBus } from 'dbus-next'
 import { Bus, type Signal } from '../../../tray/dbus/bus.ts'
 import { BusError } from '../../../tray/dbus/connect.ts'
 import { variant } from '../../../tray/dbus/marshal.ts'
-import { describeOnLinux } from '../../support/desktop.ts'
-import { end, startBus } from '../../support/session-bus.ts'
+import { describeOnLinux } from '../../support/desktop/desktop.ts'
+import { end, startBus } from '../../support/desktop/session-bus.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 describeOnLinux('the connection to the session bus', () => {

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { getIconName } from '../../../tray/icon/icon.ts'
 import type { View } from '../../../tray/view.ts'
-import { eventWith } from '../../support/fake-daemon.ts'
-import { connected, connecting, problem, provider, unreachable } from '../../support/views.ts'
+import { eventWith } from '../../support/daemon/fake-daemon.ts'
+import {
+  connected,
+  connecting,
+  problem,
+  provider,
+  unreachable,
+} from '../../support/desktop/views.ts'
 
 describe('getIconName', () => {
   const failedRun = eventWith({ state: 'failed' })

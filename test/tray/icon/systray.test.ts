@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systrayVersion } from '../../../shared/runtime.ts'
 import { hasMissedPanel, startSystray } from '../../../tray/icon/systray.ts'
-import { describeOnLinux } from '../../support/desktop.ts'
+import { describeOnLinux } from '../../support/desktop/desktop.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const ready = `echo '{"type": "ready"}'`

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { launcher, type TrayProgram, trayProgramsFor } from '../../../tray/icon/tray-binary.ts'
-import { describeOnLinux } from '../../support/desktop.ts'
+import { describeOnLinux } from '../../support/desktop/desktop.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 describe('the programs for the icon', () => {

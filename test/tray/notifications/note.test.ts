@@ -11,7 +11,7 @@ import {
   toResultNote,
   toTitle,
 } from '../../../tray/notifications/note.ts'
-import { eventWith } from '../../support/fake-daemon.ts'
+import { eventWith } from '../../support/daemon/fake-daemon.ts'
 
 const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
   { target: 'log', state: 'done' as const, attempts: 1 },

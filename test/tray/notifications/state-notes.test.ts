@@ -8,7 +8,7 @@ import {
   toStatusNotes,
   startFailureNote,
 } from '../../../tray/notifications/state-notes.ts'
-import { eventWith, statusWith } from '../../support/fake-daemon.ts'
+import { eventWith, statusWith } from '../../support/daemon/fake-daemon.ts'
 
 const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'fix it' })
 const github = (

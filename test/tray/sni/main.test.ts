@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { packageFolder } from '../../../shared/version.ts'
 import { Bus } from '../../../tray/dbus/bus.ts'
 import type { Variant } from '../../../tray/dbus/marshal.ts'
-import { cleanEnvironment } from '../../support/daemon.ts'
-import { describeOnLinux } from '../../support/desktop.ts'
-import { end, firstLine, startBus } from '../../support/session-bus.ts'
+import { cleanEnvironment } from '../../support/daemon/daemon.ts'
+import { describeOnLinux } from '../../support/desktop/desktop.ts'
+import { end, firstLine, startBus } from '../../support/desktop/session-bus.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const main = fileURLToPath(new URL('../../../tray/sni/main.js', import.meta.url))

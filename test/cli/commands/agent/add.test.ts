@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { initHome } from '../../../../shared/config/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
-import { startDaemon } from '../../../support/daemon.ts'
+import { startDaemon } from '../../../support/daemon/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { run } from '../../support/cli.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, rm } from 'node:fs/promises'
 import { isAlive } from '../../../../shared/home/lock.ts'
-import { startHeldAgent, untilDead } from '../../../support/restart.ts'
+import { startHeldAgent, untilDead } from '../../../support/daemon/restart.ts'
 import { answers, resultOf, run, start } from '../../support/cli.ts'
 import { type Running, startedHomes } from '../../support/started-homes.ts'
 

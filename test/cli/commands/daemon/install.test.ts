@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describeOnLinux } from '../../../support/desktop.ts'
+import { describeOnLinux } from '../../../support/desktop/desktop.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { run, stopStarted } from '../../support/cli.ts'
 

@@ -5,7 +5,7 @@ import { findText } from '../../../../cli/commands/doctor/find-text.ts'
 import { canaryPayload } from '../../../../cli/commands/doctor/privacy.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
-import { type RunningDaemon, startDaemon } from '../../../support/daemon.ts'
+import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 

@@ -6,7 +6,7 @@ import type { Login } from '../../../../shared/api.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { untilText } from '../../../support/until-text.ts'
 import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from '../../support/cli.ts'
-import { statusWith } from '../../../support/fake-daemon.ts'
+import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { type ContractServer, startContractServer } from '../../support/contract-server.ts'
 
 const started = {

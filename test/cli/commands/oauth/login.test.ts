@@ -13,7 +13,7 @@ import {
   startOnTerminal,
   untilSaid,
 } from '../../support/cli.ts'
-import { statusWith } from '../../../support/fake-daemon.ts'
+import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { startContractServer } from '../../support/contract-server.ts'
 import {
   authorized,

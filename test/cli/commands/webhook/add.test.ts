@@ -16,7 +16,7 @@ import { initHome } from '../../../../shared/config/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
-import { startDaemon } from '../../../support/daemon.ts'
+import { startDaemon } from '../../../support/daemon/daemon.ts'
 import { filesIn, homeIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { run } from '../../support/cli.ts'
 

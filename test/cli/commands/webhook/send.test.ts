@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { EventDetail } from '../../../../shared/api.ts'
 import { readSample } from '../../../../cli/commands/webhook/signing.ts'
 import { schemeNames } from '../../../../shared/signature-schemes.ts'
-import { type RunningDaemon, startDaemon } from '../../../support/daemon.ts'
+import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { run } from '../../support/cli.ts'
 
 const secrets: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { stampBody } from '../../../../cli/commands/webhook/signing.ts'
-import { holds } from '../../../support/fuzz.ts'
+import { holds } from '../../../support/fuzz/fuzz.ts'
 
 const stamped = (text: string) => stampBody(Buffer.from(text), 'at', 7).toString()
 

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventDetail, EventRecord, WebhookSummary } from '../../../../shared/api.ts'
 import { packageFolder } from '../../../../shared/version.ts'
-import { type RunningDaemon, startDaemon, untilFinished } from '../../../support/daemon.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../../support/daemon/daemon.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
   hang,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 describe('delivery to Discord', () => {
   let server: TargetServer

@@ -3,14 +3,14 @@ import type { SMTPServerOptions } from 'smtp-server'
 import { askSmtp } from '../../../../cli/commands/doctor/checks/online-targets.ts'
 import { DeliveryError } from '../../../../daemon/delivery/delivery-error.ts'
 import { sendBySmtp } from '../../../../daemon/delivery/targets/smtp.ts'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
-import { startMailServer } from '../../../support/mail-server.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
+import { startMailServer } from '../../../support/servers/mail-server.ts'
 import {
   type TargetServer,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 /** Header fields by their name in lower case, unfolded; the body under ''. */
 const parsed = (mail: string): Record<string, string> => {

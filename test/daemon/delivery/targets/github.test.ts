@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { createCommentMarks } from '../../../../daemon/delivery/loop-guard.ts'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 const path = '/api/v3/repos/Acme/door.js/issues/7/comments'
 const target = 'github:Acme/door.js#7'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { Webhook } from 'standardwebhooks'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 const secret = `whsec_${Buffer.from('a secret of 24 bytes, ok').toString('base64')}`
 

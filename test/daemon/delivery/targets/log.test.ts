@@ -9,8 +9,8 @@ import {
   daemonMain,
   startDaemon,
   untilFinished,
-} from '../../../support/daemon.ts'
-import { send } from '../../../support/http.ts'
+} from '../../../support/daemon/daemon.ts'
+import { send } from '../../../support/servers/http.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 import { untilText } from '../../../support/until-text.ts'
 

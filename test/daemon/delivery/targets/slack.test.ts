@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
   hang,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 const ok = json(200, { ok: true, channel: 'C1', ts: '1.2' })
 const no = (error: string, status = 200) => json(status, { ok: false, error })

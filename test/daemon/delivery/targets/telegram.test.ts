@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { makeReply, deliverWith, resolveTargets } from '../../../support/deliver.ts'
+import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
   json,
   reset,
   startTargetServer,
-} from '../../../support/target-server.ts'
+} from '../../../support/servers/target-server.ts'
 
 const ok = json(200, { ok: true, result: { message_id: 1 } })
 const no = (code: number, description: string, parameters = {}) =>

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
 import { loginSchema, type Logout, type TokenSummary } from '../../../../shared/api.ts'
-import { browse, visit } from '../../../support/browser.ts'
+import { browse, visit } from '../../../support/desktop/browser.ts'
 import {
   type GitHubOptions,
   type GitHubProvider,
   startGitHubProvider,
-} from '../../../support/github-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+} from '../../../support/providers/github-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 describe('login to a GitHub', () => {
   let provider: GitHubProvider

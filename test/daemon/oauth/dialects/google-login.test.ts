@@ -8,13 +8,13 @@ import {
   type TokenSummary,
   tokenSummarySchema,
 } from '../../../../shared/api.ts'
-import { browse, textOf } from '../../../support/browser.ts'
+import { browse, textOf } from '../../../support/desktop/browser.ts'
 import {
   type GoogleOptions,
   type GoogleProvider,
   startGoogleProvider,
-} from '../../../support/google-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+} from '../../../support/providers/google-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 const mail = 'https://www.googleapis.com/auth/gmail.modify'
 const calendar = 'https://www.googleapis.com/auth/calendar'

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import { approve, browse } from '../../../support/browser.ts'
-import { startGitHubProvider } from '../../../support/github-provider.ts'
-import { startGoogleProvider } from '../../../support/google-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { startSlackProvider } from '../../../support/slack-provider.ts'
+import { approve, browse } from '../../../support/desktop/browser.ts'
+import { startGitHubProvider } from '../../../support/providers/github-provider.ts'
+import { startGoogleProvider } from '../../../support/providers/google-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { startSlackProvider } from '../../../support/providers/slack-provider.ts'
 
 describe('log, events and answers of a dialect', () => {
   let provider: Awaited<ReturnType<(typeof starts)[number][1]>>

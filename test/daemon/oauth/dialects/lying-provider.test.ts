@@ -5,7 +5,11 @@ import type { Account } from '../../../../shared/api.ts'
 import type { DialectName } from '../../../../shared/config/schema.ts'
 import type { Revocation } from '../../../../daemon/oauth/dialects/dialect.ts'
 import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
-import { type Script, sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import {
+  type Script,
+  sendJson,
+  startScriptedProvider,
+} from '../../../support/providers/scripted-provider.ts'
 
 const paths = {
   google: '/gmail/v1/users/me/profile',

@@ -3,11 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { AccessToken, TokenSummary } from '../../../../shared/api.ts'
-import { browse } from '../../../support/browser.ts'
-import { startGitHubProvider } from '../../../support/github-provider.ts'
-import { startGoogleProvider } from '../../../support/google-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { startSlackProvider } from '../../../support/slack-provider.ts'
+import { browse } from '../../../support/desktop/browser.ts'
+import { startGitHubProvider } from '../../../support/providers/github-provider.ts'
+import { startGoogleProvider } from '../../../support/providers/google-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { startSlackProvider } from '../../../support/providers/slack-provider.ts'
 
 type Fake = Awaited<
   ReturnType<typeof startGitHubProvider | typeof startGoogleProvider | typeof startSlackProvider>

@@ -3,13 +3,13 @@ import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { loginSchema, type Logout } from '../../../../shared/api.ts'
-import { browse, textOf } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { browse, textOf } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import {
   type SlackOptions,
   type SlackProvider,
   startSlackProvider,
-} from '../../../support/slack-provider.ts'
+} from '../../../support/providers/slack-provider.ts'
 
 describe('login to a Slack', () => {
   let provider: SlackProvider

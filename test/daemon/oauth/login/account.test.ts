@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'mocha'
 import { findAccount } from '../../../../daemon/oauth/login/save-grant.ts'
 import type { Grant } from '../../../../daemon/oauth/tokens/token-record.ts'
-import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 
 const grant: Grant = {
   accessToken: 'access',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { authorizeUrl } from '../../../../daemon/oauth/login/authorization-code.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const request = {
   clientId: 'client 1',

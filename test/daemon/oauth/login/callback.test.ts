@@ -6,9 +6,9 @@ import type { Login, StartedLogin } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../../support/authorization-server.ts'
-import { type VisitOptions, approve, visit } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+} from '../../../support/providers/authorization-server.ts'
+import { type VisitOptions, approve, visit } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 describe('callback listener', () => {
   let server: AuthorizationServer

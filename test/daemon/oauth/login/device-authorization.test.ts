@@ -7,9 +7,9 @@ import {
   type GitHubOptions,
   type GitHubProvider,
   startGitHubProvider,
-} from '../../../support/github-provider.ts'
+} from '../../../support/providers/github-provider.ts'
 import { type ManualTime, createManualTime } from '../../../support/manual-time.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import { filesIn } from '../../../support/temporary.ts'
 
 /** What GitHub answers with, with a page at this origin. */

@@ -11,10 +11,10 @@ import {
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../../support/authorization-server.ts'
-import { enterCode } from '../../../support/enter-code.ts'
+} from '../../../support/providers/authorization-server.ts'
+import { enterCode } from '../../../support/providers/enter-code.ts'
 import { type ManualTime, createManualTime } from '../../../support/manual-time.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 describe('login by device code', () => {
   let server: AuthorizationServer

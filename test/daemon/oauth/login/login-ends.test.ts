@@ -8,10 +8,10 @@ import { type Login, loginSchema } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../../support/authorization-server.ts'
+} from '../../../support/providers/authorization-server.ts'
 import { findListeningProcess } from '../../../../shared/client/discovery.ts'
-import { approve, browse, visit, textOf } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { approve, browse, visit, textOf } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 describe('end of a login', () => {
   let server: AuthorizationServer

@@ -12,9 +12,9 @@ import {
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../../support/authorization-server.ts'
-import { browse } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+} from '../../../support/providers/authorization-server.ts'
+import { browse } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 describe('login', () => {
   let server: AuthorizationServer

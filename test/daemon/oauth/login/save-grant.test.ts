@@ -4,9 +4,9 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { type Login, loginSchema } from '../../../../shared/api.ts'
-import { browse, visit } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { browse, visit } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 import { filesIn } from '../../../support/temporary.ts'
 
 describe('a login whose tokens', () => {

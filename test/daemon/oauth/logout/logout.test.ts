@@ -9,8 +9,8 @@ import { writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Logout, logoutSchema } from '../../../../shared/api.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 import { filesIn, temporaryHome } from '../../../support/temporary.ts'
 
 const record: TokenRecord = {

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PendingRevocation } from '../../../../daemon/oauth/logout/revocation-store.ts'
 import { writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 import { filesIn, temporaryHome } from '../../../support/temporary.ts'
 
 const day = 24 * 60 * 60 * 1000

@@ -4,10 +4,14 @@ import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { Login, Logout } from '../../../../shared/api.ts'
-import { visit } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { visit } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import { filesIn } from '../../../support/temporary.ts'
-import { type Script, sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import {
+  type Script,
+  sendJson,
+  startScriptedProvider,
+} from '../../../support/providers/scripted-provider.ts'
 
 describe('provider that misbehaves', () => {
   let app: OAuthApp

@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'mocha'
 import { findClient, rememberClient } from '../../../../daemon/oauth/providers/client-store.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 describe('the client of a login', () => {

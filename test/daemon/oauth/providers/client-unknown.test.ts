@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { clientUnknown } from '../../../../daemon/oauth/providers/client-store.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 describe('a login without a client', () => {
   const errorOf = (name: string, entry?: object, port?: number) =>

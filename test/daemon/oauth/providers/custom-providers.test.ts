@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { Login, Logout, StartedDeviceLogin } from '../../../../shared/api.ts'
-import { browse } from '../../../support/browser.ts'
+import { browse } from '../../../support/desktop/browser.ts'
 import {
   type CustomProvider,
   type Vendor,
   startCustomProvider,
-} from '../../../support/custom-provider.ts'
+} from '../../../support/providers/custom-provider.ts'
 import { createManualTime } from '../../../support/manual-time.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 /*
  * The metadata are those of the real providers as far as they matter, under an origin of loopback.

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { type Discover, createDiscover } from '../../../../daemon/oauth/providers/discovery.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 import {
   type ProviderAnswer,
   type ProviderServer,
   startProviderServer,
-} from '../../../support/provider-server.ts'
+} from '../../../support/providers/provider-server.ts'
 
 const hourMs = 60 * 60 * 1000
 const oidc = '/.well-known/openid-configuration'

@@ -6,7 +6,7 @@ import { findProvider, providerNames } from '../../../../daemon/oauth/providers/
 import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { packageFolder } from '../../../../shared/version.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const page = readFileSync(new URL('docs/providers.md', packageFolder), 'utf8')
 

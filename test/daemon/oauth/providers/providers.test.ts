@@ -5,7 +5,7 @@ import {
   isProviderName,
   providerNames,
 } from '../../../../daemon/oauth/providers/providers.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const find = (name: string, entry?: object) =>
   findProvider(name, gatewayOf(entry ? { providers: { [name]: entry } } : {}))

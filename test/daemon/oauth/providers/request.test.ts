@@ -5,7 +5,7 @@ import { customFetch } from 'oauth4webapi'
 import { afterEach, describe, it } from 'mocha'
 import { requestOptions } from '../../../../daemon/oauth/providers/request.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { type Script, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { type Script, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 
 describe('a request to a provider', () => {
   let provider: Awaited<ReturnType<typeof startScriptedProvider>>

@@ -10,7 +10,7 @@ import {
   toTokenRefusal,
 } from '../../../../daemon/oauth/providers/errors.ts'
 import { findProvider } from '../../../../daemon/oauth/providers/providers.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const own = {
   mine: {

@@ -3,9 +3,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import type { AccessToken } from '../../../../shared/api.ts'
-import { browse } from '../../../support/browser.ts'
-import { type GitHubProvider, startGitHubProvider } from '../../../support/github-provider.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+import { browse } from '../../../support/desktop/browser.ts'
+import {
+  type GitHubProvider,
+  startGitHubProvider,
+} from '../../../support/providers/github-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 const tokenPath = '/login/oauth/access_token'
 const minute = 60_000

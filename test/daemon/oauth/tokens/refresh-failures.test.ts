@@ -7,8 +7,8 @@ import { noteSent } from '../../../../daemon/oauth/tokens/refresh-journal.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import type { AccessToken, ProblemDocument } from '../../../../shared/api.ts'
 import type { Home } from '../../../../shared/home/home.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
-import { sendJson, startScriptedProvider } from '../../../support/scripted-provider.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 type TokenEndpoint = (response: ServerResponse, body: string) => void

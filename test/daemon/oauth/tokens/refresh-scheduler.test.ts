@@ -7,7 +7,7 @@ import {
 } from '../../../../daemon/oauth/tokens/refresh-scheduler.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
-import { gatewayOf } from '../../../support/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const ignore = (): void => undefined
 

@@ -7,9 +7,9 @@ import { type AccessToken, accessTokenSchema } from '../../../../shared/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,
-} from '../../../support/authorization-server.ts'
-import { browse } from '../../../support/browser.ts'
-import { type OAuthApp, startOAuthApp } from '../../../support/oauth-app.ts'
+} from '../../../support/providers/authorization-server.ts'
+import { browse } from '../../../support/desktop/browser.ts'
+import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
 const path = '/oauth/tokens/mine/access'
 

@@ -12,7 +12,7 @@ import {
 } from '../../../../daemon/oauth/tokens/token-store.ts'
 import { toSummary, type TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
-import { gatewayOf, startOAuthApp } from '../../../support/oauth-app.ts'
+import { gatewayOf, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 
 const record: TokenRecord = {

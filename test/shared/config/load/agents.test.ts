@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { check, linesOf, notSecure, refuses, webhook } from '../../../support/config-files.ts'
+import {
+  check,
+  linesOf,
+  notSecure,
+  refuses,
+  webhook,
+} from '../../../support/daemon/config-files.ts'
 
 describe('a token in the environment of an agent', () => {
   const agentWith = (value: string): string =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { check, linesOf, notSecure, refuses } from '../../../support/config-files.ts'
+import { check, linesOf, notSecure, refuses } from '../../../support/daemon/config-files.ts'
 
 describe('gateway.yaml', () => {
   const ours = '127.0.0.1, ::1, localhost'

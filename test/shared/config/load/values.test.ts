@@ -9,7 +9,7 @@ import {
   twoAgents,
   webhook,
   webhookKeys,
-} from '../../../support/config-files.ts'
+} from '../../../support/daemon/config-files.ts'
 
 describe('an unknown key', () => {
   refuses({

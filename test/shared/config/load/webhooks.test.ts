@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { check, linesOf, refuses, webhook } from '../../../support/config-files.ts'
+import { check, linesOf, refuses, webhook } from '../../../support/daemon/config-files.ts'
 
 describe('the path of a webhook', () => {
   const served = (path: string) => linesOf({ webhooks: webhook('', JSON.stringify(path)) })

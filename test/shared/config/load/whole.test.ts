@@ -17,7 +17,7 @@ import {
   twoAgents,
   webhook,
   webhookKeys,
-} from '../../../support/config-files.ts'
+} from '../../../support/daemon/config-files.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 describe('a configuration', () => {

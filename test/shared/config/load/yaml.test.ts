@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { check, linesOf, refuses, twoAgents, webhook } from '../../../support/config-files.ts'
+import {
+  check,
+  linesOf,
+  refuses,
+  twoAgents,
+  webhook,
+} from '../../../support/daemon/config-files.ts'
 
 describe('a configuration file that is not good YAML', () => {
   const bomb = [

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { appendFile, chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { loadConfig } from '../../../shared/config/load.ts'
+import { resolveHome } from '../../../shared/home/home.ts'
+import { packageFolder } from '../../../shared/version.ts'
+import { stopStarted } from '../../cli/support/cli.ts'
+import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** What Claude Code prints; the prompt comes on its standard input. */
+const claude = `#!${process.execPath}
+let prompt = ''
+process.stdin.on('data', (text) => (prompt += text))
+process.stdin.on('end', () => {
+  const result = 'A review of ' + prompt.length + ' characters.'
+  console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, result }))
+})
+`
+
+/** Needs an account, a desktop, or a person who ends it. */
+const cannotRun = /oauth login|--follow/
+
+describe('getting started', () => {
+  it('works as the page says, command by command', async () => {
+    const page = await readFile(new URL('docs/getting-started.md', packageFolder), 'utf8')
+    const blocks = [...page.matchAll(/^```sh\n([^]*?)^```/gm)].map(([, block = '']) => block)
+    const commands = blocks
+      .flatMap((block) => block.trim().split('\n'))
+      .filter((line) => !cannotRun.test(line))
+    assert.ok(commands.length >= 9)
+
+    const folder = await temporaryFolder()
+    const bin = join(folder, 'bin')
+    await mkdir(bin)
+    const programs = [
+      ['doorward', `#!/bin/sh\nexec '${process.execPath}' '${cliMain}' "$@"\n`],
+      ['claude', claude],
+    ] as const
+    for (const [name, text] of programs) {
+      await writeFile(join(bin, name), text)
+      await chmod(join(bin, name), 0o700)
+    }
+    const home = resolveHome(join(folder, 'home'))
+    const env = cleanEnvironment({
+      PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`,
+      DOORWARD_HOME: home.root,
+      DOORWARD_PORT: '0',
+    })
+    const said = new Map<string, string>()
+    try {
+      for (const command of commands) {
+        // What the page has people write into gateway.yaml before the restart.
+        if (/daemon restart/.test(command))
+          await appendFile(
+            join(home.config, 'gateway.yaml'),
+            'server:\n  public_port: 0\n  public_url: https://example.ngrok.app\n',
+          )
+        const { status, stdout, stderr } = spawnSync('sh', ['-c', command], {
+          env,
+          encoding: 'utf8',
+          timeout: 40_000,
+        })
+        assert.equal(status, 0, `${command}\n${stdout}${stderr}`)
+        said.set(command, stdout + stderr)
+      }
+    } finally {
+      await stopStarted(home)
+    }
+    const saidBy = (pattern: RegExp) =>
+      [...said].find(([command]) => pattern.test(command))?.[1] ?? ''
+    assert.match(saidBy(/send \/webhook\/github/), /A pull request was opened in/)
+    assert.match(saidBy(/send \/webhook\/reviews/), /A review of \d+ characters\./)
+    assert.match(saidBy(/explain/), /targets +notify:desktop/)
+    assert.match(saidBy(/config check/), /ok: 2 webhooks, 2 agents/)
+    const { webhooks } = await loadConfig(home, {})
+    assert.deepEqual(
+      webhooks.map(({ path, agentName }) => [path, agentName]),
+      [
+        ['/webhook/github', 'echo'],
+        ['/webhook/reviews', 'reviewer'],
+      ],
+    )
+    const variables = await readFile(home.env, 'utf8')
+    assert.match(variables, /^REVIEWS_WEBHOOK_SECRET=[0-9a-f]{64}$/m)
+    for (const text of said.values()) assert.doesNotMatch(text, /\b[0-9a-f]{64}\b/)
+  })
+})

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import { schemeNames } from '../../../shared/signature-schemes.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { type Reply, send } from '../../support/servers/http.ts'
+import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
+
+const pathOf = (sender: Sender) => `/webhook/${senders.indexOf(sender)}-${sender.scheme}`
+const variableOf = (sender: Sender) => `SECRET_${senders.indexOf(sender)}`
+
+const definitions = senders
+  .map(
+    (sender) => `
+  - path: ${pathOf(sender)}
+    agent: echo
+    signature_scheme: ${sender.scheme}
+    secret_env: ${variableOf(sender)}
+    prompt_template: "{{event}}"`,
+  )
+  .join('')
+
+const slack = senders.find(({ scheme }) => scheme === 'slack') as Sender
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+
+describe('every sender, as its own package signs, through a running daemon', () => {
+  let daemon: RunningDaemon
+  const post = (sender: Sender, body: string, headers: Headers): Promise<Reply> =>
+    // As bytes: Node writes headers as UTF-8, not Latin-1, together with a body that is text.
+    send(`${daemon.url}${pathOf(sender)}`, { headers, body: Buffer.from(body) })
+  const lastRejected = async (): Promise<EventRecord> => {
+    const { events } = await daemon.client.get<{ events: EventRecord[] }>(
+      '/events?state=rejected&limit=1',
+    )
+    assert.ok(events[0])
+    return events[0]
+  }
+  const eventOf = (reply: Reply): string =>
+    /^(\S+) \S+$/.exec(String(reply.headers['doorward-event'] ?? ''))?.[1] ??
+    String(reply.json()['id'])
+
+  before(async () => {
+    daemon = await startDaemon({
+      webhooks: `webhooks:${definitions}\n  - path: /webhook/alias\n    agent: echo\n    signature_scheme: svix\n    secret_env: ${variableOf(slack)}\n    prompt_template: x\n`,
+      variables: Object.fromEntries(
+        senders.map((sender) => [variableOf(sender), sender.secret] as const),
+      ),
+    })
+  })
+  after(async () => assert.equal(await daemon.stop(), 0))
+
+  it('covers every scheme there is', () => {
+    assert.deepEqual(
+      [...new Set(senders.map(({ scheme }) => scheme))].sort(),
+      [...schemeNames].sort(),
+    )
+  })
+
+  it('shows the scheme of each webhook, an alias by its proper name', async () => {
+    const { webhooks } = await daemon.client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
+    for (const sender of senders)
+      assert.equal(webhooks.find(({ path }) => path === pathOf(sender))?.scheme, sender.scheme)
+    assert.equal(
+      webhooks.find(({ path }) => path === '/webhook/alias')?.scheme,
+      'standard-webhooks',
+    )
+  })
+
+  for (const sender of senders)
+    it(`${sender.name}: is accepted, run, and known by the id that the sender gave it`, async () => {
+      const body = sender.bodyAt(Date.now())
+      const headers = await sender.sign(body, Date.now())
+      const reply = await post(sender, body, headers)
+      assert.deepEqual([reply.status, reply.json()['status']], [202, 'accepted'], reply.text)
+      const event = await untilFinished(daemon, String(reply.json()['id']))
+      assert.equal(event.state, 'done')
+      assert.deepEqual(JSON.parse(event.result ?? ''), JSON.parse(body))
+      const ids = [
+        'x-github-delivery',
+        'webhook-id',
+        'svix-id',
+        'x-shopify-webhook-id',
+        'shopify-webhook-id',
+        'linear-delivery',
+        'request-id',
+      ].flatMap((name) => headers[name] ?? [])
+      const expected = { stripe: 'evt_1', slack: 'Ev1' }[sender.scheme as 'stripe'] ?? ids[0]
+      assert.equal(event.deliveryId, expected)
+    })
+
+  it('does not read signed JSON as a form when somebody sends it again as one', async () => {
+    const old = Date.now()
+    for (const sender of senders) {
+      const forged = encodeURIComponent(JSON.stringify({ event: 'forged' }))
+      const body = JSON.stringify({
+        ...(JSON.parse(sender.bodyAt(old)) as object),
+        title: `x&payload=${forged}&y`,
+      })
+      const headers = await sender.sign(body, old)
+      const reply = await post(sender, body, { ...headers, ...form })
+      assert.equal(reply.status, 415, reply.text)
+      assert.equal((await post(sender, body, headers)).status, 202, sender.name)
+    }
+  })
+
+  it('answers one 401, byte for byte, to all that is wrong with any of them', async () => {
+    const answers = new Map<string, string[]>()
+    const note = async (what: string, reply: Reply) => {
+      const { date: _, ...headers } = reply.headers
+      assert.equal(reply.status, 401, what)
+      const key = JSON.stringify([headers, reply.text])
+      answers.set(key, [...(answers.get(key) ?? []), what])
+      const { code, stage, detail } = await lastRejected()
+      assert.deepEqual([code, stage], ['signature-invalid', 'verify'])
+      assert.ok((detail?.length ?? 0) > 20, detail)
+      for (const { secret } of senders) assert.ok(!detail?.includes(secret))
+    }
+    for (const sender of senders) {
+      const at = Date.now()
+      const body = sender.bodyAt(at)
+      const headers = await sender.sign(body, at)
+      const token = headers['x-gitlab-token']
+      await note('nothing', await post(sender, body, { 'content-type': 'application/json' }))
+      await note(
+        'secret',
+        await post(sender, body, await sender.sign(body, at, sender.otherSecret)),
+      )
+      if (token === undefined) await note('body', await post(sender, `${body} `, headers))
+      const old = at - 3600_000
+      if (['stripe', 'slack', 'standard-webhooks', 'linear'].includes(sender.scheme)) {
+        const oldBody = sender.bodyAt(old)
+        await note('age', await post(sender, oldBody, await sender.sign(oldBody, old)))
+      }
+    }
+    assert.equal(answers.size, 1, JSON.stringify([...answers.keys()]))
+  })
+
+  it('tells the owner what it was', async () => {
+    const detailOf = async (sender: Sender, body: string, headers: Headers) => {
+      // The diagnoses of one webhook share 20 ms per second.
+      const reply = await post(sender, body, headers)
+      assert.equal(reply.status, 401)
+      return (await lastRejected()).detail ?? ''
+    }
+    const stripe = senders.find(({ scheme }) => scheme === 'stripe') as Sender
+    const old = Date.now() - 900_000
+    const body = stripe.bodyAt(old)
+    const headers = await stripe.sign(body, old)
+    assert.match(await detailOf(stripe, body, headers), /clock of this machine is 90\d s fast/)
+    const compact = JSON.stringify(JSON.parse(body))
+    const fresh = await stripe.sign(body, Date.now())
+    assert.match(await detailOf(stripe, compact, fresh), /a relay such as smee/)
+    const github = senders.find(({ scheme }) => scheme === 'github') as Sender
+    const others = await github.sign(body, Date.now(), slack.secret)
+    assert.match(
+      await detailOf(github, body, others),
+      new RegExp(`the secret of the webhook ${pathOf(slack)} matches`),
+    )
+    assert.match(
+      await detailOf(slack, body, others),
+      /the header x-hub-signature-256 is present, as github signs: set signature_scheme: github/,
+    )
+  })
+
+  it('answers the challenge of Slack with it and nothing else, once it is verified', async () => {
+    const body = JSON.stringify({
+      token: 'x',
+      challenge: '3eZbrw1aBm2rZ <b>',
+      type: 'url_verification',
+    })
+    const reply = await post(slack, body, await slack.sign(body, Date.now()))
+    assert.deepEqual([reply.status, reply.text], [200, '3eZbrw1aBm2rZ <b>'])
+    assert.match(reply.headers['content-type'] ?? '', /^text\/plain/)
+    assert.equal(reply.headers['x-content-type-options'], 'nosniff')
+    const event = await daemon.client.get<EventDetail>(`/events/${eventOf(reply)}`)
+    assert.deepEqual([event.state, event.prompt], ['filtered', undefined])
+    const forged = await post(slack, body, await slack.sign(body, Date.now(), slack.otherSecret))
+    assert.equal(forged.status, 401)
+    assert.doesNotMatch(forged.text, /3eZbrw/)
+  })
+
+  it('answers a slash command of Slack with an empty 200, and runs it', async () => {
+    const body =
+      'command=%2Fdo&text=it+now&user_id=U1&response_url=https%3A%2F%2Fhooks.slack.com%2Fx'
+    const headers = { ...(await slack.sign(body, Date.now())), ...form }
+    const reply = await post(slack, body, headers)
+    assert.deepEqual([reply.status, reply.text], [200, ''])
+    const event = await untilFinished(daemon, eventOf(reply))
+    assert.deepEqual(JSON.parse(event.result ?? ''), {
+      command: '/do',
+      text: 'it now',
+      user_id: 'U1',
+      response_url: 'https://hooks.slack.com/x',
+    })
+    // The body of the form is signed like any other.
+    assert.equal((await post(slack, body.replace('now', 'not'), headers)).status, 401)
+  })
+
+  it('reads what is in the payload of a button of Slack, and answers an empty 200', async () => {
+    const payload = { type: 'block_actions', actions: [{ value: 'click_me' }] }
+    const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
+    const reply = await post(slack, body, { ...(await slack.sign(body, Date.now())), ...form })
+    assert.deepEqual([reply.status, reply.text], [200, ''])
+    const event = await untilFinished(daemon, eventOf(reply))
+    assert.deepEqual(JSON.parse(event.result ?? ''), payload)
+  })
+
+  it('takes no form without a payload from anybody else', async () => {
+    const github = senders.find(({ scheme }) => scheme === 'github') as Sender
+    const body = 'command=%2Fdo'
+    const reply = await post(github, body, { ...(await github.sign(body, 0)), ...form })
+    assert.equal(reply.status, 415)
+  })
+})
+
+describe('a webhook whose secret is none of its scheme', () => {
+  it('is 503, as the fault is ours, and config check and status say which', async () => {
+    const daemon = await startDaemon({
+      webhooks:
+        'webhooks:\n  - path: /a\n    agent: echo\n    signature_scheme: standard-webhooks\n    secret_env: A_SECRET\n    prompt_template: x\n',
+      env: "A_SECRET='whsec_not-base64!'\n",
+    })
+    try {
+      const reply = await send(`${daemon.url}/a`, { body: '{}' })
+      assert.deepEqual([reply.status, reply.json()['code']], [503, 'unavailable'])
+      assert.ok(Number(reply.headers['retry-after']) > 0)
+      const { problems } = await daemon.client.get<{
+        problems: { code: string; detail: string }[]
+      }>('/status')
+      const problem = problems.find(({ code }) => code === 'secret-unusable')
+      assert.match(problem?.detail ?? '', /A_SECRET is not base64/)
+      assert.doesNotMatch(problem?.detail ?? '', /not-base64!/)
+    } finally {
+      await daemon.stop()
+    }
+  })
+})

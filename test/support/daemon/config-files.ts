@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import {
+  type Config,
+  ConfigError,
+  checkConfig,
+  formatProblem,
+} from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
+
+/** The texts of the files, and the environment. */
+export type Files = {
+  readonly gateway?: string
+  readonly agents?: string
+  readonly webhooks?: string
+  readonly env?: NodeJS.ProcessEnv
+}
+
+export const twoAgents = 'agents:\n  echo: { kind: echo }\n  reviewer: { kind: echo }\n'
+
+/** The configuration that these files are; without agents there are two. */
+export const check = ({
+  gateway = '',
+  agents = twoAgents,
+  webhooks = '',
+  env = {},
+}: Files): Config =>
+  checkConfig(
+    readYaml('gateway.yaml', gateway),
+    readYaml('agents.yaml', agents),
+    readYaml('webhooks.yaml', webhooks),
+    env,
+  )
+
+/** The lines a person would read. */
+export const linesOf = (files: Files): string[] => {
+  try {
+    check(files)
+    return []
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error))
+    assert.equal(error.code, 'config-invalid')
+    return error.problems.map(formatProblem)
+  }
+}
+
+/** One definition with these lines after its three required ones. */
+export const webhook = (more = '', path = '/a', agent = 'echo', prompt = 'x'): string =>
+  `webhooks:\n  - path: ${path}\n    agent: ${agent}\n    prompt_template: ${prompt}\n${more}`
+
+/** A test for each: what is refused, the files, and the lines that a person reads. */
+export const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>) => {
+  for (const [what, [files, ...lines]] of Object.entries(table))
+    it(`refuses ${what}`, () => assert.deepEqual(linesOf(files), lines))
+}
+
+export const webhookKeys =
+  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, dedupe, delivery_id_header, rate_limit, event_text, max_value_length, accept_risk, enabled'
+export const kinds = 'echo, command, claude, codex, gemini, opencode, llm, openai, http'
+export const kindsOr = kinds.replace(', http', ' or http')
+export const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
+export const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
+export const notSecure = 'not an https URL (http is accepted for a loopback address only)'

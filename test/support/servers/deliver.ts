@@ -1,0 +1,87 @@
+import { type TargetSettings, targetsSchema } from '../../../shared/config/target-schema.ts'
+import type { z } from 'zod'
+import { parseTarget } from '../../../shared/config/targets.ts'
+import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
+import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
+import { createCommentMarks, OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
+import { createProgress } from '../../../daemon/delivery/multipart.ts'
+import type { OAuth } from '../../../daemon/oauth/oauth.ts'
+import { expandTargets } from '../../../daemon/webhook/targets.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+
+/** The rules of retries with waits that a test can wait for. */
+export const quickRules = {
+  retries: 5,
+  firstWaitMs: 5,
+  maxWaitMs: 20,
+  totalMs: 10_000,
+  attemptMs: 2000,
+  mailTimeoutMs: 10_000,
+}
+
+export type DeliverTest = {
+  readonly deliver: Deliver
+  /** What was asked of the broker. */
+  readonly asked: { readonly provider: string; readonly asker: string; readonly renewed: boolean }[]
+  /** Everything that was logged, as text. */
+  readonly logged: () => string
+}
+
+/** `deliver` as the daemon has it, with a broker that hands out these tokens in turn. */
+export const deliverWith = (
+  targets: z.input<typeof targetsSchema>,
+  {
+    env = {},
+    tokens = {},
+    rules = quickRules,
+    homeFolder = '/nowhere',
+  }: {
+    readonly env?: Readonly<Record<string, string>>
+    readonly tokens?: Readonly<Record<string, readonly string[]>>
+    readonly rules?: DeliverParts['rules']
+    readonly homeFolder?: string
+  } = {},
+): DeliverTest => {
+  const settings: TargetSettings = targetsSchema.parse(targets)
+  const asked: { provider: string; asker: string; renewed: boolean }[] = []
+  const given = new Map<string, number>()
+  const access: OAuth['access'] = async (provider, { asker, minValidityMs }) => {
+    const renewed = minValidityMs !== undefined
+    asked.push({ provider, asker, renewed })
+    const all = tokens[provider]
+    if (!all)
+      throw new DoorwardError('not-logged-in', `not logged in to ${provider}`, {
+        hint: `doorward oauth login ${provider}`,
+      })
+    const place = Math.min((given.get(provider) ?? 0) + (renewed ? 1 : 0), all.length - 1)
+    given.set(provider, place)
+    const accessToken = all[place] ?? ''
+    return { provider, accessToken, tokenType: 'Bearer', expiresAt: null, scopes: [] }
+  }
+  const lines: unknown[] = []
+  const log = (...args: unknown[]) => void lines.push(args)
+  const deliver = createDeliver({
+    homeFolder,
+    targets: settings,
+    env,
+    access,
+    marks: createCommentMarks('an api token'),
+    messages: new OwnMessages(),
+    progress: createProgress(),
+    log: { debug: log, info: log, warn: log, error: log },
+    rules,
+    isFollowed: () => true,
+  })
+  return { deliver, asked, logged: () => JSON.stringify(lines) }
+}
+
+/** Targets as they are after the configuration was read and the event was put into them. */
+export const resolveTargets = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
+  expandTargets(texts.map(parseTarget), payload)
+
+export const makeReply = (text = 'an answer'): AgentReply => ({
+  eventId: 'evt_0123456789abcdef01',
+  webhook: '/github',
+  receivedAt: new Date(Date.UTC(2026, 0, 1)),
+  text,
+})
