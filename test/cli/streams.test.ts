@@ -65,7 +65,7 @@ describe('cli: streams', () => {
     const first = untilSaid(child, 'stdout', /✓ done .*now$/m)
     await send('now')
     await first
-    const gone = untilSaid(child, 'stderr', /the daemon has gone/)
+    const gone = untilSaid(child, 'stderr', /the daemon stopped/)
     await stop()
     await gone
     const back = untilSaid(child, 'stderr', /the daemon is back/)
@@ -111,7 +111,7 @@ describe('cli: streams', () => {
     const child = start(['events', '--follow'], { home })
     const ended = resultOf(child)
     await untilSaid(child, 'stderr', /following/)
-    const gone = untilSaid(child, 'stderr', /the daemon has gone/)
+    const gone = untilSaid(child, 'stderr', /the daemon stopped/)
     await stop()
     await gone
     const stranger = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')

@@ -24,7 +24,7 @@ describe('a script that sends, as the page about webhooks writes it', () => {
       env: `JOBS_SECRET=${secret}\n`,
     })
     const page = await readFile(new URL('docs/webhooks.md', packageFolder), 'utf8')
-    const [, section = ''] = page.split('### From a script of your own')
+    const [, section = ''] = page.split('### From a script')
     blocks = [
       ...section
         .split('\n## ', 1)

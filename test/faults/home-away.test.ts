@@ -53,7 +53,7 @@ describe('a daemon whose home', function () {
     const { root } = daemon.home
     await rename(root, `${root}-away`)
     assert.equal(await finished(), 'done')
-    assert.match(await problems(), /tokens is gone/)
+    assert.match(await problems(), /tokens is missing/)
     assert.equal(existsSync(root), false)
     await rename(`${root}-away`, root)
     while ((await problems()) !== '') await new Promise((resolve) => setTimeout(resolve, 50))

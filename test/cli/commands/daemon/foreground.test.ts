@@ -56,7 +56,7 @@ describe('cli: daemon start --foreground', () => {
     assert.equal(code, 0)
     assert.match(
       stderr,
-      /^doorward: 2 accepted events failed or got no turn before the end; the log names them: deliver them again from the sender$/m,
+      /^doorward: 2 accepted events failed or did not run before the stop; the log names them: deliver them again from the sender$/m,
     )
     return undefined
   })

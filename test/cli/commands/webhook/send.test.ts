@@ -174,7 +174,7 @@ describe('cli: webhook send', () => {
     })
     assert.equal(code, 1)
     const { stdout } = await run(['events', '--limit', '1', '--json'], { home: daemon.home })
-    assert.match(stdout, /the secret of the webhook \/webhook\/sentry fits/)
+    assert.match(stdout, /the secret of the webhook \/webhook\/sentry matches/)
   })
 
   it('says of a webhook that is switched off that it is', async () => {
