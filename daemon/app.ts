@@ -9,7 +9,7 @@ import { problemMediaType, toProblem } from './http/problem.ts'
 import { logInternal } from './http/respond.ts'
 import { batchResponse } from './http/turn-batching.ts'
 import type { Log } from './log/log.ts'
-import type { Succession } from './restart/old-process.ts'
+import type { Succession } from './restart/succession.ts'
 import type { ServeWebhook } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */

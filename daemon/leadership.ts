@@ -9,7 +9,7 @@ import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
 import { type OAuth, type OAuthEvent, createOAuth } from './oauth/oauth.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
-import type { Succession } from './restart/old-process.ts'
+import type { Succession } from './restart/succession.ts'
 
 /** What logins and tokens read from the configuration. */
 type Settings = { readonly gateway: Gateway; readonly env: NodeJS.ProcessEnv }

@@ -4,14 +4,8 @@ import type { Intake } from '../intake.ts'
 import type { Log } from '../log/log.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { Memory } from '../state.ts'
-import {
-  type Address,
-  type Channel,
-  copyError,
-  type FromNew,
-  type FromOld,
-  protocol,
-} from './protocol.ts'
+import { type Address, type Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
+import { copyError } from './error-copy.ts'
 import { restoreEvent, restoreLateEvent, restoreSnapshot, type Snapshot } from './snapshot.ts'
 
 /*

@@ -11,8 +11,9 @@ import type { Log } from '../log/log.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { Shutdown } from '../shutdown.ts'
 import type { Memory } from '../state.ts'
-import { type Address, Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
+import { Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
 import { copyEvent, copyLateEvent, takeSnapshot } from './snapshot.ts'
+import type { Succession, Successor } from './succession.ts'
 
 /*
  * A restart, in the process that runs:
@@ -26,50 +27,6 @@ import { copyEvent, copyLateEvent, takeSnapshot } from './snapshot.ts'
  * events that it still runs, and each event that it accepts on a connection from before. Tokens for these it
  * requests over the local API of the new process (`leadership.ts`).
  */
-
-/** The daemon that has replaced this one. */
-export type Successor = Address & {
-  readonly pid: number
-  readonly version: string
-  readonly stop: () => void
-  readonly finish: () => Promise<void>
-}
-
-/** Whether another daemon has replaced this one. */
-export class Succession {
-  #successor: Successor | undefined
-  #decision: Promise<Successor | undefined> | undefined
-  #restart: Promise<Restarted> | undefined
-
-  /** Undefined while this daemon serves. */
-  readonly successor = (): Successor | undefined => this.#successor
-
-  /** The same; waits while it is being decided. */
-  readonly awaitSuccessor = async (): Promise<Successor | undefined> =>
-    this.#successor ?? this.#decision
-
-  /** Resolves when no restart goes on. */
-  async settled(): Promise<void> {
-    await this.#restart?.catch(() => undefined)
-  }
-
-  /** One restart at a time; throws what it throws. */
-  async track(run: () => Promise<Restarted>): Promise<Restarted> {
-    this.#restart ??= run().finally(() => (this.#restart = undefined))
-    return this.#restart
-  }
-
-  /** Waits for the outcome of switching to a new process; throws what it throws. */
-  async decide(switching: Promise<Successor>): Promise<Successor> {
-    this.#decision = switching.catch(() => undefined)
-    try {
-      this.#successor = await switching
-      return this.#successor
-    } finally {
-      this.#decision = undefined
-    }
-  }
-}
 
 type RestarterParts = {
   readonly home: Home

@@ -1,9 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { Server } from 'node:net'
-import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import type { Place } from '../http/server.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
-import { knownError } from '../util/assets.ts'
+import type { ErrorCopy } from './error-copy.ts'
 import type { EventCopy, LateEvent, Snapshot } from './snapshot.ts'
 
 /*
@@ -109,20 +108,3 @@ export class Channel<Out extends FromOld | FromNew, In extends FromOld | FromNew
 /** The channel of a new daemon; undefined when this process was not started by an old one. */
 export const channelToOld = (): Channel<FromNew, FromOld> | undefined =>
   process.send === undefined ? undefined : new Channel(process as unknown as End)
-
-/** An error as it travels between processes. */
-export type ErrorCopy = {
-  readonly code: ErrorCode
-  readonly message: string
-  readonly hint?: string | undefined
-  readonly localDetail?: string | undefined
-}
-
-/** Copies an error of ours; of any other only that it was one, as it may hold a secret. */
-export const copyError = (error: unknown): ErrorCopy => {
-  const { code, message, hint, localDetail } = knownError(error)
-  return { code, message, hint, localDetail }
-}
-
-export const toError = ({ code, message, hint, localDetail }: ErrorCopy): DoorwardError =>
-  new DoorwardError(code, message, { hint, ...(localDetail === undefined ? {} : { localDetail }) })

@@ -6,7 +6,7 @@ import { isFinal } from '../events/event-record.ts'
 import type { Job } from '../queue.ts'
 import type { Memory } from '../state.ts'
 import type { AcceptedEvent } from '../webhook/accepted-event.ts'
-import { copyError, type ErrorCopy, toError } from './protocol.ts'
+import { copyError, type ErrorCopy, toError } from './error-copy.ts'
 
 /*
  * What one daemon knows, in a form that another process can go on with. Times of `performance.now()` mean

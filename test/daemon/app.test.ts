@@ -6,7 +6,7 @@ import { Router } from '@koa/router'
 import { createApp } from '../../daemon/app.ts'
 import { createGuard } from '../../daemon/http/guard.ts'
 import { sendJson } from '../../daemon/http/respond.ts'
-import { Succession } from '../../daemon/restart/old-process.ts'
+import { Succession } from '../../daemon/restart/succession.ts'
 import { problemSchema } from '../../shared/api.ts'
 import { send } from '../support/servers/http.ts'
 
