@@ -140,10 +140,10 @@ const askDaemonForToken =
   async (provider, { minValidityMs, asker }) => {
     // A header may have no other characters.
     const client = await connect(home, { userAgent: asker.replaceAll(/[^\x20-\x7e]/g, '?') })
-    const query =
-      minValidityMs === undefined ? '' : `?min_validity=${Math.ceil(minValidityMs / 1000)}`
+    const validity =
+      minValidityMs === undefined ? '' : `&min_validity=${Math.ceil(minValidityMs / 1000)}`
     try {
-      return await client.get(`/oauth/tokens/${provider}/access${query}`)
+      return await client.get(`/oauth/tokens/${provider}/access?exact=true${validity}`)
     } finally {
       client.close()
     }

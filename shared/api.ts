@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { scopeForm } from './config/name-forms.ts'
+import { accountNameForm, providerNameForm, scopeForm } from './config/name-forms.ts'
 
 /*
  * Apart from the schemas of the API: the tray does without zod.
@@ -231,7 +231,8 @@ export type Account = z.infer<typeof accountSchema>
 
 /** Body of `POST /oauth/start`. */
 export const startLoginSchema = z.strictObject({
-  provider: z.string().min(1).max(64),
+  /** `github`, or `github@work` for an account with a name. */
+  provider: z.string().min(1).max(100),
   clientId: z.string().min(1).max(512).optional(),
   clientSecret: z.string().max(4096).optional(),
   scopes: z.array(z.string().regex(scopeForm, 'not a scope')).max(200).optional(),
@@ -273,6 +274,8 @@ export const loginSchema = z.strictObject({
   account: accountSchema.nullable().optional(),
   /** The account of the replaced login, if it is another one. */
   replaced: accountSchema.optional(),
+  /** Another login, such as `github`, that is of the same account. */
+  sameAccountAs: z.string().optional(),
   /** Requested scopes that were not granted; omitted when none are missing. */
   missingScopes: z.array(z.string()).optional(),
 })
@@ -282,7 +285,10 @@ export type Login = z.infer<typeof loginSchema>
 export const pastedRedirectSchema = z.strictObject({ url: z.string().min(1).max(8192) })
 
 export const tokenSummarySchema = z.strictObject({
+  /** `github`, or `github@work` for an account with a name. */
   provider: z.string(),
+  /** The account that the provider's name means, where it has accounts with names. */
+  default: z.literal(true).optional(),
   status: z.enum(['ok', 'expired', 'needs-login']),
   account: accountSchema.nullable(),
   scopes: z.array(z.string()),
@@ -314,6 +320,16 @@ export const logoutSchema = z.strictObject({
   detail: z.string().optional(),
 })
 export type Logout = z.infer<typeof logoutSchema>
+
+/** Body of `POST /oauth/default`: the account that the provider's name means; null for the unnamed one. */
+export const setDefaultSchema = z.strictObject({
+  provider: z.string().regex(providerNameForm, 'not the name of a provider'),
+  account: z.string().regex(accountNameForm, 'not the name of an account').nullable(),
+})
+
+/** Response of `POST /oauth/default`. */
+export const defaultAccountSchema = z.strictObject({ provider: z.string(), default: z.string() })
+export type DefaultAccount = z.infer<typeof defaultAccountSchema>
 
 const providerSummarySchema = z.strictObject({
   provider: z.string(),

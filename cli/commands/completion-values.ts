@@ -1,8 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import type {
+  EventRecord,
+  ProviderSummary,
+  Status,
+  TokenSummary,
+  WebhookSummary,
+} from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
+import { getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { fromNow } from '../terminal/format.ts'
 import { eventStates, isFinished } from './events/format.ts'
@@ -62,34 +69,57 @@ const webhooks: Values = async ({ home, client }) =>
 
 const builtIn = ['google', 'github', 'slack']
 
-/** For a login every provider, else those with a login. */
-const providers: Values = async ({ home, client }, path) =>
-  path.at(-1) === 'login'
+const toNote = ({ status, account }: Pick<ProviderSummary, 'status' | 'account'>): string =>
+  account ? `${status}, ${account.name}` : status
+
+const fetchTokens = async ({ client }: Sources): Promise<TokenSummary[]> =>
+  (await (await client()).get<{ tokens: TokenSummary[] }>('/oauth/tokens')).tokens
+
+const tokenFiles = async ({ home }: Sources): Promise<string[]> =>
+  (await readdir(home().tokens).catch(() => [])).flatMap((file) =>
+    file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
+  )
+
+/** For a login every provider, else those with a login; all with their accounts, but for a choice of one. */
+const providers: Values = async (sources, path) => {
+  const { home, client } = sources
+  if (path.at(-1) === 'default')
+    return named([
+      ...new Set((await fetchTokens(sources)).map(({ provider }) => getProviderName(provider))),
+    ])
+  return path.at(-1) === 'login'
     ? either(
         async () => {
           const status = await (await client()).get<Status>('/status')
-          return status.providers.map(({ provider, status: state, account }) => ({
-            value: provider,
-            note: account ? `${state}, ${account.name}` : state,
+          return status.providers.map((summary) => ({
+            value: summary.provider,
+            note: toNote(summary),
           }))
         },
         async () => [
-          ...new Set([...builtIn, ...(await configured(home(), 'gateway', 'providers'))]),
+          ...new Set([
+            ...builtIn,
+            ...(await configured(home(), 'gateway', 'providers')),
+            ...(await tokenFiles(sources)),
+          ]),
         ],
       ).catch(() => named(builtIn))
     : either(
-        async () => {
-          const answer = await (await client()).get<{ tokens: TokenSummary[] }>('/oauth/tokens')
-          return answer.tokens.map(({ provider, status, account }) => ({
-            value: provider,
-            note: account ? `${status}, ${account.name}` : status,
-          }))
-        },
         async () =>
-          (await readdir(home().tokens)).flatMap((file) =>
-            file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
-          ),
+          (await fetchTokens(sources)).map((token) => ({
+            value: token.provider,
+            note: toNote(token),
+          })),
+        async () => tokenFiles(sources),
       )
+}
+
+/** The names of accounts, of any provider. */
+const accounts: Values = async (sources) =>
+  (await fetchTokens(sources)).flatMap(({ provider }) => {
+    const { account } = parseLogin(provider) ?? {}
+    return account === undefined ? [] : [{ value: account, note: provider }]
+  })
 
 /** Notes say what an event is and when it came, nothing of a payload or an answer. */
 const events: Values = async ({ client }, path) => {
@@ -113,6 +143,7 @@ const values: Readonly<Record<string, Values | Directive>> = {
   path: webhooks,
   webhook: webhooks,
   provider: providers,
+  account: accounts,
   state: () => named(eventStates),
   agent: async ({ home }) => named(await configured(home(), 'agents', 'agents')),
   sample: samples,

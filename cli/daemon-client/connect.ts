@@ -111,16 +111,21 @@ const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): voi
 }
 
 /**
- * Fetches an access token that is valid for at least `minValiditySeconds`. Throws the daemon's error; one
+ * Fetches an access token that is valid for at least `minValiditySeconds`; with `isExact` of the login of
+ * this name, not of the provider's default account. Throws the daemon's error; one
  * that needs a login always has a hint.
  */
 export const fetchAccessToken = async (
   client: Pick<Client, 'get'>,
   provider: string,
   minValiditySeconds?: number,
+  isExact = false,
 ): Promise<AccessToken> => {
-  const query = minValiditySeconds === undefined ? '' : `?min_validity=${minValiditySeconds}`
-  const path = `/oauth/tokens/${encodeURIComponent(provider)}/access${query}`
+  const query = [
+    ...(minValiditySeconds === undefined ? [] : [`min_validity=${minValiditySeconds}`]),
+    ...(isExact ? ['exact=true'] : []),
+  ].join('&')
+  const path = `/oauth/tokens/${encodeURIComponent(provider)}/access${query === '' ? '' : `?${query}`}`
   // The daemon may refresh first, and has its own time limits for that.
   const answer = await client
     .get<AccessToken>(path, { timeoutMs: 90_000 })

@@ -1,9 +1,22 @@
-import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import type {
+  DefaultAccount,
+  ProviderSummary,
+  StatusProblem,
+  TokenSummary,
+} from '../../shared/api.ts'
+import { compareLogins, formatLogin, getProviderName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import {
+  readDefaultAccounts,
+  resolveLogin,
+  writeDefaultAccount,
+} from '../../shared/home/default-accounts.ts'
+import type { Home } from '../../shared/home/home.ts'
 import { getDialect } from './dialects/dialects.ts'
 import { findClient } from './providers/client-store.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { findProvider, providerNames } from './providers/providers.ts'
+import { notLoggedIn } from './tokens/refresh.ts'
 import { readToken, storageProblems, tokenProviders } from './tokens/token-store.ts'
 import { type TokenRecord, toSummary } from './tokens/token-record.ts'
 
@@ -23,13 +36,75 @@ const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | Doo
 }
 
 /** `GET /oauth/tokens`. A file that cannot be used is shown as `needs-login`. */
-export const listTokens = async (sources: Sources): Promise<TokenSummary[]> =>
-  [...(await readAll(sources))].map(([name, result]) => toTokenSummary(name, result, sources))
+export const listTokens = async (sources: Sources): Promise<TokenSummary[]> => {
+  const found = await readAll(sources)
+  const isDefault = await findDefaults(sources, [...found.keys()])
+  return [...found].map(([name, result]) => ({
+    ...toTokenSummary(name, result, sources),
+    ...(isDefault(name) && { default: true }),
+  }))
+}
+
+/** Tells the logins that the name of their provider means; none where no account has a name. */
+const findDefaults = async (
+  { home }: Sources,
+  names: readonly string[],
+): Promise<(login: string) => boolean> => {
+  // `listProblems` reports a file that cannot be used.
+  const defaults = await readDefaultAccounts(home).catch(() => undefined)
+  const named = new Set(names.filter((name) => name.includes('@')).map(getProviderName))
+  return (login) => {
+    const provider = getProviderName(login)
+    return (
+      defaults !== undefined && named.has(provider) && resolveLogin(provider, defaults) === login
+    )
+  }
+}
+
+/**
+ * Chooses the account that the name of a provider means; null removes the choice. Throws
+ * `provider-unknown`, `not-logged-in` or an error of the files.
+ */
+export const setDefaultAccount = async (
+  { home, gateway }: Sources,
+  provider: string,
+  account: string | null,
+): Promise<DefaultAccount> => {
+  findProvider(provider, gateway)
+  const login = account === null ? provider : formatLogin({ provider, account })
+  const isLoggedIn = (await tokenProviders(home)).includes(login)
+  if (account !== null && !isLoggedIn) throw notLoggedIn(login)
+  await writeDefaultAccount(home, provider, account ?? undefined)
+  return { provider, default: login }
+}
+
+/** Adds to `not-logged-in` which login the name means, and which others there are. */
+export const explainNotLoggedIn = async (
+  home: Home,
+  { name, login }: { readonly name: string; readonly login: string },
+  error: DoorwardError,
+): Promise<DoorwardError> => {
+  const others = (await tokenProviders(home)).filter(
+    (other) => other !== login && getProviderName(other) === getProviderName(name),
+  )
+  const [other] = others
+  if (other === undefined && login === name) return error
+  const chosen = login === name ? '' : `, which ${name} means`
+  const has = others.length > 0 ? `; you are logged in to ${others.join(', ')}` : ''
+  const choice = other?.includes('@') ? other.replace('@', ' ') : `${name} --unnamed`
+  const hint =
+    name.includes('@') || other === undefined
+      ? error.hint
+      : `${error.hint}, or doorward oauth default ${choice}`
+  return new DoorwardError(error.code, `${error.message}${chosen}${has}`, { cause: error, hint })
+}
 
 /** All providers, logged in or not, with whether their client is known. */
 export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
   const found = await readAll(sources)
-  const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort()
+  const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort(
+    compareLogins,
+  )
   return Promise.all(
     names.map(async (name) => {
       const result = found.get(name)
@@ -47,19 +122,24 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
 /** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */
 export const listProblems = async (sources: Sources): Promise<StatusProblem[]> => [
   ...(await storageProblems(sources.home)),
+  ...(await readDefaultAccounts(sources.home).then(() => [], toProblem)),
   ...(await fileProblems(sources)),
 ]
 
 const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
   [...(await readAll(sources))].flatMap(([name, result]) => {
-    if (result instanceof DoorwardError)
-      return [{ code: result.code, detail: result.message, hint: result.hint ?? '' }]
+    if (result instanceof DoorwardError) return toProblem(result)
     if (toSummary(result, Date.now()).status !== 'needs-login') return []
     const detail = result.ended
       ? `the login to ${name} has ended: ${result.ended.cause}`
       : `the access token of ${name} has expired and there is no refresh token`
     return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
   })
+
+const toProblem = (error: unknown): StatusProblem[] => {
+  if (!(error instanceof DoorwardError)) throw error
+  return [{ code: error.code, detail: error.message, hint: error.hint ?? '' }]
+}
 
 const toTokenSummary = (
   name: string,

@@ -1,8 +1,15 @@
 import type { Router } from '@koa/router'
 import type { ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { readDefaultAccounts, resolveLogin } from '../../shared/home/default-accounts.ts'
 import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
-import { listProblems, listProviders, listTokens } from './accounts.ts'
+import {
+  explainNotLoggedIn,
+  listProblems,
+  listProviders,
+  listTokens,
+  setDefaultAccount,
+} from './accounts.ts'
 import type { OAuthDependencies, Tokens } from './dependencies.ts'
 import { Logins } from './login/login.ts'
 import { createLogOut } from './logout/logout.ts'
@@ -57,11 +64,16 @@ export const createOAuth = (
   const logOut = createLogOut({ ...shared, signal: closing.signal })
   const tokens = () => listTokens(dependencies)
   /** A valid token is always issued; one that needs a refresh waits while another daemon takes over. */
-  const access: Tokens['access'] = async (provider, request) => {
+  const access: Tokens['access'] = async (name, request) => {
+    const defaults = request.isExact ? {} : await readDefaultAccounts(dependencies.home)
+    const provider = resolveLogin(name, defaults)
     try {
       return await broker.access(provider, request)
     } catch (error) {
-      if (!(error instanceof DoorwardError) || error.code !== 'stopping') throw error
+      if (!(error instanceof DoorwardError)) throw error
+      if (error.code === 'not-logged-in')
+        throw await explainNotLoggedIn(dependencies.home, { name, login: provider }, error)
+      if (error.code !== 'stopping') throw error
       const other = await dependencies.elsewhere?.()
       if (!other) throw error
       return other(provider, request)
@@ -73,6 +85,8 @@ export const createOAuth = (
       (provider, forget) => logouts.track(logOut(provider, forget)),
       access,
       tokens,
+      (provider, account) =>
+        withLock('accounts.json', () => setDefaultAccount(dependencies, provider, account)),
     ),
     access,
     tokens,

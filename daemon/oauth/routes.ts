@@ -1,12 +1,18 @@
 import type { Router, RouterContext } from '@koa/router'
-import { pastedRedirectSchema, startLoginSchema, type TokenSummary } from '../../shared/api.ts'
+import {
+  type DefaultAccount,
+  pastedRedirectSchema,
+  setDefaultSchema,
+  startLoginSchema,
+  type TokenSummary,
+} from '../../shared/api.ts'
+import { isLoginName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import type { Tokens } from './dependencies.ts'
 import type { Logins } from './login/login.ts'
 import type { LogOut } from './logout/logout.ts'
-import { isProviderName } from './providers/providers.ts'
 
 const maxWaitSeconds = 60
 
@@ -16,6 +22,7 @@ export const createRoutes = (
   logOut: LogOut,
   access: Tokens['access'],
   listTokens: () => Promise<TokenSummary[]>,
+  setDefault: (provider: string, account: string | null) => Promise<DefaultAccount>,
 ): Router => {
   const router = exactRouter()
 
@@ -48,9 +55,15 @@ export const createRoutes = (
   router.get('/oauth/tokens/:provider/access', async (ctx) => {
     const request = {
       minValidityMs: minValidityMs(ctx.query['min_validity']),
+      isExact: ctx.query['exact'] === 'true',
       asker: parseAsker(ctx.get('user-agent')),
     }
     answer(ctx, 200, await access(providerIn(ctx), request))
+  })
+
+  router.post('/oauth/default', async (ctx) => {
+    const { provider, account } = await readJsonBody(ctx, setDefaultSchema)
+    answer(ctx, 200, await setDefault(provider, account))
   })
 
   router.delete('/oauth/tokens/:provider', async (ctx) => {
@@ -70,7 +83,7 @@ const parameter = (ctx: RouterContext, name: string): string => ctx.params[name]
 
 const providerIn = (ctx: RouterContext): string => {
   const provider = parameter(ctx, 'provider')
-  if (isProviderName(provider)) return provider
+  if (isLoginName(provider)) return provider
   throw new DoorwardError('provider-unknown', 'not the name of a provider')
 }
 

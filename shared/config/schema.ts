@@ -267,7 +267,12 @@ export const gatewayFileSchema = z.strictObject({
     .prefault({}),
   providers: z
     .record(
-      z.string().regex(providerNameForm, 'not a provider name (a-z, 0-9, - and _)'),
+      z.string().regex(providerNameForm, {
+        error: ({ input }) =>
+          String(input).includes('@')
+            ? 'not a provider name: an account needs no entry, only doorward oauth login --as NAME'
+            : 'not a provider name (a-z, 0-9, - and _)',
+      }),
       providerSchema,
     )
     .default({})

@@ -10,6 +10,7 @@ export type Home = {
   readonly env: string
   readonly tokens: string
   readonly clients: string
+  readonly accounts: string
   readonly run: string
   readonly logs: string
   readonly daemonJson: string
@@ -31,6 +32,7 @@ export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.en
     env: join(root, '.env'),
     tokens: join(root, 'tokens'),
     clients: join(root, 'clients'),
+    accounts: join(root, 'accounts.json'),
     run: join(root, 'run'),
     logs: join(root, 'logs'),
     daemonJson: join(root, 'run', 'daemon.json'),

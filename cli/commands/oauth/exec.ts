@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { getUserAgent } from '../../../shared/version.ts'
@@ -64,8 +65,8 @@ const missing = (what: string): DoorwardError =>
 type RequestedToken = { readonly provider: string; readonly variable: string }
 
 /**
- * Parses `github` (for `GITHUB_TOKEN`) and `github=GH_TOKEN`. Throws `usage` for an invalid variable name
- * and for two tokens in one variable, `provider-unknown` for an invalid provider name.
+ * Parses `github` and `github@work` (for `GITHUB_TOKEN`) and `github=GH_TOKEN`. Throws `usage` for an invalid
+ * variable name and for two tokens in one variable, `provider-unknown` for an invalid provider name.
  */
 export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
   const requested = words.map(requestedToken)
@@ -84,7 +85,9 @@ export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
 const requestedToken = (word: string): RequestedToken => {
   const [, typed = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? []
   const provider = parseProviderName(typed)
-  const variable = given ?? `${provider.replaceAll('-', '_').toUpperCase()}_TOKEN`
+  // Programs look for the variable of the provider, whichever account it is.
+  const name = getProviderName(provider)
+  const variable = given ?? `${name.replaceAll('-', '_').toUpperCase()}_TOKEN`
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) return { provider, variable }
   throw new DoorwardError(
     'usage',

@@ -45,7 +45,7 @@ export const listTokens = async (context: Context): Promise<void> => {
 const toRow = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
   const name = toPlainLine(token.account?.name ?? '-')
   return [
-    token.provider,
+    token.default ? `${token.provider} (default)` : token.provider,
     terminal.columns === undefined ? name : cut(name, nameColumns),
     {
       text: token.status,

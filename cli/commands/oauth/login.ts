@@ -7,6 +7,7 @@ import type {
   TokenSummary,
 } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
+import { getProviderName, isLoginName } from '../../../shared/config/name-forms.ts'
 import { toLostLoginError } from '../../../shared/client/discovery.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
@@ -35,6 +36,8 @@ import { parseProviderName } from './token.ts'
  */
 
 export type LoginOptions = {
+  /** The name of the account. */
+  readonly as?: string
   readonly clientId?: string
   readonly clientSecret?: string
   readonly clientSecretStdin?: boolean
@@ -54,7 +57,7 @@ export const login = async (
   options: LoginOptions,
 ): Promise<void> => {
   const { terminal } = context
-  const provider = parseProviderName(typed)
+  const provider = toLoginName(parseProviderName(typed), options.as)
   const request = await buildRequest(provider, options, terminal)
   await withNextDaemon(context, async (client) => {
     const before = await loginBefore(client, provider)
@@ -70,6 +73,23 @@ export const login = async (
       letGo()
     }
   })
+}
+
+/** `github@work` for `github --as work`. Throws `usage`. */
+const toLoginName = (provider: string, account: string | undefined): string => {
+  if (account === undefined) return provider
+  const login = `${getProviderName(provider)}@${account}`
+  if (!isLoginName(login))
+    throw new DoorwardError(
+      'usage',
+      `"${toPlainLine(account).slice(0, 80)}" is not the name of an account`,
+      { hint: 'a name has a-z, 0-9 and -, and at most 32 of them: --as work' },
+    )
+  if (provider.includes('@') && provider !== login)
+    throw new DoorwardError('usage', `${provider} and --as ${account} name two accounts`, {
+      hint: `doorward oauth login ${login}`,
+    })
+  return login
 }
 
 const tellOutcome = (
@@ -129,6 +149,11 @@ const loginBefore = async (client: Client, provider: string): Promise<string | u
     .get<{ tokens: TokenSummary[] }>('/oauth/tokens')
     .catch(() => ({ tokens: [] }))
   const token = tokens.find((known) => known.provider === provider)
+  const meant = tokens.find(
+    (known) => known.default && getProviderName(known.provider) === provider,
+  )
+  if (meant && meant.provider !== provider)
+    return `${provider} means ${meant.provider}; this login is of the account without a name`
   if (!token) return undefined
   const whose = token.account ? ` as ${toPlainLine(token.account.name)}` : ''
   return token.status === 'needs-login'
@@ -226,7 +251,7 @@ const toFailure = ({ provider, status, error }: Login): DoorwardError => {
 }
 
 const showSuccess = (
-  { provider, account, replaced, missingScopes = [] }: Login,
+  { provider, account, replaced, sameAccountAs, missingScopes = [] }: Login,
   asked: readonly string[],
   terminal: Terminal,
 ): void => {
@@ -234,6 +259,12 @@ const showSuccess = (
   terminal.print(`logged in to ${name}${account ? ` as ${toPlainLine(account.name)}` : ''}`)
   if (replaced)
     terminal.warn(`replaced: you were logged in to ${name} as ${toPlainLine(replaced.name)}`)
+  if (sameAccountAs !== undefined) {
+    terminal.warn(`warning: ${toPlainLine(sameAccountAs)} is a login of the same account`)
+    terminal.say(
+      `hint: for another account, log out in the browser first, then: doorward oauth login ${name}`,
+    )
+  }
   if (missingScopes.length === 0) return
   terminal.warn(`not granted: ${toPlainLine(shortScopes(missingScopes).join(', '))}`)
   terminal.say(`hint: ${toPlainLine(loginCommand(name, [...asked, ...missingScopes]))}`)

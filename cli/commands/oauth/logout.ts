@@ -1,4 +1,5 @@
 import type { Logout, Status } from '../../../shared/api.ts'
+import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -21,7 +22,10 @@ export const logout = async (
     const answer = await withDaemon(context, (client) => client.delete<Logout>(path))
     if (terminal.json) terminal.printJson(answer)
     else printOutcome(answer, terminal)
-    if (forget) terminal.say(`the OAuth client of ${provider} was removed`)
+    if (forget)
+      terminal.say(
+        `the OAuth client of ${provider} was removed${provider.includes('@') ? `; that of ${getProviderName(provider)} stays` : ''}`,
+      )
   } catch (error) {
     if (!(error instanceof DoorwardError && error.code === 'not-logged-in')) throw error
     const known = await knownProviders(context)

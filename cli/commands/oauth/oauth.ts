@@ -11,6 +11,10 @@ export const addOauthCommands = (
     .command('login')
     .description('log in to a provider in a browser')
     .argument('<provider>', 'google, github, slack, or a name under providers: in gateway.yaml')
+    .option(
+      '--as <account>',
+      'name of the account, for a second one: github --as work is github@work',
+    )
     .option('--client-id <id>', 'OAuth client id; remembered for the next login')
     .addOption(
       new Option(
@@ -40,6 +44,14 @@ export const addOauthCommands = (
     .description('authorized providers: account, scopes, expiry, status')
     .addHelpText('after', listHelp)
     .action(run(async () => (await import('./list.ts')).listTokens))
+  oauth
+    .command('default')
+    .description("choose which account a provider's name means")
+    .argument('<provider>', 'a provider of oauth list')
+    .argument('[account]', 'work for github@work; without it, the present choice is printed')
+    .option('--unnamed', 'the account without a name')
+    .addHelpText('after', defaultHelp)
+    .action(run(async () => (await import('./default.ts')).chooseDefault))
   oauth
     .command('logout')
     .description('revoke and remove the tokens of a provider')
@@ -101,6 +113,7 @@ Examples:
   doorward oauth login github --client-id ID --client-secret-stdin
   doorward oauth login github
   doorward oauth login github --scopes repo,read:org
+  doorward oauth login github --as work     # a second account: github@work
 
 Over ssh it opens no browser: paste the address that your own browser ends at.
 --json prints two lines: the started login, and its outcome.`
@@ -108,7 +121,12 @@ Over ssh it opens no browser: paste the address that your own browser ends at.
 const listHelp = `
 STATUS is ok, expired (refreshed on the next request if possible) or needs-login
 (log in again). EXPIRES is the expiry of the access token, which the daemon
-refreshes ahead of time if the provider allows it.`
+refreshes ahead of time if the provider allows it. Where a provider has several
+accounts, (default) is the one that its name means: doorward oauth default.`
+
+const defaultHelp = `
+After "doorward oauth default github work", whatever asks for github gets the
+token of github@work. Login and logout take a name as it is written.`
 
 const logoutHelp = `
 The tokens are revoked at the provider and removed here. If the provider cannot
@@ -139,5 +157,8 @@ helper in front excludes them:
     '!doorward oauth git-credential'
 
 GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
-of another provider there with dialect: github. store and erase do nothing:
-doorward keeps the tokens itself.`
+of another provider there with dialect: github.
+
+With several accounts, git's user name chooses one, by its name at GitHub or by
+its name here (work): set credential.<url>.username, or put it into the URL.
+store and erase do nothing: doorward keeps the tokens itself.`

@@ -1,4 +1,4 @@
-import { providerNameForm } from '../../../shared/config/name-forms.ts'
+import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatDuration, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -35,19 +35,19 @@ export const printToken = async (
 }
 
 /**
- * Validates a provider name before it becomes part of a path or a variable name. Throws
- * `provider-unknown`.
+ * Validates the name of a provider, or of an account such as `github@work`, before it becomes part of a path
+ * or a variable name. Throws `provider-unknown`.
  */
 export const parseProviderName = (typed: string): string => {
-  if (providerNameForm.test(typed)) return typed
+  if (isLoginName(typed)) return typed
   const lower = typed.toLowerCase()
   throw new DoorwardError(
     'provider-unknown',
     `"${toPlainLine(typed).slice(0, 80)}" is not the name of a provider`,
     {
-      hint: providerNameForm.test(lower)
+      hint: isLoginName(lower)
         ? `did you mean "${lower}"?`
-        : 'names are google, github, slack, and those under providers: in gateway.yaml',
+        : 'names are google, github, slack, and those under providers: in gateway.yaml; github@work is an account (a-z, 0-9 and -, at most 32)',
     },
   )
 }

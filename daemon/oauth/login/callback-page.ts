@@ -56,7 +56,7 @@ export const resultPage = (
       kind: 'done',
       title: `Logged in to ${title}`,
       account: outcome.account?.name,
-      message: `${describeReplaced(outcome)}Your tokens are kept on this machine.`,
+      message: `${describeReplaced(outcome)}${describeSame(outcome)}Your tokens are kept on this machine.`,
       ...toAdvice(command, outcome.missingScopes ?? [], scopes),
     }
   const { message, hint, code } = outcome.error
@@ -78,6 +78,9 @@ export const resultPage = (
 
 const describeReplaced = ({ replaced }: { readonly replaced?: Account }): string =>
   replaced ? `This replaces the login of ${replaced.name}. ` : ''
+
+const describeSame = ({ sameAccountAs }: { readonly sameAccountAs?: string }): string =>
+  sameAccountAs === undefined ? '' : `${sameAccountAs} is a login of the same account. `
 
 /** A hint is a command, a text, or a text that ends with a command. */
 const toSteps = (hint: string): { readonly first: string; readonly next?: string } => {

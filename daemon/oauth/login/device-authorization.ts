@@ -178,7 +178,7 @@ const refuse = (message: string): DoorwardError =>
     hint: 'check the device authorization endpoint in gateway.yaml, or log in without --device',
   })
 
-type Named = Pick<Provider, 'name' | 'title' | 'clientPage'>
+type Named = Pick<Provider, 'name' | 'key' | 'title' | 'clientPage'>
 
 /**
  * The meaning of an error of RFC 8628 section 3.5, or a provider's own, for a login by device code;
@@ -200,9 +200,9 @@ const deviceError = (
 }
 
 /** For a provider without a device authorization endpoint. */
-const noDeviceFlow = ({ name, title }: Named): DoorwardError =>
+const noDeviceFlow = ({ key, title }: Named): DoorwardError =>
   new DoorwardError('provider-misconfigured', `the device flow of ${title} is not known`, {
-    hint: `leave out --device (with --paste the browser may be on another machine), or set providers.${name}.device_authorization_endpoint in gateway.yaml`,
+    hint: `leave out --device (with --paste the browser may be on another machine), or set providers.${key}.device_authorization_endpoint in gateway.yaml`,
   })
 
 /** For a 404 of the device authorization endpoint. */

@@ -286,10 +286,11 @@ const cancelled: Outcome = {
   error: new DoorwardError('login-cancelled', 'the login was cancelled'),
 }
 
-const describeLogin = ({ account, replaced }: Authorized): string | undefined => {
+const describeLogin = ({ account, replaced, sameAccountAs }: Authorized): string | undefined => {
   const parts = [
     ...(account ? [`logged in as ${account.name}`] : []),
     ...(replaced ? [`this replaces the login of ${replaced.name}`] : []),
+    ...(sameAccountAs === undefined ? [] : [`${sameAccountAs} is the same account`]),
   ]
   return parts.length > 0 ? parts.join('; ') : undefined
 }

@@ -43,6 +43,8 @@ export type Authorized = {
   readonly account: Account | null
   /** Whose login this one replaced, if that was another account. */
   readonly replaced?: Account
+  /** Another login of the same account. */
+  readonly sameAccountAs?: string
   /** Scopes that were requested and not granted; undefined when nothing is missing. */
   readonly missingScopes?: string[]
 }
@@ -263,7 +265,7 @@ export const withClientFlags = (
   const at = hint.lastIndexOf(command)
   if (at < 0) return error
   const given = hint.slice(at + command.length)
-  if (/^[\w-]/.test(given)) return error
+  if (/^[\w@-]/.test(given)) return error
   const added = flags
     .split(/ (?=--)/)
     .filter((flag) => flag !== '' && !given.includes(flag.split(' ')[0] ?? ''))

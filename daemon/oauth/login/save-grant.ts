@@ -9,12 +9,12 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { RevocationQueue } from '../logout/revocation-queue.ts'
 import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
-import { rememberClient } from '../providers/client-store.ts'
+import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { requestOptions, toText } from '../providers/request.ts'
 import type { TokenBroker } from '../tokens/token-broker.ts'
 import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
-import { readToken, writeToken } from '../tokens/token-store.ts'
+import { readAccounts, readToken, writeToken } from '../tokens/token-store.ts'
 import type { Attempt, Outcome, PendingLogins } from './pending-logins.ts'
 
 export type SaveServices = {
@@ -29,7 +29,7 @@ export type SaveServices = {
  * `login-cancelled` when the login has ended, or `home-unusable`; the tokens are revoked then.
  */
 export const saveGrant = async (
-  { dependencies: { home }, withLock, revocations, tokens }: SaveServices,
+  { dependencies: { home, env }, withLock, revocations, tokens }: SaveServices,
   pending: PendingLogins,
   attempt: Attempt,
   grant: Grant,
@@ -47,7 +47,10 @@ export const saveGrant = async (
       // Throws for a login that has ended: nothing is written then.
       pending.beginSaving(attempt)
       const before = tokens.unsaved(provider.name) ?? (await readStoredLogin(home, provider.name))
-      await rememberClient(home, provider.name, client)
+      const others = (await readAccounts(home, provider.name).catch(() => [])).filter(
+        (record) => record.provider !== provider.name,
+      )
+      await rememberLoginClient(home, provider, env, client, others)
       await writeToken(home, record)
       isSaved = true
       tokens.changed(provider.name)
@@ -56,6 +59,7 @@ export const saveGrant = async (
         status: 'authorized',
         account,
         ...(replaced && isOtherAccount(replaced, account) && { replaced }),
+        ...sameAccountIn(others, account),
         ...missingIn(record, impliedScopes),
       }
     })
@@ -63,6 +67,15 @@ export const saveGrant = async (
     if (!isSaved) await revocations.revokeUnused(toPendingRevocation(record, client, 'tokens'))
     throw error
   }
+}
+
+/** The first of these logins that is certainly of this account. */
+const sameAccountIn = (
+  records: readonly TokenRecord[],
+  account: Account | null,
+): { readonly sameAccountAs?: string } => {
+  const same = records.find((record) => account !== null && record.account?.id === account.id)
+  return same ? { sameAccountAs: same.provider } : {}
 }
 
 /** The stored login of a provider; undefined also for a file that cannot be used, which a login replaces. */

@@ -1,17 +1,32 @@
 import type { Logout } from '../../../shared/api.ts'
+import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import type { Revocation } from '../dialects/dialect.ts'
-import { type Client, findClient, forgetClient } from '../providers/client-store.ts'
+import { getDialect } from '../dialects/dialects.ts'
+import {
+  type Client,
+  findClient,
+  forgetClient,
+  keepClientForAccounts,
+} from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
 import { notLoggedIn } from '../tokens/refresh.ts'
 import type { TokenBroker } from '../tokens/token-broker.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
-import { readToken, removeToken } from '../tokens/token-store.ts'
+import { readAccounts, readToken, removeToken } from '../tokens/token-store.ts'
 import { getLastDay, type RevocationQueue } from './revocation-queue.ts'
-import { describeManualWay, notAsked, revoke, toPendingRevocation } from './revoke.ts'
+import {
+  describeManualWay,
+  getAllowedExtent,
+  getExtentBeside,
+  notAsked,
+  revoke,
+  toPendingRevocation,
+} from './revoke.ts'
 
 /**
  * Logs out of a provider; with `forget` it forgets the OAuth client too. Throws `not-logged-in`,
@@ -41,17 +56,24 @@ export const createLogOut =
       const { home } = services.dependencies
       try {
         const answer = await logOut(services, provider)
-        if (forget) await forgetClient(home, provider)
+        if (forget) await forgetLoginClient(home, provider)
         return answer
       } catch (error) {
         const isLoggedOut = error instanceof DoorwardError && error.code === 'not-logged-in'
-        if (!isLoggedOut || !forget || !(await forgetClient(home, provider))) throw error
+        if (!isLoggedOut || !forget || !(await forgetLoginClient(home, provider))) throw error
         throw new DoorwardError(error.code, `${error.message}; its OAuth client is forgotten`, {
           cause: error,
           hint: error.hint,
         })
       }
     })
+
+/** True when there was a client. Other accounts that use it keep a copy: they are still logged in. */
+const forgetLoginClient = async (home: Home, login: string): Promise<boolean> => {
+  const accounts = await readAccounts(home, login).catch(() => [])
+  if (getProviderName(login) === login) await keepClientForAccounts(home, login, accounts)
+  return forgetClient(home, login)
+}
 
 const logOut = async (services: LogoutServices, provider: string): Promise<Logout> => {
   const { log, announce } = services.dependencies
@@ -127,6 +149,12 @@ const revokeAndRemove = async (
   return { revokedAtProvider: false, detail: `${why}; ${next}` }
 }
 
+/** The result where a revocation would end these logins too, which are of the same account. */
+const endsOthers = (title: string, others: readonly TokenRecord[]): Revocation => ({
+  revokedAtProvider: false,
+  detail: `not revoked: at ${title} that would end ${others.map(({ provider }) => provider).join(', ')} too`,
+})
+
 type RevokedGrant = { readonly revocation: Revocation; readonly client: Client | undefined }
 
 const revokeGrant = async (
@@ -138,9 +166,15 @@ const revokeGrant = async (
     const provider = findProvider(record.provider, gateway)
     // Only the client that got the tokens can revoke them.
     const client = await findClient(home, provider, env, { clientId: record.clientId })
-    const { accessToken, refreshToken } = record
-    const grant = { tokens: { accessToken, refreshToken }, client, extent: 'grant' } as const
-    return { revocation: await revoke(discover, provider, grant, signal), client }
+    const pending = toPendingRevocation(record, client, 'grant')
+    const accounts = await readAccounts(home, provider.name).catch(() => [])
+    const others = accounts.filter((other) => other.provider !== provider.name)
+    const dialect = getDialect(provider)
+    const extent = getExtentBeside(pending, others, dialect)
+    const ending = others.filter((other) => !getAllowedExtent(pending, other, dialect))
+    if (extent === undefined) return { revocation: endsOthers(provider.title, ending), client }
+    const revocation = await revoke(discover, provider, { ...pending, extent }, signal)
+    return { revocation, client }
   } catch (error) {
     return { revocation: notAsked(error), client: undefined }
   }

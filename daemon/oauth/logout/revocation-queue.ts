@@ -1,4 +1,5 @@
 import type { StatusProblem } from '../../../shared/api.ts'
+import { getProviderName } from '../../../shared/config/name-forms.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { type KeyedMutex, trackPending } from '../../util/concurrency.ts'
@@ -8,7 +9,7 @@ import { getDialect } from '../dialects/dialects.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
-import { readToken, removeToken } from '../tokens/token-store.ts'
+import { readAccounts, readToken, removeToken } from '../tokens/token-store.ts'
 import {
   addPending,
   listPending,
@@ -21,7 +22,7 @@ import {
 } from './revocation-store.ts'
 import {
   describeManualWay,
-  getAllowedExtent,
+  getExtentBeside,
   isUnfinishedLogout,
   notAsked,
   revoke,
@@ -89,8 +90,9 @@ export class RevocationQueue {
     await removePending(this.#dependencies.home, name)
   }
 
-  /** Tries nothing of this provider until the returned function is called. */
-  pause(provider: string): () => void {
+  /** Tries nothing of this login's provider until the returned function is called. */
+  pause(login: string): () => void {
+    const provider = getProviderName(login)
     const count = (): number => this.#paused.get(provider) ?? 0
     this.#paused.set(provider, count() + 1)
     return () => {
@@ -162,14 +164,16 @@ export class RevocationQueue {
       // `problems` reports a folder that cannot be used.
       const names = await listPending(this.#dependencies.home).catch(() => [])
       for (const name of names)
-        if (provider === undefined || parseProvider(name) === provider) this.#retry(name)
+        if (provider === undefined || getProviderName(parseProvider(name) ?? '') === provider)
+          this.#retry(name)
     }
     void this.#work.track(retryAll())
   }
 
   #retry(name: string): void {
     const provider = parseProvider(name)
-    if (provider === undefined || this.#paused.has(provider) || this.#running.has(name)) return
+    if (provider === undefined || this.#running.has(name)) return
+    if (this.#paused.has(getProviderName(provider))) return
     const { home, log } = this.#dependencies
     this.#running.add(name)
     const attempt = async (): Promise<void> => {
@@ -222,8 +226,8 @@ export class RevocationQueue {
       // gateway.yaml may name the provider again tomorrow.
       return { ...notAsked(error), isWorthRetry: true }
     }
-    const current = await this.#currentLogin(provider.name)
-    const extent = getAllowedExtent(pending, current, getDialect(provider))
+    const logins = await readAccounts(this.#dependencies.home, provider.name)
+    const extent = getExtentBeside(pending, logins, getDialect(provider))
     if (extent === undefined) return undefined
     return revoke(this.#discover, provider, { ...pending, extent }, this.#closing.signal)
   }

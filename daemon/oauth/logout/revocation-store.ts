@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-import { isProviderName } from '../providers/providers.ts'
 
 /** One file in `tokens/revoke/`: tokens that the provider has not revoked yet. */
 const pendingRevocationSchema = z.looseObject({
@@ -33,7 +33,7 @@ const getFolder = (home: Home): string => join(home.tokens, 'revoke')
 /** The provider in the name of a file, or undefined for a file that is not a pending revocation. */
 export const parseProvider = (name: string): string | undefined => {
   const provider = fileName.exec(name)?.[1]
-  return provider !== undefined && isProviderName(provider) ? provider : undefined
+  return provider !== undefined && isLoginName(provider) ? provider : undefined
 }
 
 /** Writes a new pending revocation and returns the name of its file. Throws as `writePending`. */

@@ -70,6 +70,17 @@ export const getAllowedExtent = (
   return endsAllLogins && client.clientId === current.clientId ? undefined : 'tokens'
 }
 
+/** The same beside several logins: those of all accounts of the provider. */
+export const getExtentBeside = (
+  pending: PendingRevocation,
+  logins: readonly TokenRecord[],
+  dialect: { readonly endsAllLogins: boolean },
+): PendingRevocation['extent'] | undefined => {
+  const extents = logins.map((login) => getAllowedExtent(pending, login, dialect))
+  if (extents.includes(undefined)) return undefined
+  return extents.includes('tokens') ? 'tokens' : pending.extent
+}
+
 /** True when a logout stored these tokens for revocation and was killed before it removed the token file. */
 export const isUnfinishedLogout = (
   { tokens, extent, since }: PendingRevocation,

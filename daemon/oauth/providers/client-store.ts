@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
@@ -32,6 +33,45 @@ export const rememberClient = async (home: Home, provider: string, client: Clien
   }
 }
 
+/** A login, and the client of its tokens. */
+type ClientUser = { readonly provider: string; readonly clientId: string }
+
+/**
+ * Remembers the client of a login that worked. An account uses the client of its provider, and has a file
+ * only for another one. When the provider gets another client, its accounts keep the one of their tokens.
+ */
+export const rememberLoginClient = async (
+  home: Home,
+  provider: Provider,
+  env: NodeJS.ProcessEnv,
+  client: Client,
+  accounts: readonly ClientUser[],
+): Promise<void> => {
+  const { name, key } = provider
+  const shared = await findClient(home, { ...provider, name: key }, env).catch(() => undefined)
+  if (name !== key && shared) {
+    const isShared =
+      shared.clientId === client.clientId && shared.clientSecret === client.clientSecret
+    if (isShared) await forgetClient(home, name)
+    else await rememberClient(home, name, client)
+    return
+  }
+  if (shared?.clientId !== client.clientId) await keepClientForAccounts(home, key, accounts)
+  await rememberClient(home, key, client)
+}
+
+/** Gives the provider's remembered client to its accounts that use it: it will be replaced or forgotten. */
+export const keepClientForAccounts = async (
+  home: Home,
+  provider: string,
+  accounts: readonly ClientUser[],
+): Promise<void> => {
+  const client = await rememberedClient(home, provider).catch(() => undefined)
+  for (const { provider: login, clientId } of accounts)
+    if (client?.clientId === clientId && login !== provider && !existsSync(getFile(home, login)))
+      await rememberClient(home, login, client)
+}
+
 /** Removes the remembered client and its temporary files. True when there was one. */
 export const forgetClient = async (home: Home, provider: string): Promise<boolean> => {
   try {
@@ -60,9 +100,9 @@ const rememberedClient = async (home: Home, provider: string): Promise<Client | 
 }
 
 /**
- * The client to use: from the request, else from gateway.yaml and its environment variable, else from the
- * last login. A secret is only used with its own client id, and an empty one means none. Throws
- * `client-unknown`, which says how to get a client with this callback port.
+ * The client to use: from the request, else the account's own, else from gateway.yaml and its environment
+ * variable, else from the provider's last login. A secret is only used with its own client id, and an empty
+ * one means none. Throws `client-unknown`, which says how to get a client with this callback port.
  */
 export const findClient = async (
   home: Home,
@@ -72,8 +112,11 @@ export const findClient = async (
   callbackPort?: number,
 ): Promise<Client> => {
   const isComplete = request.clientId !== undefined && request.clientSecret !== undefined
-  const remembered = isComplete ? undefined : await rememberedClient(home, provider.name)
-  const sources = [request, configuredClient(provider, env), remembered ?? {}]
+  const remembered = (name: string) => (isComplete ? undefined : rememberedClient(home, name))
+  const { name, key } = provider
+  const ofAccount = name === key ? undefined : await remembered(name)
+  const configured = configuredClient(provider, env)
+  const sources = [request, ofAccount ?? {}, configured, (await remembered(key)) ?? {}]
   const clientId = sources.find((source) => source.clientId)?.clientId
   if (!clientId) throw clientUnknown(provider, callbackPort)
   const own = sources.filter((source) => !source.clientId || source.clientId === clientId)

@@ -91,7 +91,7 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
     throw new DoorwardError(
       'provider-misconfigured',
       `the issuer of ${provider.name} names no ${authorization ? 'token' : 'authorization'} endpoint`,
-      { hint: `set both endpoints of providers.${provider.name} in gateway.yaml` },
+      { hint: `set both endpoints of providers.${provider.key} in gateway.yaml` },
     )
   return {
     isIssuerKnown: provider.issuer !== undefined,
@@ -108,7 +108,7 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
 
 /** An issuer on the internet must not send a browser or a token to an unsafe address or to loopback. */
 const safeEndpoint = (
-  { name, issuer }: Provider,
+  { key, issuer }: Provider,
   endpointName: EndpointName,
   discovered: AuthorizationServer,
 ): string | undefined => {
@@ -118,7 +118,7 @@ const safeEndpoint = (
   throw new DoorwardError(
     'provider-misconfigured',
     `the metadata of the issuer ${issuer} have a ${endpointName} that is not an https address`,
-    { hint: `set providers.${name}.${endpointName} in gateway.yaml if you know the right one` },
+    { hint: `set providers.${key}.${endpointName} in gateway.yaml if you know the right one` },
   )
 }
 

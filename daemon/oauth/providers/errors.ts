@@ -176,7 +176,7 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
 
 /** What to register, and the alternative where a provider compares redirect URIs exactly. */
 export const registerHint = (
-  { name, dialect, clientPage, redirectHost }: Provider,
+  { key, dialect, clientPage, redirectHost }: Provider,
   redirectUri: string,
 ): string => {
   const where = clientPage ? ` at ${clientPage}` : ''
@@ -189,7 +189,7 @@ export const registerHint = (
   const other =
     redirectHost === 'localhost'
       ? ''
-      : `, or set providers.${name}.redirect_host: localhost in gateway.yaml if only that is accepted`
+      : `, or set providers.${key}.redirect_host: localhost in gateway.yaml if only that is accepted`
   return `${register}: host and port must match exactly${other}`
 }
 
@@ -224,7 +224,7 @@ const clientIdHint = (provider: Provider): string => {
   const fix =
     provider.clientId === undefined
       ? `doorward oauth login ${provider.name} --client-id ID`
-      : `correct providers.${provider.name}.client_id in gateway.yaml`
+      : `correct providers.${provider.key}.client_id in gateway.yaml`
   return `find the id of your app${at(provider)}, then: ${fix}`
 }
 

@@ -4,13 +4,16 @@ import type {
   Gateway,
   ProviderEntry,
 } from '../../../shared/config/schema.ts'
-import { providerNameForm } from '../../../shared/config/name-forms.ts'
+import { parseLogin, providerNameForm } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
 
 /** A provider: a built-in template, an entry of gateway.yaml, or an entry that overrides a template. */
 export type Provider = {
+  /** That of the login: `github`, or `github@work` for an account with a name. */
   readonly name: string
+  /** The provider's own name, and its key in gateway.yaml: `github` for both. */
+  readonly key: string
   readonly title: string
   /** `iss` is compared with it, and metadata are fetched from it; without it neither happens. */
   readonly issuer?: string
@@ -37,7 +40,7 @@ export type Provider = {
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
 
-/** True for a valid name of a provider, which is also a safe file name. */
+/** True for a valid name of a provider. */
 export const isProviderName = (name: string): boolean => providerNameForm.test(name)
 
 /** The names of all providers, built-in and configured, sorted. */
@@ -45,21 +48,36 @@ export const providerNames = (gateway: Gateway): string[] =>
   [...new Set([...Object.keys(providerTemplates), ...Object.keys(gateway.providers)])].sort()
 
 /**
- * The provider of this name. Throws `provider-unknown`, or `provider-misconfigured` when neither an
+ * The provider of a login. Throws `provider-unknown`, or `provider-misconfigured` when neither an
  * issuer nor both endpoints say where to log in.
  */
 export const findProvider = (name: string, gateway: Gateway): Provider => {
-  const template = ownValue(providerTemplates, name)
-  const entry = ownValue(gateway.providers, name)
-  if (!template && !entry) throw unknownProvider(name, gateway)
-  const provider = mergeProvider(name, template, entry ?? {})
+  const { provider: key, account } = parseLogin(name) ?? { provider: name }
+  const template = ownValue(providerTemplates, key)
+  const entry = ownValue(gateway.providers, key)
+  if (!template && !entry) throw unknownProvider(key, gateway)
+  const merged = mergeProvider(key, template, entry ?? {})
+  const provider = account === undefined ? merged : withAccount(merged, name)
   if (!provider.issuer && !(provider.authorizationEndpoint && provider.tokenEndpoint))
     throw new DoorwardError(
       'provider-misconfigured',
-      `provider ${name} has no issuer, and not both an authorization and a token endpoint`,
-      { hint: `set providers.${name}.issuer in gateway.yaml, or both endpoints` },
+      `provider ${key} has no issuer, and not both an authorization and a token endpoint`,
+      { hint: `set providers.${key}.issuer in gateway.yaml, or both endpoints` },
     )
   return provider
+}
+
+/**
+ * The same provider for an account with a name. The browser is often logged in with another account, so
+ * that the page must offer a choice. The parameter:
+ * https://developers.google.com/identity/protocols/oauth2/web-server#creatingclient
+ * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
+ */
+const withAccount = (provider: Provider, name: string): Provider => {
+  const { dialect, authorizationParameters } = provider
+  if (dialect !== 'google' && dialect !== 'github') return { ...provider, name }
+  const prompt = [authorizationParameters['prompt'], 'select_account'].filter(Boolean).join(' ')
+  return { ...provider, name, authorizationParameters: { ...authorizationParameters, prompt } }
 }
 
 /**
@@ -79,6 +97,7 @@ const mergeProvider = (
   const requesting = dialect === 'standard' ? template : providerTemplates[dialect]
   return {
     name,
+    key: name,
     title: template?.title ?? name,
     issuer: entry.issuer ?? (entry.authorization_endpoint ? undefined : template?.issuer),
     authorizationEndpoint: entry.authorization_endpoint ?? main?.authorizationEndpoint,

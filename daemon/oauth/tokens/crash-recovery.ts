@@ -1,9 +1,9 @@
 import { readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { syncFolder } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
-import { isProviderName } from '../providers/providers.ts'
 import { forgetSent, sentBefore } from './refresh-journal.ts'
 import { failedEvent, refreshedEvent, type RefreshScheduler } from './refresh-scheduler.ts'
 import { needsLogin } from './refresh.ts'
@@ -19,7 +19,7 @@ export const recoverFiles = async (home: Home): Promise<string[]> => {
   const recovered: string[] = []
   for (const name of await temporaryFiles(home.tokens)) {
     const [, provider] = /^(.+)\.json\.[0-9a-f]+\.tmp$/.exec(name) ?? []
-    if (provider === undefined || !isProviderName(provider)) continue
+    if (provider === undefined || !isLoginName(provider)) continue
     if (!(await isNewer(home, provider, join(home.tokens, name)))) continue
     await rename(join(home.tokens, name), tokenPath(home, provider))
     recovered.push(provider)

@@ -2,10 +2,10 @@ import { constants } from 'node:fs'
 import { access, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StatusProblem } from '../../../shared/api.ts'
+import { compareLogins, getProviderName, isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, isTransient, readSecretFile, systemReason } from '../../../shared/home/home.ts'
-import { isProviderName } from '../providers/providers.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 
 /** Writes `tokens/<provider>.json`, 0600, whole or not at all; it is on the disk when this returns. */
@@ -60,18 +60,32 @@ export const removeToken = async (home: Home, provider: string): Promise<void> =
   await syncFolder(home.tokens)
 }
 
-/** The providers that have a token file, damaged ones included, sorted. */
+/** The logins that have a token file, damaged ones included; the accounts of a provider in a row. */
 export const tokenProviders = async (home: Home): Promise<string[]> => {
   const names = await listFolder(home)
   const providers = names.map((name) => name.replace(/\.json(\.damaged-\w+)?$/, ''))
   return [...new Set(providers.filter((name, index) => name !== names[index]))]
-    .filter(isProviderName)
-    .sort()
+    .filter(isLoginName)
+    .sort(compareLogins)
+}
+
+/** The usable records of all accounts of a provider. Throws as `readToken` where a file may be fixed. */
+export const readAccounts = async (home: Home, login: string): Promise<TokenRecord[]> => {
+  const records: TokenRecord[] = []
+  for (const name of await tokenProviders(home)) {
+    if (getProviderName(name) !== getProviderName(login)) continue
+    const record = await readToken(home, name).catch((error: unknown) => {
+      if (error instanceof DoorwardError && error.code === 'token-file-damaged') return undefined
+      throw error
+    })
+    if (record) records.push(record)
+  }
+  return records
 }
 
 /** The path of a token file. Throws `provider-unknown` for a name that no provider can have. */
 export const tokenPath = (home: Home, provider: string): string => {
-  if (!isProviderName(provider))
+  if (!isLoginName(provider))
     throw new DoorwardError('provider-unknown', 'not the name of a provider')
   return join(home.tokens, `${provider}.json`)
 }

@@ -56,6 +56,7 @@ export const collectHome = async (home: Home): Promise<HomeFacts> => {
     ...[home.run, home.tokens, home.clients].map(async (path) => readEntry(path, 'secret-folder')),
     readEntry(home.env, 'secret-file'),
     readEntry(home.apiToken, 'secret-file'),
+    readEntry(home.accounts, 'secret-file'),
     ...['webhooks', 'agents', 'gateway'].map(async (name) =>
       readEntry(join(home.config, `${name}.yaml`), 'config-file'),
     ),

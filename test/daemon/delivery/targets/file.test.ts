@@ -115,7 +115,15 @@ describe('delivery to a file', () => {
 
   it("never writes into doorward's own files, however they are written", async () => {
     await writeFile(join(home, '.env'), 'SECRET=a\n')
-    const names = ['.env', '.ENV', '.env.', 'x/../.env', 'config/webhooks.yaml', 'run/api.token']
+    const names = [
+      'accounts.json',
+      '.env',
+      '.ENV',
+      '.env.',
+      'x/../.env',
+      'config/webhooks.yaml',
+      'run/api.token',
+    ]
     for (const path of [
       ...names,
       ...names.map((name) => join(home, name)),
