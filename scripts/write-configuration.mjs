@@ -25,6 +25,8 @@ Durations are written \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`7d\`; sizes \`512kb
 
 These files never contain a secret, only the name of a variable. Its value is in \`.env\` of the home (mode 0600, \`NAME=value\`) or in the environment of the daemon, which has priority. \`DOORWARD_HOME\` sets another home, \`DOORWARD_PORT\` another port.
 
+Which [account](tokens.md#several-accounts) the name of a provider means is no configuration: \`doorward oauth default\` writes it to \`accounts.json\` of the home, mode 0600.
+
 The first line of each file, \`# yaml-language-server: $schema=./schema/….json\`, lets editors with the YAML language server complete keys, explain them and mark mistakes as you type: VS Code with the extension YAML, Neovim, Helix, Emacs, Zed and others.
 `
 

@@ -162,11 +162,19 @@ const createSenders = ({
     provider: string | undefined,
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
   return {
-    slack: createSlack(slack.api_url, token('slack', slack.token_env, 'slack'), messages),
+    slack: createSlack(
+      slack.api_url,
+      token('slack', slack.token_env, slack.login ?? 'slack'),
+      messages,
+    ),
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),
-    email: createEmail(email, env, token('email', undefined, 'google')),
-    github: createGithub(github.api_url, token('github', github.token_env, 'github'), marks),
+    email: createEmail(email, env, token('email', undefined, email.login ?? 'google')),
+    github: createGithub(
+      github.api_url,
+      token('github', github.token_env, github.login ?? 'github'),
+      marks,
+    ),
     http: createHttp(http, env),
   }
 }

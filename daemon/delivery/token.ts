@@ -27,7 +27,7 @@ export const withToken = async <Value>(
   if (tokenEnv !== undefined || provider === undefined)
     return withFixedToken(target, tokenEnv, env, call)
   const asker = `target ${target}`
-  const { accessToken } = await toDeliveryErrors(access(provider, { asker }))
+  const { accessToken, provider: login } = await toDeliveryErrors(access(provider, { asker }))
   try {
     return await call(accessToken)
   } catch (error) {
@@ -36,11 +36,11 @@ export const withToken = async <Value>(
   const refreshed = await toDeliveryErrors(
     access(provider, { asker, minValidityMs: forceRefreshMs }),
   )
-  if (refreshed.accessToken === accessToken) throw needsLogin(target, provider)
+  if (refreshed.accessToken === accessToken) throw needsLogin(target, login)
   try {
     return await call(refreshed.accessToken)
   } catch (error) {
-    throw error instanceof TokenRefused ? needsLogin(target, provider) : error
+    throw error instanceof TokenRefused ? needsLogin(target, login) : error
   }
 }
 

@@ -34,7 +34,7 @@ const programCommon = {
     .record(environmentName, z.string().refine(isVariableOrValue, notVariable))
     .optional()
     .describe(
-      'Added to the clean environment: a value, env:NAME for a variable of doorward, or oauth:<provider> for a fresh access token.',
+      'Added to the clean environment: a value, env:NAME for a variable of doorward, or oauth:<provider> (oauth:github@work for an account) for a fresh access token.',
     ),
 }
 

@@ -5,6 +5,7 @@ import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isFixed, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
+import { parseLogin } from './name-forms.ts'
 import { toProblems, getValueAt, describeIssue } from './problems.ts'
 import {
   type Agent,
@@ -178,14 +179,17 @@ const checkAgentProviders = (
     for (const [variable, value] of Object.entries(env)) {
       if (typeof value !== 'string' || !value.startsWith('oauth:')) continue
       const provider = value.slice('oauth:'.length)
-      if (known.includes(provider)) continue
+      const login = parseLogin(provider)
+      if (login && known.includes(login.provider)) continue
       problems.push(
         file.problemAt(
           ['agents', name, 'env', variable],
           provider === ''
             ? 'oauth: is not followed by a provider'
             : `unknown provider ${JSON.stringify(provider)}`,
-          didYouMean(provider, known) ?? `known: ${known.join(', ')}`,
+          known.some((one) => provider.startsWith(`${one}@`))
+            ? 'after @ is the name of an account: a-z, 0-9 and -, at most 32'
+            : (didYouMean(provider, known) ?? `known: ${known.join(', ')}`),
         ),
       )
     }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { headerNameForm } from './name-forms.ts'
+import { headerNameForm, loginNameForm } from './name-forms.ts'
 import { environmentName, secureUrl } from './values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
 
@@ -13,6 +13,18 @@ const tokenEnv = (provider: string) =>
   environmentName
     .optional()
     .describe(`Environment variable with the token. Default: the login of ${provider}.`)
+
+const login = (provider: string) =>
+  z
+    .string()
+    .regex(loginNameForm, `not the name of a login: write ${provider}, or ${provider}@work`)
+    .optional()
+    .describe(`The login whose token is used, such as ${provider}@work. Default ${provider}.`)
+
+const isOnlyOne = (one: string | undefined, other: string | undefined): boolean =>
+  one === undefined || other === undefined
+
+const oneToken = { message: 'not used beside token_env: remove one of them', path: ['login'] }
 
 const addedHeader = z
   .string()
@@ -37,7 +49,12 @@ const recordOf = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
 /** `targets:` of gateway.yaml. */
 export const targetsSchema = z.strictObject({
   slack: z
-    .strictObject({ token_env: tokenEnv('slack'), api_url: apiUrl('https://slack.com/api') })
+    .strictObject({
+      token_env: tokenEnv('slack'),
+      login: login('slack'),
+      api_url: apiUrl('https://slack.com/api'),
+    })
+    .refine((slack) => isOnlyOne(slack.token_env, slack.login), oneToken)
     .prefault({}),
   telegram: z
     .strictObject({
@@ -75,7 +92,12 @@ export const targetsSchema = z.strictObject({
         )
         .optional()
         .describe('Who the mail comes from. Needed with smtp_url_env.'),
+      login: login('google'),
       api_url: apiUrl('https://gmail.googleapis.com'),
+    })
+    .refine((email) => isOnlyOne(email.smtp_url_env, email.login), {
+      message: 'not used beside smtp_url_env: remove one of them',
+      path: ['login'],
     })
     .refine(({ smtp_url_env: smtp, from }) => smtp === undefined || from !== undefined, {
       message: 'missing: mail by SMTP needs a sender',
@@ -83,7 +105,12 @@ export const targetsSchema = z.strictObject({
     })
     .prefault({}),
   github: z
-    .strictObject({ token_env: tokenEnv('github'), api_url: apiUrl('https://api.github.com') })
+    .strictObject({
+      token_env: tokenEnv('github'),
+      login: login('github'),
+      api_url: apiUrl('https://api.github.com'),
+    })
+    .refine((github) => isOnlyOne(github.token_env, github.login), oneToken)
     .prefault({}),
   http: recordOf(
     z.strictObject({

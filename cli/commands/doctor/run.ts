@@ -9,6 +9,7 @@ import { checkAutostart, collectAutostart } from './checks/autostart.ts'
 import { checkConfiguration, collectConfiguration } from './checks/configuration.ts'
 import { checkDaemon, collectDaemon, collectLog } from './checks/daemon.ts'
 import { checkHome, collectHome } from './checks/home.ts'
+import { readDefaultAccounts } from '../../../shared/home/default-accounts.ts'
 import { checkLogins, collectTokenFiles, neededLogins, reachProviders } from './checks/logins.ts'
 import { checkPorts, collectPorts } from './checks/ports.ts'
 import { checkSecrets } from './checks/secrets.ts'
@@ -109,7 +110,9 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
     group('logins', async () => {
       const files = await collectTokenFiles(home, now)
       const { status } = await daemon
-      const seen = checkLogins(files, status, await configuration, new Date(now))
+      // `home` reports a file that cannot be used.
+      const defaults = await readDefaultAccounts(home).catch(() => ({}))
+      const seen = checkLogins(files, status, await configuration, new Date(now), defaults)
       return [...seen, ...((await outside)?.providers ?? [])]
     }),
     group('targets', async () => {

@@ -6,7 +6,9 @@ import type { Status, TokenSummary } from '../../../../shared/api.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import type { Target } from '../../../../shared/config/targets.ts'
+import { compareLogins, getProviderName } from '../../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../../shared/errors.ts'
+import { type DefaultAccounts, resolveLogin } from '../../../../shared/home/default-accounts.ts'
 import { type Home, readSecretFile } from '../../../../shared/home/home.ts'
 import { expiryWords, loginCommand, shortScopes } from '../../oauth/list.ts'
 import { type Check, checksFor } from '../check.ts'
@@ -20,8 +22,9 @@ export const checkLogins = (
   status: Status | undefined,
   { config, env }: Pick<ConfigurationFacts, 'config' | 'env'>,
   now: Date,
+  defaults: DefaultAccounts = {},
 ): Check[] => {
-  const needed = config ? neededLogins(config) : []
+  const needed = config ? neededLogins(config, defaults) : []
   const found = files.flatMap((file) => {
     const reported = status?.tokens.find(({ provider }) => provider === file.provider)
     const need = needed.find(({ provider }) => provider === file.provider)
@@ -152,10 +155,12 @@ export const collectTokenFiles = async (home: Home, now: number): Promise<TokenF
     throw error
   })
   const providers = names.flatMap(
-    (name) => /^([\w-]+)\.json(\.damaged-\w+)?$/.exec(name)?.[1] ?? [],
+    (name) => /^([\w@-]+)\.json(\.damaged-\w+)?$/.exec(name)?.[1] ?? [],
   )
   return Promise.all(
-    [...new Set(providers)].sort().map(async (provider) => readOne(home, provider, now)),
+    [...new Set(providers)]
+      .sort(compareLogins)
+      .map(async (provider) => readOne(home, provider, now)),
   )
 }
 
@@ -207,9 +212,13 @@ type NeededLogin = {
 }
 
 /** The logins that enabled webhooks need. */
-export const neededLogins = ({ webhooks, gateway }: Config): NeededLogin[] => {
+export const neededLogins = (
+  { webhooks, gateway }: Config,
+  defaults: DefaultAccounts = {},
+): NeededLogin[] => {
   const needed = new Map<string, { by: Set<string>; anyOf: readonly string[] }>()
-  const need = (provider: string, by: string, anyOf: readonly string[]) => {
+  const need = (name: string, by: string, anyOf: readonly string[]) => {
+    const provider = resolveLogin(name, defaults)
     const found = needed.get(provider) ?? { by: new Set(), anyOf }
     found.by.add(by)
     needed.set(provider, { by: found.by, anyOf: anyOf.length > 0 ? anyOf : found.anyOf })
@@ -237,17 +246,17 @@ export const findLogin = (
     // docs.slack.dev/reference/methods/chat.postMessage
     case 'slack':
       return targets.slack.token_env === undefined
-        ? { provider: 'slack', anyOf: ['chat:write'] }
+        ? { provider: targets.slack.login ?? 'slack', anyOf: ['chat:write'] }
         : undefined
     case 'github':
       return targets.github.token_env === undefined
-        ? { provider: 'github', anyOf: ['repo', 'public_repo'] }
+        ? { provider: targets.github.login ?? 'github', anyOf: ['repo', 'public_repo'] }
         : undefined
     // developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/send
     case 'email':
       return targets.email.smtp_url_env === undefined
         ? {
-            provider: 'google',
+            provider: targets.email.login ?? 'google',
             anyOf: [
               'https://mail.google.com/',
               `${gmail}.modify`,
@@ -276,11 +285,11 @@ const builtIn: Readonly<Record<string, string>> = {
 
 /** Checks whether these providers answer at all; sends no token. */
 export const reachProviders = async (
-  providers: readonly string[],
+  logins: readonly string[],
   entries: Readonly<Record<string, ProviderEntry>>,
 ): Promise<Reachable[]> =>
   Promise.all(
-    providers.map(async (name): Promise<Reachable> => {
+    [...new Set(logins.map(getProviderName))].map(async (name): Promise<Reachable> => {
       const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
       const known = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined
       const endpoint = entry?.token_endpoint ?? entry?.issuer ?? known

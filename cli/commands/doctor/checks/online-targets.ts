@@ -118,7 +118,7 @@ const getFix = (variable: string | undefined, provider: string): string =>
 
 /** https://docs.slack.dev/reference/methods/auth.test */
 const reachSlack = async (parts: Parts): Promise<Reachable[]> => {
-  const { token_env: variable, api_url: base } = parts.config.gateway.targets.slack
+  const { token_env: variable, login, api_url: base } = parts.config.gateway.targets.slack
   const found = await fetchToken('slack', variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
@@ -127,7 +127,7 @@ const reachSlack = async (parts: Parts): Promise<Reachable[]> => {
     headers: bearer(found.token),
   })
   const { ok: isOk, error: refusal } = parseJsonAnswer(asked)
-  const fix = getFix(variable, 'slack')
+  const fix = getFix(variable, login ?? 'slack')
   const scopes = asked.is === 'answered' ? asked.headers['x-oauth-scopes'] : undefined
   if (isOk === true && typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
     return [{ check: error('slack', 'its token lacks the scope chat:write', fix) }]
@@ -136,7 +136,7 @@ const reachSlack = async (parts: Parts): Promise<Reachable[]> => {
 
 /** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
 const reachGithub = async (parts: Parts): Promise<Reachable[]> => {
-  const { token_env: variable, api_url: base } = parts.config.gateway.targets.github
+  const { token_env: variable, login, api_url: base } = parts.config.gateway.targets.github
   const found = await fetchToken('github', variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
@@ -144,7 +144,9 @@ const reachGithub = async (parts: Parts): Promise<Reachable[]> => {
     headers: bearer(found.token),
   })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [toCheck('github', asked, status === 200, status === 401, getFix(variable, 'github'))]
+  return [
+    toCheck('github', asked, status === 200, status === 401, getFix(variable, login ?? 'github')),
+  ]
 }
 
 /** https://core.telegram.org/bots/api#getme */
@@ -182,7 +184,7 @@ const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reach
 }
 
 const reachEmail = async (parts: Parts): Promise<Reachable[]> => {
-  const { smtp_url_env: variable, api_url: base } = parts.config.gateway.targets.email
+  const { smtp_url_env: variable, login, api_url: base } = parts.config.gateway.targets.email
   if (variable !== undefined) {
     const server = parseSmtpServer(listSecrets([variable], parts.env)[0] ?? '')
     if (!server) return []
@@ -203,7 +205,9 @@ const reachEmail = async (parts: Parts): Promise<Reachable[]> => {
   const url = new URL(`${base ?? 'https://gmail.googleapis.com'}/gmail/v1/users/me/profile`)
   const asked = await ask(url, { headers: bearer(found.token) })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [toCheck('email', asked, status === 200, status === 401, getFix(undefined, 'google'))]
+  return [
+    toCheck('email', asked, status === 200, status === 401, getFix(undefined, login ?? 'google')),
+  ]
 }
 
 /** Only connects: any request would be a message. */

@@ -8,6 +8,7 @@ import {
   type HomeFacts,
   checkHome,
 } from '../../../../cli/commands/doctor/checks/home.ts'
+import { checkLogins, collectTokenFiles } from '../../../../cli/commands/doctor/checks/logins.ts'
 import { checkPorts } from '../../../../cli/commands/doctor/checks/ports.ts'
 import {
   type ClockFacts,
@@ -19,6 +20,8 @@ import { checkTunnel, type TunnelAnswer } from '../../../../cli/commands/doctor/
 import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
+import { storeLogin } from '../../../support/providers/stored-login.ts'
+import { temporaryHome } from '../../../support/temporary.ts'
 
 describe('doctor: configuration', () => {
   it('warns of limits and providers that cannot work', () => {
@@ -38,6 +41,35 @@ describe('doctor: configuration', () => {
         ['providers', 'warning'],
       ],
     )
+  })
+})
+
+describe('doctor: logins', () => {
+  const config = checkConfig(
+    readYaml('gateway.yaml', 'targets: { slack: { login: slack@team } }\n'),
+    readYaml(
+      'agents.yaml',
+      'agents: { a: { kind: command, command: [x], env: { T: oauth:github } } }',
+    ),
+    readYaml(
+      'webhooks.yaml',
+      'webhooks: [{ path: /w, agent: a, prompt_template: x, deliver_to: "slack:#a" }]',
+    ),
+    {},
+  )
+
+  it('looks for the account that a target names, or that the name of the provider means', async () => {
+    const home = await temporaryHome()
+    await storeLogin(home, 'github@work', 'refresh', 0)
+    const now = new Date()
+    const files = await collectTokenFiles(home, now.getTime())
+    const check = (defaults: Readonly<Record<string, string>>) =>
+      checkLogins(files, undefined, { config, env: {} }, now, defaults).flatMap(
+        ({ name, status, hint }) => (status === 'error' ? [[name, hint]] : []),
+      )
+    const slack = ['slack@team', 'doorward oauth login slack@team']
+    assert.deepEqual(check({}), [slack, ['github', 'doorward oauth login github']])
+    assert.deepEqual(check({ github: 'work' }), [slack])
   })
 })
 

@@ -42,6 +42,21 @@ describe('delivery to GitHub', () => {
     )
   })
 
+  it('comments as the account that gateway.yaml names, and says whose token was refused', async () => {
+    const test = deliverWith(
+      { github: { api_url: `${server.origin}/api/v3/`, login: 'github@work' } },
+      { tokens: { github: ['gho_private'], 'github@work': ['gho_work'] } },
+    )
+    await test.deliver(resolveTargets([target]), makeReply('an answer'))
+    assert.equal(server.requests[0]?.headers.authorization, 'Bearer gho_work')
+    assert.deepEqual(test.asked, [
+      { provider: 'github@work', asker: 'target github', renewed: false },
+    ])
+    server.next(json(401, { message: 'Bad credentials' }))
+    const [result] = await test.deliver(resolveTargets([target]), makeReply('an answer'))
+    assert.match(result?.detail ?? '', /the github@work login \(doorward oauth login github@work\)/)
+  })
+
   it('looks for its comment before it sends it again, and finds an earlier one', async () => {
     let arrived = ''
     server.next(

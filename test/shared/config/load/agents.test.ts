@@ -23,6 +23,7 @@ describe('a token in the environment of an agent', () => {
 
   it('may be of a built-in provider or of one in gateway.yaml', () => {
     assert.deepEqual(linesOf({ agents: agentWith('oauth:slack') }), [])
+    assert.deepEqual(linesOf({ agents: agentWith('oauth:slack@work') }), [])
     const gateway = 'providers: { mine: { issuer: "https://id.example" } }\n'
     assert.deepEqual(linesOf({ agents: agentWith('oauth:mine'), gateway }), [])
   })

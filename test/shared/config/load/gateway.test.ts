@@ -22,6 +22,19 @@ describe('gateway.yaml', () => {
       'gateway.yaml:6:63 providers.z.scopes[0]: not a scope',
       'gateway.yaml:6:71 providers.z.redirect_host: must be 127.0.0.1 or localhost',
     ],
+    'an account as a provider': [
+      { gateway: 'providers: { github@work: {} }\n' },
+      'gateway.yaml:1:14 providers["github@work"]: not a provider name: an account needs no entry, only doorward oauth login --as NAME',
+    ],
+    'a target with a bad login, or with two tokens': [
+      {
+        gateway:
+          'targets:\n  github: { login: github@Work }\n  slack: { login: slack@a, token_env: T }\n  email: { login: google@a, smtp_url_env: S, from: a@example.com }\n',
+      },
+      'gateway.yaml:2:13 targets.github.login: not the name of a login: write github, or github@work',
+      'gateway.yaml:3:12 targets.slack.login: not used beside token_env: remove one of them',
+      'gateway.yaml:4:12 targets.email.login: not used beside smtp_url_env: remove one of them',
+    ],
     'an address without https': [
       { gateway: 'server: { public_url: "http://example.com" }\n' },
       `gateway.yaml:1:11 server.public_url: ${notSecure}`,
