@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken, TokenSummary } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { getProviderName, parseLogin } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, systemReason } from '../../../shared/home/home.ts'
 import type { Context } from '../../context.ts'
@@ -30,12 +32,35 @@ export const gitCredential = async (
   if (provider === undefined) return
   const token = await withNextDaemon(
     context,
-    async (client) => fetchAccessToken(client, provider),
+    async (client) => {
+      const login = await findLogin(client, provider, question.username)
+      return fetchAccessToken(client, login ?? provider, undefined, login !== undefined)
+    },
     {
       reads: true,
     },
   )
   process.stdout.write(toAnswer(question, token))
+}
+
+/**
+ * The login that git's user name names: by its own name, else by the account's name at the provider, else by
+ * the name of the account. Undefined for any other user name.
+ */
+const findLogin = async (
+  client: Client,
+  provider: string,
+  username: string | undefined,
+): Promise<string | undefined> => {
+  if (username === undefined) return undefined
+  const { tokens } = await client.get<{ tokens: TokenSummary[] }>('/oauth/tokens')
+  const logins = tokens.filter((token) => getProviderName(token.provider) === provider)
+  const name = username.toLowerCase()
+  const found =
+    logins.find((login) => login.provider === name) ??
+    logins.find(({ account }) => account?.name.toLowerCase() === name) ??
+    logins.find((login) => parseLogin(login.provider)?.account === name)
+  return found?.provider
 }
 
 /** GitHub accepts any user name with a token (https://docs.github.com/en/get-started/git-basics); keep git's. */

@@ -1,4 +1,4 @@
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken, TokenSummary } from '../../../shared/api.ts'
 import { type ContractServer, startContractServer } from './contract-server.ts'
 
 /** What the daemon answers for a provider: a token, or a status and a problem. */
@@ -7,12 +7,16 @@ export type TokenAnswer = Partial<AccessToken> | { readonly refused: readonly [n
 /** The token that `startTokenServer` gives for a provider unless told otherwise. */
 export const tokenOf = (provider: string): string => `token-of-${provider}`
 
-/** A daemon that gives out access tokens of these providers, and 404 for all others. */
+/** A daemon that gives out access tokens of these logins, and 404 for all others. */
 export const startTokenServer = async (
   answers: Readonly<Record<string, TokenAnswer>>,
+  accounts: Readonly<Record<string, string>> = {},
 ): Promise<ContractServer> =>
   startContractServer(({ path }) => {
-    const [, provider = ''] = /^\/oauth\/tokens\/([^/]+)\/access/.exec(path) ?? []
+    if (path === '/oauth/tokens')
+      return [200, { tokens: Object.keys(answers).map((name) => toSummary(name, accounts[name])) }]
+    const [, login = ''] = /^\/oauth\/tokens\/([^/]+)\/access/.exec(path) ?? []
+    const provider = decodeURIComponent(login)
     const answer = answers[provider]
     if (answer && 'refused' in answer) return answer.refused
     if (!answer)
@@ -27,3 +31,13 @@ export const startTokenServer = async (
     }
     return [200, token]
   })
+
+const toSummary = (provider: string, account: string | undefined): TokenSummary => ({
+  provider,
+  status: 'ok',
+  account: account === undefined ? null : { id: account, name: account },
+  scopes: ['repo'],
+  expiresAt: null,
+  refreshable: false,
+  obtainedAt: '2026-01-02T03:04:05.678Z',
+})

@@ -54,6 +54,30 @@ describe('cli: oauth git-credential', () => {
     assert.equal(stdout, `username=ada\npassword=${tokenOf('github')}\n`)
   })
 
+  it('answers for the account that the user name of git names', async () => {
+    const server = await startTokenServer(
+      { github: {}, 'github@work': {}, 'github@ann': {}, other: {} },
+      { github: 'Octocat', 'github@work': 'ann', 'github@ann': 'bob', other: 'carl' },
+    )
+    servers.push(server)
+    for (const [username, login] of [
+      ['octocat', 'github'],
+      ['ANN', 'github@work'],
+      ['work', 'github@work'],
+      ['github@work', 'github@work'],
+      ['github@ann', 'github@ann'],
+      ['carl', 'github'],
+    ] as const) {
+      const { stdout } = await call('get', `${github}username=${username}\n\n`, server)
+      assert.match(stdout, new RegExp(`^username=${username}\npassword=${tokenOf(login)}\n`))
+    }
+    const asked = server.calls.filter(({ path }) => path.includes('/access'))
+    assert.deepEqual(
+      [asked.at(0), asked.at(-1)].map((request) => request?.path),
+      ['/oauth/tokens/github/access?exact=true', '/oauth/tokens/github/access'],
+    )
+  })
+
   it('says nothing for other hosts, for plain http, and to store, erase and what git may add', async () => {
     const before = server.calls.length
     for (const [operation, input] of [
