@@ -23,9 +23,12 @@ export const formatTime = (iso: string, { now, utcOffset }: View): string => {
 
 export const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** A provider in its usual spelling. */
-export const providerTitle = (provider: string): string =>
-  ({ github: 'GitHub', gitlab: 'GitLab' })[provider] ?? upperFirst(provider)
+/** A provider in its usual spelling, with the name of the account: `GitHub (work)` for `github@work`. */
+export const providerTitle = (login: string): string => {
+  const [provider = '', account] = login.split('@')
+  const title = { github: 'GitHub', gitlab: 'GitLab' }[provider] ?? upperFirst(provider)
+  return account === undefined ? title : `${title} (${account})`
+}
 
 /** A line of the daemon with a capital; one that begins with the path of a file only loses the home. */
 export const toSentence = (line: string): string =>
@@ -69,7 +72,7 @@ export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
 
 /** The provider of a hint that is only `doorward oauth login NAME`. */
 export const providerToLogIn = (hint: string): string | undefined =>
-  /^doorward oauth login ([\w.-]+)$/.exec(hint)?.[1]
+  /^doorward oauth login ([\w.@-]+)$/.exec(hint)?.[1]
 
 /** The file that a line begins with, as in `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
 export const findBrokenFile = (line: string): ConfigFile | undefined =>

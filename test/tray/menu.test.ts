@@ -197,6 +197,27 @@ describe('menu', () => {
     ])
   })
 
+  it('has a row for each account of a provider', () => {
+    const providers = [
+      provider('github', 'ok', 'ann'),
+      provider('github@work', 'ok', 'ann-at-work'),
+      provider('own@a', 'needs-login', 'person'),
+    ]
+    const rows = rowsUnder(connected({ providers }), 'Accounts').map(written)
+    assert.deepEqual(rows.slice(0, 3), [
+      '✓ GitHub · ann: Log out = logout github',
+      '✓ GitHub (work) · ann-at-work: Log out = logout github@work',
+      '! Own (a) · person: Log in again… = login own@a',
+    ])
+    const facts = {
+      providers,
+      problems: [problem('needs-login', 'the login ended', 'doorward oauth login own@a')],
+    }
+    assert.deepEqual(findStatusAttention(statusWith(facts)), [
+      { text: 'Own (a): log in again', urgent: true, action: { do: 'login', provider: 'own@a' } },
+    ])
+  })
+
   it('offers no login where the file permissions are the problem', () => {
     const detail = '/h/tokens/slack.json is open to other users (mode 644)'
     const hint = 'chmod 600 /h/tokens/slack.json'

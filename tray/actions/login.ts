@@ -111,10 +111,11 @@ export const toLoginNote = (login: Login): Note => {
       key,
     }
   }
-  const { account, replaced, missingScopes = [] } = login
+  const { account, replaced, sameAccountAs, missingScopes = [] } = login
   const lines = [
     account ? `As ${account.name}` : `${name} does not name the account`,
     ...(replaced ? [`Replaces ${replaced.name}`] : []),
+    ...(sameAccountAs === undefined ? [] : [`${providerTitle(sameAccountAs)} is the same account`]),
     ...(missingScopes.length > 0 ? [`Not granted: ${missingScopes.join(', ')}`] : []),
   ]
   return { title: toTitle(`logged in to ${name}`), body: toBody(lines.join('\n')), key }
