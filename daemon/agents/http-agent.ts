@@ -20,6 +20,8 @@ export type Question = {
   readonly prompt: string
   readonly webhook: string
   readonly eventId: string
+  /** The sender's id of the delivery, if it has one. */
+  readonly deliveryId?: string | undefined
 }
 
 /**
@@ -28,7 +30,7 @@ export type Question = {
  */
 export const askHttp = async (
   agent: HttpAgent,
-  { prompt, webhook, eventId }: Question,
+  { prompt, webhook, eventId, deliveryId }: Question,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
 ): Promise<Answer> => {
@@ -45,7 +47,7 @@ export const askHttp = async (
   )
   const { status, body, cut } = await postToAgent(
     url,
-    { prompt, webhook, eventId },
+    { prompt, webhook, eventId, deliveryId },
     {
       headers,
       timeoutMs: agent.timeout,

@@ -33,7 +33,7 @@ export const createInvoke =
     const { prompt } = question
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
-    const context = { env, run, getToken, signal }
+    const context = { env, run, getToken, signal, variables: toVariables(question) }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
@@ -51,6 +51,13 @@ export const createInvoke =
         return askHttp(agent, question, env, signal)
     }
   }
+
+/** What a program may know of its event besides the prompt. */
+const toVariables = ({ eventId, webhook, deliveryId }: Question): Record<string, string> => ({
+  DOORWARD_EVENT_ID: eventId,
+  DOORWARD_WEBHOOK: webhook,
+  ...(deliveryId !== undefined && { DOORWARD_DELIVERY_ID: deliveryId }),
+})
 
 /**
  * Runs the program of a `command` agent; its standard output is the answer. Throws as `runProgram`

@@ -21,6 +21,8 @@ export type RunContext = {
   /** For `oauth:<provider>`. */
   readonly getToken: GetToken
   readonly signal: AbortSignal
+  /** Identifies the event. */
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 export type Program = {
@@ -58,7 +60,7 @@ export type ProgramResult = ProcessResult & {
 export const runProgram = async (
   program: Program,
   prompt: string,
-  { env, run, getToken, signal }: RunContext,
+  { env, run, getToken, signal, variables }: RunContext,
 ): Promise<ProgramResult> => {
   const tokens = new Map<string, string>()
   for (const provider of getProviders(program.env))
@@ -73,7 +75,7 @@ export const runProgram = async (
       cwd: getWorkingFolder(program, folder),
       env: cleanEnvironment(env, program.env, tokens, {
         passed: program.passed,
-        set: { ...program.set, ...folders },
+        set: { ...variables, ...program.set, ...folders },
       }),
       input: prompt,
       timeoutMs: program.timeoutMs,

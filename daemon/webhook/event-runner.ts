@@ -204,8 +204,9 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       let text = run.answer
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
-        const { webhook, prompt } = event
-        const question = { prompt, webhook: webhook.path, eventId: id }
+        const { webhook, prompt, known } = event
+        const { deliveryId } = known
+        const question = { prompt, webhook: webhook.path, eventId: id, deliveryId }
         const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
         text = answer.text
         const durations = time()

@@ -121,7 +121,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
     .describe('Asks a model with the OpenAI chat API: OpenAI, Ollama, LM Studio, vLLM.'),
   z
     .strictObject({
-      kind: z.literal('http').describe('Posts {prompt, webhook, eventId} as JSON.'),
+      kind: z.literal('http').describe('Posts {prompt, webhook, eventId, deliveryId} as JSON.'),
       url: secureUrl.describe('The URL; redirects are not followed.'),
       headers: z
         .record(

@@ -8,7 +8,7 @@ import {
   startScriptedProvider,
 } from '../../support/providers/scripted-provider.ts'
 
-const question = { prompt: 'prompt-canary', webhook: '/a', eventId: 'evt_1' }
+const question = { prompt: 'prompt-canary', webhook: '/a', eventId: 'evt_1', deliveryId: 'd-1' }
 
 const ask = async (
   handler: Script[string],
@@ -42,7 +42,7 @@ const getFailure = async (asking: Promise<unknown>): Promise<DoorwardError> => {
 }
 
 describe('an agent of kind http', () => {
-  it('posts prompt, webhook and event as JSON with its headers; the body is the answer', async () => {
+  it('posts prompt, webhook, event and delivery as JSON with its headers; the body is the answer', async () => {
     let seen: unknown
     const answer = await ask(
       (response, request, body) => {

@@ -22,7 +22,7 @@ describe('the times of a run', () => {
     })
     const { state, durations } = await runToEnd({
       id,
-      event: { webhook: {}, targets: [] } as unknown as AcceptedEvent,
+      event: { webhook: {}, known: {}, targets: [] } as unknown as AcceptedEvent,
       answer: undefined,
       queuedMs: 5,
       signal: new AbortController().signal,
