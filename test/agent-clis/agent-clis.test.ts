@@ -203,15 +203,18 @@ describe('the agent programs themselves', function () {
 
   it('pass the privacy check of doorward doctor', async () => {
     model.behave({ kind: 'answers', text: 'ok' })
-    const { code, stdout } = await run(
+    const { code, stdout, stderr } = await run(
       ['doctor', '--privacy', '--yes', '--json', ...kinds.map((kind) => `/${kind}`)],
       { home: daemon.home, env: { HOME: home, TMPDIR: temporary } },
     )
+    // A doctor that did not get to its report says why here.
+    assert.notEqual(stdout, '', `it exited with ${code}: ${stderr}`)
     const answer = JSON.parse(stdout) as { webhooks: { state: string }[]; files: unknown[] }
     assert.deepEqual(
       answer.webhooks.map(({ state }) => state),
       ['done', 'done', 'done', 'done'],
+      stdout,
     )
-    assert.deepEqual([code, answer.files], [0, []])
+    assert.deepEqual([code, answer.files], [0, []], stderr)
   })
 })
