@@ -46,6 +46,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'body-aborted': exitFailed,
   'event-not-found': exitFailed,
   'event-dropped': exitFailed,
+  'event-cancelled': exitFailed,
+  'event-not-cancellable': exitFailed,
   'event-not-retryable': exitFailed,
   'agent-not-found': exitFailed,
   'agent-failed': exitFailed,

@@ -93,7 +93,7 @@ const addGroups = (
     .option('--webhook <path>', 'only events of this webhook')
     .option('--state <state>', 'only events in this state: running, done, failed, …')
     .option('--limit <n>', 'the maximum number', wholeNumber, 20)
-    .usage('[options] | show <id> | open <id> | retry <id>')
+    .usage('[options] | show | open | retry | cancel <id>')
     .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
   const config = program.command('config').description('check and edit the configuration')
 

@@ -30,7 +30,7 @@ import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
-import { retryEvent } from './webhook/retry-event.ts'
+import { cancelEvent, retryEvent } from './webhook/event-control.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
 
@@ -93,7 +93,12 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await daemonFile.recreate()
     },
   })
-  const createHandlers = createRequestHandlers(services, { apiToken, restarter, shutdown })
+  const createHandlers = createRequestHandlers(services, {
+    apiToken,
+    restarter,
+    shutdown,
+    cancelRemote: (id) => predecessor?.cancel(id),
+  })
   const answer = (): void => listeners.answer(createHandlers())
 
   predecessor?.follow({
@@ -215,6 +220,8 @@ type Control = {
   readonly apiToken: string
   readonly restarter: Pick<Restarter, 'restart'>
   readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
+  /** Cancels an event that the daemon before a restart still runs. */
+  readonly cancelRemote: (id: string) => void
 }
 
 /**
@@ -223,7 +230,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, restarter, shutdown }: Control,
+  { apiToken, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
   const { home, startedAt, memory, intake, live, leadership, succession, log } = services
   const { listeners, stream, metrics, learners, refusals, loopGuard } = services
@@ -238,6 +245,7 @@ const createRequestHandlers = (
     noteActivity()
   }
   const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
+  const cancel = (id: string) => cancelEvent(id, { events, queue, cancelRemote })
   const webhooks = () => {
     const { config, env } = live.current()
     return summarize(config, env, publicUrl() ?? url(), counts.of)
@@ -272,7 +280,7 @@ const createRequestHandlers = (
       guard,
       log,
       serveWebhook,
-      eventPage: serveEventPage({ port, events, links, retry, log }),
+      eventPage: serveEventPage({ port, events, links, retry, cancel, log }),
       succession,
       routers: [
         apiRoutes({
@@ -280,6 +288,7 @@ const createRequestHandlers = (
           events,
           stream,
           retry,
+          cancel,
           restart,
           shutdown: () => void shutdown.stop(),
         }),

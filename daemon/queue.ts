@@ -1,7 +1,6 @@
-import { setMaxListeners } from 'node:events'
 import { DoorwardError } from '../shared/errors.ts'
 import { deferToTickEnd } from './http/turn-batching.ts'
-import { longTimeout } from './util/abort.ts'
+import { cancelled, longTimeout } from './util/abort.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
 
 /** The abort reason for a job whose program gets little time to exit on its own (`agents/process.ts`). */
@@ -19,15 +18,15 @@ export type Job = {
   /** A retry that only delivers the answer of an earlier run. */
   readonly onlyDelivers: boolean
   /**
-   * Never rejects. The signal says that the daemon cannot wait any longer. `agentIsDone`, called at most
-   * once, says that the rest needs no agent, so that the next job may have it.
+   * Never rejects. The signal says that the daemon cannot wait any longer, or that the event is cancelled.
+   * `agentIsDone`, called at most once, says that the rest needs no agent, so that the next job may have it.
    */
   readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
   /**
-   * Called instead of `run` when the daemon stops before the job starts; and after `run` when a job
-   * does not end although it was aborted, and the daemon exits without it.
+   * Called instead of `run` when the daemon stops before the job starts, or when it is cancelled; and
+   * after `run` when a job does not end although it was aborted, and the daemon exits without it.
    */
-  readonly drop: () => void
+  readonly drop: (why?: typeof cancelled) => void
 }
 
 export type QueueLimits = {
@@ -61,6 +60,7 @@ const noRemoteLoad: RemoteLoad = { of: () => 0, agents: () => 0, events: () => 0
 /** A job that runs. */
 type Run = {
   readonly job: Job
+  readonly control: AbortController
   hasAgent: boolean
   /** It is one of the `maxWithoutAgent`. */
   isWithoutAgent: boolean
@@ -86,7 +86,8 @@ export class EventQueue {
   readonly #waitingOf = new Map<string, Job[]>()
   readonly #agentsBusy = new Map<string, number>()
   readonly #runs: Run[] = []
-  readonly #stop = new AbortController()
+  /** Once the daemon does not wait any longer for what runs. */
+  #stopped: { readonly reason: string | undefined } | undefined
   #waiting = 0
   #busy = 0
   #withoutAgent = 0
@@ -111,8 +112,6 @@ export class EventQueue {
     this.#lastWaitMs = options.lastWaitMs ?? 10_000
     this.#withoutAgentMs = options.withoutAgentMs ?? usualWithoutAgentMs
     this.#remote = options.remote ?? noRemoteLoad
-    // Every run listens to it.
-    setMaxListeners(0, this.#stop.signal)
   }
 
   /**
@@ -138,6 +137,24 @@ export class EventQueue {
   /** Takes a job that another process has accepted, whatever the limits are here. */
   addAccepted(job: Job): void {
     this.#append(this.#budget.take(job.bytes) ? job : { ...job, bytes: 0 })
+  }
+
+  /** Drops the job of this event, or stops it when it runs; false when it is not here. */
+  cancel(id: string): boolean {
+    const run = this.#runs.find(({ job }) => job.id === id)
+    run?.control.abort(cancelled)
+    if (run) return true
+    for (const jobs of this.#waitingOf.values()) {
+      const job = jobs.find((waiting) => waiting.id === id)
+      if (!job) continue
+      jobs.splice(jobs.indexOf(job), 1)
+      this.#waiting -= 1
+      this.#budget.giveBack(job.bytes)
+      job.drop(cancelled)
+      this.#schedulePump()
+      return true
+    }
+    return false
   }
 
   /** With the jobs of another process. */
@@ -270,9 +287,11 @@ export class EventQueue {
     this.#budget.giveBack(job.bytes)
     this.#busy += 1
     this.#agentsBusy.set(agentName, (this.#agentsBusy.get(agentName) ?? 0) + 1)
-    const run: Run = { job, hasAgent: true, isWithoutAgent: false }
+    const control = new AbortController()
+    if (this.#stopped) control.abort(this.#stopped.reason)
+    const run: Run = { job, control, hasAgent: true, isWithoutAgent: false }
     this.#runs.push(run)
-    void job.run(this.#stop.signal, () => this.#agentIsDone(run)).then(() => this.#ended(run))
+    void job.run(control.signal, () => this.#agentIsDone(run)).then(() => this.#ended(run))
   }
 
   #agentIsDone(run: Run): void {
@@ -319,7 +338,8 @@ export class EventQueue {
   /** After the last wait the daemon exits without the jobs that hang. */
   #abortRuns(reason?: string): void {
     this.#removeWaiting((job) => job.drop())
-    this.#stop.abort(reason)
+    this.#stopped ??= { reason }
+    for (const { control } of this.#runs) control.abort(reason)
     this.#schedulePump()
     this.#lastWait ??= setTimeout(() => {
       this.#hasGivenUp = true

@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router'
 import { type EventRecord, eventStates, type Restarted } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { eventNotFound } from './webhook/retry-event.ts'
+import { eventNotFound } from './webhook/event-control.ts'
 import { exactRouter } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'
@@ -12,13 +12,14 @@ export type RouteParts = {
   readonly events: EventStore
   readonly stream: EventStream
   readonly retry: (id: string) => EventRecord
+  readonly cancel: (id: string) => EventRecord
   readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
 }
 
 /** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, retry, restart, shutdown } = parts
+  const { status, events, stream, retry, cancel, restart, shutdown } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
@@ -59,6 +60,10 @@ export const apiRoutes = (parts: RouteParts): Router => {
   })
   router.post('/events/:id/retry', (ctx) => {
     ctx.body = retry(String(ctx.params['id']))
+    ctx.status = 202
+  })
+  router.post('/events/:id/cancel', (ctx) => {
+    ctx.body = cancel(String(ctx.params['id']))
     ctx.status = 202
   })
   router.post('/daemon/reload', async (ctx) => {

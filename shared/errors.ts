@@ -39,6 +39,8 @@ export type ErrorCode =
   // processing an event
   | 'event-not-found'
   | 'event-dropped'
+  | 'event-cancelled'
+  | 'event-not-cancellable'
   | 'event-not-retryable'
   | 'agent-not-found'
   | 'agent-failed'

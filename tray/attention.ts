@@ -59,7 +59,7 @@ const failedRunAttention = (status: Status): Attention[] => {
   // An older daemon sends only the newest events, among which the last run may be missing.
   const runs = status.lastRun ? [status.lastRun] : newestFirst(status.events)
   const lastRun = runs.find(({ state }) => ['done', 'failed', 'dropped'].includes(state))
-  if (!lastRun || lastRun.state === 'done') return []
+  if (!lastRun || lastRun.state === 'done' || lastRun.code === 'event-cancelled') return []
   return [
     {
       text: `Last run failed: ${getEventName(lastRun)}, ${describeReason(lastRun)}`,

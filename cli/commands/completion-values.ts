@@ -126,7 +126,10 @@ const events: Values = async ({ client }, path) => {
   const answer = await (await client()).get<{ events: EventRecord[] }>('/events?limit=50')
   const now = new Date()
   return answer.events
-    .filter(({ state }) => path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped')
+    .filter(({ state, kind }) => {
+      if (path.at(-1) === 'cancel') return kind === 'webhook' && !isFinished(state)
+      return path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped'
+    })
     .map(({ id, state, webhook, kind, receivedAt }) => ({
       value: id,
       note: `${state}${isFinished(state) ? '' : '...'} ${webhook ?? kind} ${fromNow(receivedAt, now)}`,
@@ -157,6 +160,7 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'events show id': events,
   'events open id': events,
   'events retry id': events,
+  'events cancel id': events,
   'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
   // A path that exists cannot be added.
   'webhook add path': () => [],

@@ -8,7 +8,7 @@ import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import { describeExit, getLastLines, type RunContext, runProgram } from './program.ts'
 
-/** Asks an agent. The signal stops it when the daemon stops. */
+/** Asks an agent. The signal stops it when the daemon stops or the event is cancelled. */
 export type Invoke = (
   name: string,
   agent: Agent,

@@ -31,7 +31,7 @@ import type { TokenSource } from './token.ts'
 type DeliverOptions = {
   /** Indexes in the list of targets; by default all. */
   readonly only?: readonly number[] | undefined
-  /** The daemon stops. */
+  /** The daemon stops, or the event is cancelled. */
   readonly signal?: AbortSignal
   /** The state of the target at this index. */
   readonly changed?: (index: number, result: TargetResult) => void
@@ -116,7 +116,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   return async (targets, reply, options = {}) => {
     if (targets.length === 0) return []
     const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
-    // The deliveries of all events listen to one signal of the daemon.
+    // Every target listens to it.
     setMaxListeners(0, signal)
     return Promise.all(
       only.flatMap((index) => {

@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { systemCode } from '../../shared/errors.ts'
 import { isCertificateError, isNotTls } from '../../shared/net.ts'
 import { version } from '../../shared/version.ts'
+import { describeAbort } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
 import { DeliveryError } from './delivery-error.ts'
@@ -131,7 +132,7 @@ const toConnectionError = (
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) && !signal.aborted ? ` (${code})` : ''
   if (isConnected) {
     const reason = signal.aborted
-      ? 'did not respond before the daemon stopped'
+      ? `did not respond before ${describeAbort(signal)}`
       : timedOut
         ? 'did not respond in time'
         : `closed the connection${shown}`

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pRetry from 'p-retry'
+import { describeAbort, isCancelled } from '../util/abort.ts'
 import { DeliveryError } from './delivery-error.ts'
 
 export type RetryRules = {
@@ -91,12 +92,13 @@ const toFinalError = (
 ): unknown => {
   if (error !== last && !signal.aborted) return error
   if (!last)
-    return new DeliveryError('retryable', 'the daemon stopped before the delivery', {
-      code: 'stopping',
+    return new DeliveryError('retryable', `${describeAbort(signal)} before the delivery`, {
+      code: isCancelled(signal) ? 'event-cancelled' : 'stopping',
     })
   const { code, hint, retryability, retryAfterMs, cause } = last
   const notes: string[] = []
-  if (retryability === 'retryable' && signal.aborted) notes.push('the daemon stops')
+  if (retryability === 'retryable' && signal.aborted)
+    notes.push(isCancelled(signal) ? 'the event was cancelled' : 'the daemon stops')
   else if (retryability === 'retryable' && retryAfterMs !== undefined)
     notes.push(`it asks for a pause of ${Math.ceil(retryAfterMs / 1000)} s`)
   if (mayHaveArrived) notes.push('outcome unknown: it may have arrived')

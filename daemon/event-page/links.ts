@@ -17,9 +17,16 @@ type Link = {
   readonly notice?: string
 }
 
+/** What a button of a page does with its event. */
+export type ButtonAction = 'retry' | 'cancel'
+
 type OpenPage = Link & { readonly key: string }
 
-type RetryButton = { readonly eventId: string; readonly isFirst: boolean }
+type Button = {
+  readonly eventId: string
+  readonly action: ButtonAction
+  readonly isFirst: boolean
+}
 
 export type EventLinks = {
   readonly issue: (link: Link) => { readonly code: string; readonly expiresAt: Date }
@@ -29,27 +36,27 @@ export type EventLinks = {
   readonly isUnused: (code: string) => boolean
   /** Uses up an unused link, or opens a used one again with its key. */
   readonly open: (code: string, key: string | undefined) => OpenPage | undefined
-  /** A code that runs an event again, once. */
-  readonly issueRetry: (eventId: string) => string
+  /** A code that runs an event again, or cancels it, once. */
+  readonly issueButton: (eventId: string, action: ButtonAction) => string
   /** The event of such a code; `isFirst` is false the second time, as after a double click. */
-  readonly takeRetry: (code: string) => RetryButton | undefined
+  readonly takeButton: (code: string) => Button | undefined
 }
 
 /** The life of a page's key after the page was last shown, in seconds. */
 export const keySeconds = pageLifeMs / 1000
 
-/** Keeps at most 64 links, pages and retry buttons each; the oldest expire first. */
+/** Keeps at most 64 links, pages and buttons each; the oldest expire first. */
 export const createEventLinks = (now?: () => number): EventLinks => {
   const links = new ExpiringMap<Link>(maxEntries, linkLifeMs, now)
   const pages = new ExpiringMap<Omit<OpenPage, 'notice'>>(maxEntries, pageLifeMs, now)
-  const retries = new ExpiringMap<RetryButton>(maxEntries, pageLifeMs, now)
+  const buttons = new ExpiringMap<Button>(maxEntries, pageLifeMs, now)
   return {
     issue: (link) => {
       const code = newCode()
       links.set(code, link)
       return { code, expiresAt: new Date(Date.now() + linkLifeMs) }
     },
-    isKnown: (code) => [links, pages, retries].some((map) => map.get(code) !== undefined),
+    isKnown: (code) => [links, pages, buttons].some((map) => map.get(code) !== undefined),
     isUnused: (code) => links.get(code) !== undefined,
     open: (code, key) => {
       const link = links.get(code)
@@ -64,14 +71,14 @@ export const createEventLinks = (now?: () => number): EventLinks => {
       pages.set(code, page)
       return page
     },
-    issueRetry: (eventId) => {
+    issueButton: (eventId, action) => {
       const code = newCode()
-      retries.set(code, { eventId, isFirst: true })
+      buttons.set(code, { eventId, action, isFirst: true })
       return code
     },
-    takeRetry: (code) => {
-      const button = retries.get(code)
-      if (button) retries.set(code, { ...button, isFirst: false })
+    takeButton: (code) => {
+      const button = buttons.get(code)
+      if (button) buttons.set(code, { ...button, isFirst: false })
       return button
     },
   }

@@ -3,18 +3,23 @@ import { type Bar, toBars, toStages, describeTargetState } from '../../shared/ev
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
+import type { ButtonAction } from './links.ts'
 
 type EventView = {
   readonly event: EventDetail
   /** The result of the button that was just pressed. */
   readonly notice?: string | undefined
-  /** The target of the retry button, for an event that can run again. */
-  readonly retryPath?: string | undefined
+  /** The target of the button, for an event that has one. */
+  readonly buttonPath?: string | undefined
 }
 
-/** True for an event whose page has a retry button: it failed, and its prompt is in memory. */
-export const offersRetry = ({ kind, state, prompt }: EventDetail): boolean =>
-  kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt !== undefined
+/** Cancels an event that is not final; runs one again that failed and whose prompt is in memory. */
+export const getButton = ({ kind, state, prompt }: EventDetail): ButtonAction | undefined => {
+  if (kind !== 'webhook') return undefined
+  if (!isFinal(state)) return 'cancel'
+  const hasFailed = state === 'failed' || state === 'dropped'
+  return hasFailed && prompt !== undefined ? 'retry' : undefined
+}
 
 /** The title of the window, without words of a payload. */
 const toTitle = ({ kind, webhook, state }: EventDetail): string =>
@@ -26,6 +31,7 @@ const renderContent = (view: EventView): Markup => {
     ${renderHead(event)}
     ${view.notice === undefined ? undefined : markup`<p class="notice" role="status">${view.notice}</p>`}
     ${renderReason(view)}
+    ${renderCancel(view)}
     ${event.kind === 'webhook' ? renderStages(event) : undefined}
     ${renderTargets(event)}
     ${renderAnswer(event)}
@@ -45,7 +51,7 @@ const renderHead = ({ kind, webhook, state, receivedAt, agent }: EventDetail): M
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const
 
 /** The reason of the state, and what to do about it. */
-const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
+const renderReason = ({ event, buttonPath }: EventView): Markup | undefined => {
   const { detail, code, stage, state } = event
   if (detail === undefined && code === undefined) return undefined
   const isBad = state === 'failed' || state === 'rejected' || state === 'dropped'
@@ -54,14 +60,18 @@ const renderReason = ({ event, retryPath }: EventView): Markup | undefined => {
     <section class="${isBad ? 'reason bad' : 'reason'}">
       ${where.length === 0 ? undefined : markup`<h2>${where.join(' · ')}</h2>`}
       ${detail === undefined ? undefined : markup`<p class="lines" dir="auto">${toPlainText(detail.slice(0, 4000))}</p>`}
-      ${retryPath === undefined ? explainNoRetry(event) : renderRetryForm(event, retryPath)}
+      ${isFinal(state) && buttonPath !== undefined ? renderRetry(event, buttonPath) : explainNoRetry(event)}
     </section>`
 }
 
-const renderRetryForm = ({ result }: EventDetail, path: string): Markup => {
-  const label = result !== undefined ? 'Deliver again' : 'Run again'
-  return markup`<form method="post" action="${path}"><button>${label}</button></form>`
-}
+const renderRetry = ({ result }: EventDetail, path: string): Markup =>
+  renderForm(path, result !== undefined ? 'Deliver again' : 'Run again')
+
+const renderCancel = ({ event, buttonPath }: EventView): Markup | undefined =>
+  isFinal(event.state) || buttonPath === undefined ? undefined : renderForm(buttonPath, 'Cancel')
+
+const renderForm = (path: string, label: string): Markup =>
+  markup`<form method="post" action="${path}"><button>${label}</button></form>`
 
 const explainNoRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
   kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt === undefined

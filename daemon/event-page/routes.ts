@@ -8,7 +8,7 @@ import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
-import { eventNotFound } from '../webhook/retry-event.ts'
+import { eventNotFound } from '../webhook/event-control.ts'
 import {
   type ErrorPage,
   eventForgotten,
@@ -18,7 +18,7 @@ import {
   whyNotAPerson,
 } from './error-pages.ts'
 import { type EventLinks, keySeconds } from './links.ts'
-import { loadEventPage, offersRetry } from './page.ts'
+import { getButton, loadEventPage } from './page.ts'
 import { userOfPeer } from './peer-user.ts'
 
 /*
@@ -36,6 +36,8 @@ type EventPageParts = {
   readonly links: EventLinks
   /** Runs an event again, or throws why not. */
   readonly retry: (id: string) => EventRecord
+  /** Cancels an event, or throws why not. */
+  readonly cancel: (id: string) => EventRecord
   readonly log: Log
 }
 
@@ -75,7 +77,7 @@ class EventPage {
       return this.#refuse(ctx, otherUser)
     }
     if (ctx.method === 'HEAD') return respond(ctx, links.isUnused(code) ? 200 : 410, 'no-referrer')
-    return ctx.method === 'POST' ? this.#retry(ctx, code) : this.#show(ctx, code)
+    return ctx.method === 'POST' ? this.#press(ctx, code) : this.#show(ctx, code)
   }
 
   async #show(ctx: Context, code: string): Promise<void> {
@@ -89,20 +91,21 @@ class EventPage {
     const event = events.get(eventId)
     if (!event) return this.#refuse(ctx, eventForgotten)
     const path = pagePath(code)
-    const retryPath = offersRetry(event) ? pagePath(links.issueRetry(eventId)) : undefined
+    const action = getButton(event)
+    const buttonPath = action && pagePath(links.issueButton(eventId, action))
     // For this secret path only: browsers send cookies to all ports of a host.
     ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
-    const html = this.#renderEvent({ event, notice, retryPath }, `${path}?seen=${toDigest(event)}`)
+    const html = this.#renderEvent({ event, notice, buttonPath }, `${path}?seen=${toDigest(event)}`)
     // With a stricter referrer policy browsers send no origin with the form.
     return respond(ctx, 200, 'same-origin', html)
   }
 
-  #retry(ctx: Context, code: string): void {
-    const { links, retry } = this.#parts
-    const button = links.takeRetry(code)
+  #press(ctx: Context, code: string): void {
+    const { links } = this.#parts
+    const button = links.takeButton(code)
     if (!button) return this.#refuse(ctx, linkExpired)
-    const { eventId, isFirst } = button
-    const notice = isFirst ? toNotice(() => retry(eventId)) : undefined
+    const { eventId, action, isFirst } = button
+    const notice = isFirst ? toNotice(() => this.#parts[action](eventId), done[action]) : undefined
     const link = links.issue({ eventId, ...(notice !== undefined && { notice }) })
     ctx.set('Location', pagePath(link.code))
     return respond(ctx, 303, 'no-referrer')
@@ -150,10 +153,12 @@ const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {
   return controller.signal
 }
 
-const toNotice = (run: () => void): string => {
+const done = { retry: 'The event runs again.', cancel: 'The event is being cancelled.' } as const
+
+const toNotice = (run: () => void, doneText: string): string => {
   try {
     run()
-    return 'The event runs again.'
+    return doneText
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     const { message, hint } = error

@@ -37,6 +37,8 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'body-aborted': 400,
   'event-not-found': 404,
   'event-dropped': 503,
+  'event-cancelled': 409,
+  'event-not-cancellable': 409,
   'event-not-retryable': 409,
   'agent-not-found': 500,
   'agent-failed': 502,

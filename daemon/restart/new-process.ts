@@ -113,6 +113,11 @@ export class Predecessor {
     await this.#channel.send({ kind: 'failed', error: copyError(error) })
   }
 
+  /** Cancels an event that it still runs. */
+  cancel(id: string): void {
+    void this.#channel.send({ kind: 'cancel', id })
+  }
+
   /** Stops it too, `now` without waiting for agents; resolves when it has exited. */
   async stop(now: boolean): Promise<void> {
     void this.#channel.send({ kind: 'stop', now })

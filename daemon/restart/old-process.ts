@@ -120,6 +120,7 @@ export class Restarter {
         void channel.send({ kind: 'socket', place }, sockets.get(place))
       channel.listen((message) => {
         if (message.kind === 'stop') shutdown.stopWithSuccessor(message.now)
+        if (message.kind === 'cancel') intake.queue.cancel(message.id)
       })
       void channel.send({ kind: 'serve', snapshot })
       const { url, publicUrl, startedAt } = await child.next('serving', stepLimitMs)

@@ -11,7 +11,7 @@ import type { EventCopy, LateEvent, Snapshot } from './snapshot.ts'
  */
 
 /** Raised with every change of a message; a daemon with another number is refused. */
-export const protocol = 4
+export const protocol = 5
 
 /** From the old daemon, in this order. */
 export type FromOld =
@@ -43,6 +43,8 @@ export type FromNew =
   | ({ readonly kind: 'serving' } & Address)
   /** The daemon is being stopped: stop too, `now` without waiting for agents. */
   | { readonly kind: 'stop'; readonly now: boolean }
+  /** The owner cancels an event that the old daemon still runs. */
+  | { readonly kind: 'cancel'; readonly id: string }
 
 /** Where a daemon serves, and since when. */
 export type Address = {

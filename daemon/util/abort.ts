@@ -1,3 +1,12 @@
+/** The abort reason of a run whose event the owner cancels. Without it the daemon stops. */
+export const cancelled = 'cancelled'
+
+export const isCancelled = (signal: AbortSignal): boolean => signal.reason === cancelled
+
+/** Why this run is aborted. */
+export const describeAbort = (signal: AbortSignal): string =>
+  isCancelled(signal) ? 'the event was cancelled' : 'the daemon stopped'
+
 /**
  * Runs a task with a signal that is aborted after this time (milliseconds), or together with the given one.
  * `AbortSignal.any` with `AbortSignal.timeout` does not work in Node 20: the timeout can be garbage

@@ -8,6 +8,7 @@ import { type EventChanges, newEventId } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { EventQueue, Job } from '../queue.ts'
+import { cancelled, isCancelled } from '../util/abort.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
@@ -15,9 +16,10 @@ import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from '
 /*
  * The second half of the story of a delivery, after the response to the sender:
  *
- *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops first
+ *   queue -> agent -> deliver -> done, or failed with the stage; or dropped when the daemon stops, or its
+ *   owner cancels it, before its turn comes
  *
- * An event whose agent or delivery is interrupted by a stop is failed, too.
+ * An event whose agent or delivery is interrupted is failed, too.
  */
 
 export type RunEvent = {
@@ -69,21 +71,25 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       onlyDelivers: answer !== undefined,
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
-        const ended = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
+        const outcome = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
         if (isOver) return
+        const wasCancelled = isCancelled(signal) && outcome.state === 'failed'
+        const ended = wasCancelled ? { ...outcome, ...describeCancel(outcome.stage) } : outcome
         end(ended)
         const { state, stage, code } = ended
         const details = { event: id, webhook: webhook.path, state, stage, code }
         // After the stop it cannot be retried.
-        if (state === 'failed' && signal.aborted)
+        if (state === 'failed' && signal.aborted && !wasCancelled)
           log.warn({ ...details, ...atSender(event) }, 'event not finished')
         else log.info(details, 'event')
       },
-      drop: () => {
-        const ended = droppedEnd(events.record(id)?.state)
+      drop: (why) => {
+        const ended = droppedEnd(events.record(id)?.state, why)
         end(ended)
-        const { stage } = ended
-        log.warn({ event: id, webhook: webhook.path, stage, ...atSender(event) }, 'event dropped')
+        const { stage, code } = ended
+        const details = { event: id, webhook: webhook.path, stage, ...atSender(event) }
+        if (why === cancelled) log.info({ ...details, state: 'dropped', code }, 'event')
+        else log.warn(details, 'event dropped')
       },
     }
   }
@@ -123,8 +129,12 @@ const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) =>
   receivedAt,
 })
 
-const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
+const droppedEnd = (
+  state: EventRecord['state'] | undefined,
+  why: typeof cancelled | undefined,
+): EventChanges => {
   const stage = (state && currentStage[state]) ?? 'queue'
+  if (why === cancelled) return { state: 'dropped', stage, ...describeCancel(stage) }
   return {
     state: 'dropped',
     stage,
@@ -132,6 +142,11 @@ const droppedEnd = (state: EventRecord['state'] | undefined): EventChanges => {
     detail: `the daemon stopped ${whenAt[stage]}: deliver it again from the sender`,
   }
 }
+
+const describeCancel = (stage: Stage | undefined) => ({
+  code: 'event-cancelled',
+  detail: `it was cancelled ${whenAt[stage === 'agent' || stage === 'deliver' ? stage : 'queue']}`,
+})
 
 const whenAt = {
   queue: 'before its turn came',
@@ -219,6 +234,8 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       stage = 'deliver'
       if (earlier.length === 0)
         return { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } }
+      // While the folder of a program that had answered was being removed.
+      if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')
       // This may start other jobs.
       run.agentIsDone()
       start = performance.now()

@@ -65,6 +65,7 @@ describe('cli: usage', () => {
       'completion',
       'events open',
       'events retry',
+      'events cancel',
       'daemon',
       'daemon install',
       'daemon uninstall',

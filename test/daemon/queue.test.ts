@@ -277,7 +277,7 @@ describe('the queue', () => {
   it('finishes a drain that begins after the last wait of an abort', async () => {
     const { queue, job } = setUp({ lastWaitMs: 5 })
     const dropped = new Promise<void>((resolve) => {
-      queue.add(job('1', { run: () => new Promise(() => undefined), drop: resolve }))
+      queue.add(job('1', { run: () => new Promise(() => undefined), drop: () => resolve() }))
     })
     await turn()
     queue.abort()
@@ -292,6 +292,45 @@ describe('the queue', () => {
     queue.add(job('1', { run: never, drop: () => log.push('drop 1') }))
     await turn()
     await queue.drain(1)
+    assert.deepEqual(log, ['drop 1'])
+  })
+
+  it('drops a job that waits and is cancelled, and gives its room to others', async () => {
+    const { queue, log, job, budget, end } = setUp()
+    for (const name of ['1', '2', '3']) queue.add(job(name))
+    await turn()
+    assert.equal(queue.cancel('2'), true)
+    assert.deepEqual([log, queue.counts().waiting, budget.used()], [['run 1', 'drop 2'], 1, 10])
+    await end('1')
+    assert.deepEqual(log.slice(2), ['end 1', 'run 3'])
+  })
+
+  it('stops a job that runs and is cancelled, and no other', async () => {
+    const { queue, log, job } = setUp()
+    let reason: unknown
+    const run = (signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => {
+          reason = signal.reason
+          resolve()
+        })
+      })
+    queue.add(job('1', { run }))
+    queue.add(job('2'))
+    queue.add(job('other', { agentName: 'b' }))
+    await turn()
+    assert.equal(queue.cancel('1'), true)
+    await turn()
+    assert.deepEqual([log, reason], [['run other', 'run 2'], 'cancelled'])
+    assert.deepEqual([queue.cancel('1'), queue.cancel('unknown')], [false, false])
+  })
+
+  it('ends a drain whose last job is cancelled', async () => {
+    const { queue, log, job } = setUp({ remote: { of: () => 1, agents: () => 0, events: () => 0 } })
+    queue.add(job('1'))
+    const drained = queue.drain()
+    queue.cancel('1')
+    await drained
     assert.deepEqual(log, ['drop 1'])
   })
 

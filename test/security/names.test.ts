@@ -82,6 +82,7 @@ providers:
     ['DELETE', (name: string) => `/oauth/logins/${name}`],
     ['GET', (name: string) => `/events/${name}`],
     ['POST', (name: string) => `/events/${name}/retry`],
+    ['POST', (name: string) => `/events/${name}/cancel`],
     ['POST', (name: string) => `/events/${name}/link`],
     ['GET', (name: string) => `/events/view/${name}`],
     ['GET', (name: string) => `/${name}`],

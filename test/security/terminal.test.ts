@@ -111,6 +111,7 @@ const commands: readonly (readonly string[])[] = [
   ['events'],
   ['events', 'show', 'evt_1'],
   ['events', 'retry', 'evt_1'],
+  ['events', 'cancel', 'evt_1'],
   ['webhook', 'list'],
   ['webhook', 'explain', '/hook', '-'],
   ['webhook', 'learn', '/hook', '-'],

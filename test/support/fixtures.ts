@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The argv that runs a program of `test/fixtures/agents` by this Node. */
@@ -8,6 +11,23 @@ export const fixtureAgent = (name: string, ...args: readonly string[]): string[]
   fileURLToPath(new URL(`../../../test/fixtures/agents/${name}.mjs`, import.meta.url)),
   ...args,
 ]
+
+/** The pids that a fixture writes into the file `pids` of this folder, once they are there. */
+export const pidsIn = async (folder: string): Promise<number[]> => {
+  const watcher = watch(folder)
+  try {
+    const read = () => readFile(join(folder, 'pids'), 'utf8').catch(() => undefined)
+    for (;;) {
+      // Listen before reading: the change may come during the read.
+      const changed = once(watcher, 'change')
+      const text = await read()
+      if (text !== undefined) return text.split(' ').map(Number)
+      await changed
+    }
+  } finally {
+    watcher.close()
+  }
+}
 
 /** True while a process of this pid lives; a zombie that nobody has waited for does not count. */
 export const isRunning = async (pid: number): Promise<boolean> => {

@@ -27,6 +27,7 @@ describe('what needs the user', () => {
       ['Last run failed: /github, agent-timeout', { do: 'show-event', id: 'evt_1' }],
     ])
     assert.deepEqual(textOf(eventWith()), [])
+    assert.deepEqual(textOf(eventWith({ state: 'failed', code: 'event-cancelled' })), [])
     // As a state is read that only a later version has.
     assert.deepEqual(textOf(eventWith({ state: 'accepted' })), [])
   })

@@ -26,7 +26,8 @@ export type NoteButton = { readonly label: string; readonly action: Action }
  * targets, and with the answer only if that target got it.
  */
 export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
-  if (event.kind !== 'webhook') return undefined
+  // The owner cancelled it, and knows.
+  if (event.kind !== 'webhook' || event.code === 'event-cancelled') return undefined
   const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
   const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
   const answer = isAnswered ? (event.resultPreview ?? '') : ''

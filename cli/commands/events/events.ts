@@ -23,4 +23,11 @@ export const addEventsCommands = (events: Command): void => {
     .argument('<id>')
     .option('--wait', "wait until it is finished and print the agent's answer")
     .action(run(async () => (await import('./retry.ts')).retryEvent))
+  events
+    .command('cancel')
+    .description(
+      'cancel an event that waits or runs: its agent is stopped with everything it started, by SIGTERM and 5 s later by SIGKILL. It can be run again with retry',
+    )
+    .argument('<id>')
+    .action(run(async () => (await import('./cancel.ts')).cancelEvent))
 }

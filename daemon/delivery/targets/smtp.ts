@@ -5,6 +5,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { smtpOptions, type SmtpServer } from '../../../shared/config/target-secrets.ts'
 import { isCertificateError, isNotTls } from '../../../shared/net.ts'
 import { toPlainLine } from '../../../shared/text.ts'
+import { describeAbort } from '../../util/abort.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 
@@ -130,7 +131,7 @@ const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
     return new DeliveryError(
       'indeterminate',
       signal.aborted
-        ? 'the mail server did not respond before the daemon stopped'
+        ? `the mail server did not respond before ${describeAbort(signal)}`
         : 'the mail server did not confirm the mail',
     )
   if (code === 'EAUTH' || code === 'EENVELOPE' || code === 'EMESSAGE')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { EventDetail } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
+import { fixtureAgent } from '../../support/fixtures.ts'
 import { temporaryFolder, temporaryHome } from '../../support/temporary.ts'
 import { answers, hasTerminal, run } from '../support/cli.ts'
 import { startContractServer } from '../support/contract-server.ts'
@@ -11,16 +12,19 @@ const webhooks = `webhooks:
   - { path: /webhook/github, agent: echo, prompt_template: x }
   - { path: "/webhook/odd;touch$IFS'p(w)n", agent: echo, prompt_template: x }
   - { path: /fails, agent: broken, prompt_template: x }
+  - { path: /slow, agent: slow, prompt_template: x }
 `
 const agents = `agents:
   echo: { kind: echo }
   broken: { kind: command, command: ["${process.execPath}", -e, "process.exit(3)"] }
+  slow: { kind: command, command: ${JSON.stringify(fixtureAgent('sleeps-for-ever'))} }
 `
 
 describe('cli: completion', () => {
   let daemon: RunningDaemon
   let failed: string
   let done: string
+  let running: string
   before(async () => {
     daemon = await startDaemon({ webhooks, agents })
     const { home } = daemon
@@ -30,8 +34,11 @@ describe('cli: completion', () => {
     }
     failed = await send('/fails')
     done = await send('/webhook/github')
+    const { stdout } = await run(['webhook', 'send', '/slow', '-', '--json'], { home, stdin: '{}' })
+    running = (JSON.parse(stdout) as EventDetail).id
   })
   after(async () => {
+    await run(['events', 'cancel', running], { home: daemon.home })
     await daemon.stop()
   })
 
@@ -64,6 +71,7 @@ describe('cli: completion', () => {
         ['doorward config edit gat\t', 'doorward config edit gateway'],
         [`doorward events show ${done.slice(0, 12)}\t`, `doorward events show ${done}`],
         ['doorward events retry evt\t', `doorward events retry ${failed}`],
+        ['doorward events cancel evt\t', `doorward events cancel ${running}`],
         [
           'doorward webhook send /webhook/od\t',
           "doorward webhook send /webhook/odd;touch$IFS'p(w)n",

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createHash } from 'node:crypto'
-import { watch } from 'node:fs'
-import { access, chmod, readFile, readdir, realpath, writeFile } from 'node:fs/promises'
+import { access, chmod, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '../../../daemon/agents/invoke.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
 import type { Answer } from '../../../daemon/agents/answer.ts'
 import type { CommandAgent } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { fixtureAgent, isRunning, waitForProcessExit } from '../../support/fixtures.ts'
+import { fixtureAgent, isRunning, pidsIn, waitForProcessExit } from '../../support/fixtures.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const makeAgent = (command: string[], more: Partial<CommandAgent> = {}): CommandAgent => ({
@@ -42,23 +40,6 @@ const getFailure = async (running: Promise<Answer>): Promise<DoorwardError> => {
   )
   assert.ok(error instanceof DoorwardError, String(error))
   return error
-}
-
-/** The pids that a fixture writes into a file of this folder, once they are there. */
-const pidsIn = async (folder: string): Promise<number[]> => {
-  const watcher = watch(folder)
-  try {
-    const read = () => readFile(join(folder, 'pids'), 'utf8').catch(() => undefined)
-    for (;;) {
-      // Listen before reading: the change may come during the read.
-      const changed = once(watcher, 'change')
-      const text = await read()
-      if (text !== undefined) return text.split(' ').map(Number)
-      await changed
-    }
-  } finally {
-    watcher.close()
-  }
 }
 
 describe('an agent of kind command', () => {

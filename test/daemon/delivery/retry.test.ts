@@ -42,6 +42,22 @@ describe('retry', () => {
     )
   })
 
+  it('says whether the daemon stopped or the event was cancelled', async () => {
+    for (const [reason, before, during] of [
+      [undefined, /the daemon stopped before/, /it was retryable; the daemon stops$/],
+      ['cancelled', /the event was cancelled before/, /it was retryable; the event was cancelled$/],
+    ] as const) {
+      const control = new AbortController()
+      const attempt = async (): Promise<never> => {
+        control.abort(reason)
+        throw failed('retryable')
+      }
+      const options = { signal: control.signal, isIdempotent: true, onRetry: () => undefined }
+      await assert.rejects(retry(attempt, options, quickRules), { message: during })
+      await assert.rejects(retry(attempt, options, quickRules), { message: before })
+    }
+  })
+
   it('stops at a permanent failure', async () => {
     const { tries, end } = await play([failed('retryable'), failed('permanent')])
     assert.equal(tries.length, 2)

@@ -33,13 +33,14 @@ describe('links to pages of events', () => {
     assert.equal(links.open(code, key), undefined)
   })
 
-  it('are not retry buttons, which know whether they were pressed before', () => {
+  it('are not buttons, which know whether they were pressed before', () => {
     const links = createEventLinks(() => 0)
-    const retry = links.issueRetry('evt_1')
-    assert.equal(links.open(retry, undefined), undefined)
-    assert.equal(links.takeRetry(links.issue({ eventId: 'evt_1' }).code), undefined)
-    assert.deepEqual(links.takeRetry(retry), { eventId: 'evt_1', isFirst: true })
-    assert.deepEqual(links.takeRetry(retry), { eventId: 'evt_1', isFirst: false })
+    const code = links.issueButton('evt_1', 'cancel')
+    const button = { eventId: 'evt_1', action: 'cancel' }
+    assert.equal(links.open(code, undefined), undefined)
+    assert.equal(links.takeButton(links.issue({ eventId: 'evt_1' }).code), undefined)
+    assert.deepEqual(links.takeButton(code), { ...button, isFirst: true })
+    assert.deepEqual(links.takeButton(code), { ...button, isFirst: false })
   })
 
   it('are all different', () => {

@@ -18,7 +18,7 @@ const event: EventDetail = {
 const render = loadEventPage()
 const renderPage = (
   changes: Partial<EventDetail>,
-  more: { notice?: string; retryPath?: string } = {},
+  more: { notice?: string; buttonPath?: string } = {},
 ) => render({ event: { ...event, ...changes }, ...more }, '/again').html
 
 describe('the page of an event', () => {
@@ -38,7 +38,7 @@ describe('the page of an event', () => {
         result: evil,
         targets: [{ target: evil, state: 'failed', attempts: 2, code: evil, detail: evil }],
       },
-      { notice: evil, retryPath: evil },
+      { notice: evil, buttonPath: evil },
     )
     assert.doesNotMatch(html, /<img/)
     assert.equal(html.match(/<style>/g)?.length, 1)
@@ -53,12 +53,21 @@ describe('the page of an event', () => {
 
   it('has a button to run a failed event again, or to deliver its answer again', () => {
     const failed = { state: 'failed', stage: 'agent', code: 'agent-failed', prompt: 'x' } as const
-    assert.match(renderPage(failed, { retryPath: '/retry' }), /action="\/retry"><button>Run again</)
+    assert.match(
+      renderPage(failed, { buttonPath: '/retry' }),
+      /action="\/retry"><button>Run again</,
+    )
     const undelivered = { ...failed, stage: 'deliver', result: 'x' } as const
-    assert.match(renderPage(undelivered, { retryPath: '/retry' }), /<button>Deliver again</)
+    assert.match(renderPage(undelivered, { buttonPath: '/retry' }), /<button>Deliver again</)
     const { prompt: _prompt, ...forgotten } = failed
     assert.match(textOf(renderPage(forgotten)), /no longer in memory/)
     assert.doesNotMatch(renderPage(forgotten), /<form/)
+  })
+
+  it('has a button to cancel an event that is not final', () => {
+    for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
+      assert.match(renderPage({ state }, { buttonPath: '/x' }), /action="\/x"><button>Cancel</)
+    assert.doesNotMatch(renderPage({ state: 'done' }), /<form/)
   })
 
   it('reloads until the event is final', () => {

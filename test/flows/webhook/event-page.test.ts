@@ -75,7 +75,7 @@ webhooks:
     const [cookie = ''] = headers['set-cookie'] ?? []
     return cookie.split(';')[0] ?? ''
   }
-  const getRetryPath = ({ text }: Reply): string =>
+  const getButtonPath = ({ text }: Reply): string =>
     /<form method="post" action="([^"]+)">/.exec(text)?.[1] ?? ''
   const getAttempts = async (id: string): Promise<number> =>
     (await daemon.client.get<EventRecord>(`/events/${id}`)).attempts
@@ -263,7 +263,7 @@ webhooks:
   it('has a button that runs the event again, once, from its own form only', async () => {
     const { id } = await finished('/fails', 'x')
     const first = await ask(await linkTo(id))
-    const path = getRetryPath(first)
+    const path = getButtonPath(first)
     const url = `${daemon.url}${path}`
     const origin = daemon.url
     const others: readonly Headers[] = [
@@ -295,7 +295,28 @@ webhooks:
     const last = await ask(new URL(String(twice.headers.location), url).href)
     assert.deepEqual([last.status, /event runs again/.test(last.text)], [200, false])
     assert.equal(await getAttempts(id), 2)
-    assert.notEqual(getRetryPath(last), path)
+    assert.notEqual(getButtonPath(last), path)
+  })
+
+  it('has a button that cancels an event that waits or runs', async () => {
+    const changes = await followEvents(daemon)
+    const id = await post('/slow', 'x')
+    await reports.next()
+    const first = await ask(await linkTo(id))
+    assert.match(first.text, /<button>Cancel</)
+    const form = {
+      origin: daemon.url,
+      'sec-fetch-site': 'same-origin',
+      'sec-fetch-dest': 'document',
+    }
+    const pressed = await ask(`${daemon.url}${getButtonPath(first)}`, form, 'POST')
+    assert.equal(pressed.status, 303)
+    await changes.next((record) => record.id === id && record.state === 'failed')
+    changes.close()
+    const shown = await ask(new URL(String(pressed.headers.location), daemon.url).href)
+    assert.match(textOf(shown.text), /event is being cancelled/)
+    assert.match(textOf(shown.text), /failed at agent · event-cancelled/)
+    assert.match(shown.text, /<button>Run again</)
   })
 
   it('explains why an event cannot run again', async () => {
@@ -307,12 +328,12 @@ webhooks:
     await writeFile(agents, before.replace(/fails: .*/, 'fails: { kind: echo }'))
     await daemon.client.post('/daemon/reload')
     const form = { origin: daemon.url }
-    await ask(`${daemon.url}${getRetryPath(first)}`, form, 'POST')
+    await ask(`${daemon.url}${getButtonPath(first)}`, form, 'POST')
     assert.equal((await untilFinished(daemon, id)).state, 'done')
-    const pressed = await ask(`${daemon.url}${getRetryPath(second)}`, form, 'POST')
+    const pressed = await ask(`${daemon.url}${getButtonPath(second)}`, form, 'POST')
     const shown = await ask(new URL(String(pressed.headers.location), daemon.url).href)
     assert.match(textOf(shown.text), /cannot be run again: it is done: nothing of it failed/)
-    assert.equal(getRetryPath(shown), '')
+    assert.equal(getButtonPath(shown), '')
     await writeFile(agents, before)
     await daemon.client.post('/daemon/reload')
   })

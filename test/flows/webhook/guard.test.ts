@@ -15,6 +15,7 @@ const routes: readonly [string, string][] = [
   ['GET', '/events/evt_1'],
   ['GET', '/events/stream'],
   ['POST', '/events/evt_1/retry'],
+  ['POST', '/events/evt_1/cancel'],
   ['POST', '/events/evt_1/link'],
   ['POST', '/daemon/shutdown'],
   ['POST', '/daemon/reload'],

@@ -51,6 +51,12 @@ describe('toNote', () => {
       { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2' },
     ],
     [
+      'shows nothing of an event that its owner cancelled',
+      { state: 'dropped', code: 'event-cancelled', targets: onDesktop('waiting') },
+      null,
+      null,
+    ],
+    [
       'shows the answer too when only another target failed',
       { state: 'failed', detail: 'disk full', targets: onDesktop('done'), resultPreview: 'well' },
       { title: 'Doorward · /github: failed', body: 'disk full\nwell' },

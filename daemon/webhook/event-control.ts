@@ -2,10 +2,16 @@ import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isForModel } from '../../shared/config/webhook.ts'
+import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
+import type { EventQueue } from '../queue.ts'
 import type { Engine } from './engine.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
+
+/*
+ * What the owner does with one event: run it again, or cancel it.
+ */
 
 /**
  * Runs an event again that failed or was dropped: its agent, or with an answer only the targets that do not
@@ -67,6 +73,33 @@ const whyNot = ({ kind, state }: EventDetail): string => {
   if (state === 'duplicate') return 'it repeats another event: look at that one'
   if (state === 'rejected') return 'it was refused, and nothing of it was kept'
   return 'it is not finished yet'
+}
+
+type CancelParts = {
+  readonly events: EventStore
+  readonly queue: Pick<EventQueue, 'cancel'>
+  /** Cancels what the daemon before a restart still runs. */
+  readonly cancelRemote: (id: string) => void
+}
+
+/**
+ * Cancels an event that is not final: one that waits is dropped, and agent and deliveries of one that runs
+ * are stopped, which takes some seconds. Throws `event-not-found` or `event-not-cancellable`.
+ */
+export const cancelEvent = (
+  id: string,
+  { events, queue, cancelRemote }: CancelParts,
+): EventRecord => {
+  const event = events.record(id)
+  if (!event) throw eventNotFound()
+  if (isFinal(event.state))
+    throw new DoorwardError(
+      'event-not-cancellable',
+      `this event cannot be cancelled: it is ${event.state} already`,
+      { hint: `doorward events show ${id}` },
+    )
+  if (!queue.cancel(id)) cancelRemote(id)
+  return events.record(id) ?? event
 }
 
 const notRetryable = (why: string, hint?: string) =>
