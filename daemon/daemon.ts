@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { changedValueWarnings } from '../shared/config/environment.ts'
 import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
@@ -183,7 +184,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     {
       home,
       processEnv,
-      compile: (config, env) => createEngine(config, env, engineServices),
+      compile: (config, env, changed) => createEngine(config, env, changed, engineServices),
       onChange: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
@@ -304,13 +305,13 @@ const createRequestHandlers = (
 /** Notes in the log and the events that a daemon serves, and what is wrong with its configuration. */
 const noteStart = (
   { log, memory, daemonFile }: Pick<Services, 'log' | 'memory' | 'daemonFile'>,
-  { config, env }: ReadConfig,
+  { config, env, changed }: ReadConfig,
   how: 'started' | 'restarted',
 ): void => {
   const url = daemonFile.url()
   log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  for (const { code, detail, hint } of collectWarnings(config, env))
-    log.warn({ code, hint }, detail)
+  const warnings = [...collectWarnings(config, env), ...changedValueWarnings(changed)]
+  for (const { code, detail, hint } of warnings) log.warn({ code, hint }, detail)
   memory.events.add(new Date(), {
     kind: 'daemon',
     state: 'done',

@@ -2,11 +2,15 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StatusProblem } from '../../shared/api.ts'
-import { readEnvironment } from '../../shared/config/environment.ts'
+import {
+  type ChangedValue,
+  findChangedValues,
+  readEnvironment,
+} from '../../shared/config/environment.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../shared/config/load.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home/home.ts'
+import { type Home, readSecretFile } from '../../shared/home/home.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { Engine } from '../webhook/engine.ts'
@@ -15,7 +19,11 @@ import { type ConfigWatch, watchConfig } from './watch.ts'
 type LiveConfigServices = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
-  readonly compile: (config: Config, env: NodeJS.ProcessEnv) => Engine
+  readonly compile: (
+    config: Config,
+    env: NodeJS.ProcessEnv,
+    changed: ReadConfig['changed'],
+  ) => Engine
   /** Called after every change, for limits that are not read from `current`. */
   readonly onChange: (config: Config) => Promise<void>
   readonly events: EventStore
@@ -26,6 +34,8 @@ type LiveConfigServices = {
 export type ReadConfig = {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
+  /** Values of `.env` that are not what their lines show. */
+  readonly changed: readonly ChangedValue[]
   readonly texts: string
 }
 
@@ -39,7 +49,8 @@ export const readConfig = async (
   // Read first: a change after this line is then noticed as one.
   const texts = await readTexts(home)
   const env = await readEnvironment(home, processEnv)
-  return { config: await loadConfig(home, env), env, texts }
+  const changed = findChangedValues((await readSecretFile(home.env)) ?? '')
+  return { config: await loadConfig(home, env), env, changed, texts }
 }
 
 /** In milliseconds. */
@@ -77,7 +88,7 @@ export class LiveConfig {
     this.#started = started
     this.#times = times
     this.#texts = started.texts
-    this.#engine = services.compile(started.config, started.env)
+    this.#engine = services.compile(started.config, started.env, started.changed)
   }
 
   /** The engine for new deliveries. */
@@ -186,10 +197,10 @@ export class LiveConfig {
     }
   }
 
-  async #replace({ config, env }: ReadConfig): Promise<void> {
+  async #replace({ config, env, changed }: ReadConfig): Promise<void> {
     const { compile, onChange, log, events } = this.#services
     const known = new Set(this.#engine.warnings.map(({ detail }) => detail))
-    this.#engine = compile(config, env)
+    this.#engine = compile(config, env, changed)
     this.#failure = undefined
     await onChange(config)
     log.info({ webhooks: config.webhooks.length, agents: config.agents.size }, 'configured')

@@ -1,5 +1,5 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
-import { listSecrets } from '../../shared/config/environment.ts'
+import { type ChangedValue, listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
@@ -21,12 +21,15 @@ export type KnownSecrets = {
   readonly own: readonly string[]
   /** Secrets of other webhooks, with their paths. */
   readonly others: readonly { readonly path: string; readonly secret: string }[]
+  /** Those of the own secrets that `.env` shows otherwise. */
+  readonly changed?: readonly ChangedValue[]
 }
 
 /** Compiles all enabled definitions, by URL path. */
 export const webhooksByPath = (
   config: Config,
   env: NodeJS.ProcessEnv,
+  changed: readonly ChangedValue[] = [],
 ): ReadonlyMap<string, CompiledWebhook> =>
   new Map(
     config.webhooks
@@ -36,7 +39,7 @@ export const webhooksByPath = (
           ...webhook,
           verifier: createVerifier(webhook, env),
           headerNames: listHeaderNames(webhook.scheme),
-          secrets: () => knownSecrets(webhook, config, env),
+          secrets: () => knownSecrets(webhook, config, env, changed),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)
       }),
@@ -48,7 +51,12 @@ const createVerifier = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv
   return secrets.length === 0 ? 'unset' : prepareVerifier(scheme, secrets)
 }
 
-const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): KnownSecrets => {
+const knownSecrets = (
+  webhook: Webhook,
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  changed: readonly ChangedValue[],
+): KnownSecrets => {
   const own = listSecrets(webhook.secretNames, env)
   const others = config.webhooks
     .filter(({ path }) => path !== webhook.path)
@@ -56,7 +64,9 @@ const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv):
       listSecrets(secretNames, env).map((secret) => ({ path, secret })),
     )
     .filter(({ secret }) => !own.includes(secret))
-  return { own, others }
+  const isOwn = ({ name, value }: ChangedValue) =>
+    webhook.secretNames.includes(name) && env[name] === value
+  return { own, others, changed: changed.filter(isOwn) }
 }
 
 /** Needed for every scheme: signs of a web page, GitHub's handshake, and the format of the body. */

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
+import { type ChangedValue, changedValueWarnings } from '../../shared/config/environment.ts'
 import { collectWarnings } from '../../shared/config/warnings.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import type { Config } from '../../shared/config/load.ts'
@@ -45,6 +46,7 @@ export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver'> & {
 export const createEngine = (
   config: Config,
   env: NodeJS.ProcessEnv,
+  changed: readonly ChangedValue[],
   parts: EngineServices,
 ): Engine => {
   const { home, run, access, marks, messages, progress, log, isFollowed } = parts
@@ -70,8 +72,8 @@ export const createEngine = (
   return {
     config,
     env,
-    warnings: collectWarnings(config, env),
-    byPath: webhooksByPath(config, env),
+    warnings: [...collectWarnings(config, env), ...changedValueWarnings(changed)],
+    byPath: webhooksByPath(config, env, changed),
     maxBodyBytes: server.body_limit,
     runEvent: createRunEvent({ ...parts, invoke, deliver }),
   }

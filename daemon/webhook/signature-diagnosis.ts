@@ -1,4 +1,5 @@
 import { type BinaryLike, createHmac } from 'node:crypto'
+import { describeChange } from '../../shared/config/environment.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import {
   keyBytes,
@@ -70,6 +71,8 @@ const diagnoseToken = ({ headers, secrets }: Refusal, form: SignatureForm): stri
     return `the token matches ${trimmedCause}`
   if (secrets.own.includes(value.trim()))
     return 'the token matches, but the sender adds white space around it'
+  for (const { written, cause } of listWritten(secrets))
+    if (written === value) return `the token matches ${cause}`
   const other = secrets.others.find(({ secret }) => secret === value)
   return other ? describeOther(other.path) : 'it differs from the token that is set here'
 }
@@ -79,6 +82,16 @@ const describeOther = (path: string): string =>
 
 /** Something that the sender may have signed, and the key it may have used. */
 type Guess = {
+/** The values that `.env` shows but does not set, and what to write there. */
+const listWritten = ({ changed = [] }: KnownSecrets) =>
+  changed.map((value) => {
+    const { what, fix } = describeChange(value)
+    return {
+      written: value.written,
+      cause: `the value of ${value.name} as its line in .env shows it, but that ${what}: ${fix}`,
+    }
+  })
+
   readonly cause: string
   readonly key: BinaryLike
   readonly algorithm?: 'sha256' | 'sha1'
@@ -149,6 +162,10 @@ const listGuesses = function* (
       yield {
         key,
         body,
+  for (const { written, cause } of listWritten(secrets)) {
+    const key = keyBytes(form, written)
+    if (key) yield { key, cause: `the signature matches ${cause}` }
+  }
         cause:
           'the signature matches the body as JSON.stringify writes it: a relay such as smee parsed the JSON and wrote it again',
       }

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { detectAgentClis } from './detect-agents.ts'
+import { toEnvLine } from './environment.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, prepareHome, readSecretFile, systemReason } from '../home/home.ts'
 import { packageFolder } from '../version.ts'
@@ -70,9 +71,7 @@ export const addSecret = async (home: Home, name: string, value: string): Promis
 
 /** `NAME=value` that dotenv reads back unchanged, quoted if necessary. */
 const secretLine = (name: string, value: string): string => {
-  const line = ['', "'", '"', '`']
-    .map((quote) => `${name}=${quote}${value}${quote}`)
-    .find((candidate) => parse(candidate)[name] === value)
+  const line = toEnvLine(name, value)
   if (line !== undefined && !/[\r\n]/.test(value)) return line
   throw new DoorwardError('usage', `a line of .env cannot contain the value of ${name}`, {
     hint: 'it has a line break, or every kind of quote',

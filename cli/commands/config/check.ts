@@ -1,8 +1,8 @@
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { warnMissingPrograms } from '../../../shared/config/detect-agents.ts'
-import { readEnvironment, ignoredEnvLines } from '../../../shared/config/environment.ts'
-import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
+import { readSecretFile } from '../../../shared/home/home.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
 import { toPlainText } from '../../../shared/text.ts'
@@ -21,7 +21,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   const { config, problems } = await load(() => loadConfig(home, env))
   const warnings: Warning[] = config
     ? [
-        ...(await envWarnings(home)),
+        ...envFileWarnings((await readSecretFile(home.env)) ?? ''),
         ...collectWarnings(config, env),
         ...(await warnMissingPrograms(config, env)),
         ...(await fileTargetWarnings(config, home.root)),
@@ -40,13 +40,6 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   if (config) terminal.print(summarize(config))
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
   return problems.length === 0
-}
-
-const envWarnings = async (home: Home): Promise<Warning[]> => {
-  const unread = ignoredEnvLines((await readSecretFile(home.env)) ?? '')
-  return unread
-    ? [{ code: 'env-line-unread', detail: `.env: ${unread.detail}`, hint: unread.hint }]
-    : []
 }
 
 const load = async (

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { diagnose } from '../../../daemon/webhook/signature-diagnosis.ts'
+import { findChangedValues } from '../../../shared/config/environment.ts'
 import type { SchemeName } from '../../../shared/signature-schemes.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
@@ -81,6 +82,32 @@ describe('the diagnosis of a refused signature', () => {
       const headers = github(`sha256=${hex(key)}`)
       assert.match(finding({ headers, own: [own] }), expected)
     })
+
+  it('finds the value that .env shows and does not set, also before a comment', () => {
+    const at = (line: string, key: string, scheme: SchemeName = 'github') => {
+      const changed = findChangedValues(line)
+      const own = changed.map(({ value }) => value)
+      const headers =
+        scheme === 'gitlab' ? { 'x-gitlab-token': [key] } : github(`sha256=${hex(key)}`)
+      return diagnose({
+        bytes: Buffer.from(body),
+        headers,
+        scheme: schemeNamed(scheme),
+        secrets: { own, others: [], changed },
+        nowMs: now,
+      })
+    }
+    const cut = /matches the value of S as its line in \.env shows it, but that ends at the # in it/
+    assert.match(at('S=first#second', 'first#second'), cut)
+    assert.match(at('S=first #second', 'first #second'), cut)
+    assert.match(
+      at('S=first#second', 'first#second', 'gitlab'),
+      /^the token matches the value of S/,
+    )
+    assert.match(at('S=`first`', '`first`'), /loses the back-ticks .*: write S='…'/)
+    assert.match(at('S="a\\nb"', 'a\\nb'), /a line break instead of \\n/)
+    assert.match(at('S=first#second', 'another'), /none of the usual/)
+  })
 
   it("finds the secret of another webhook, and says which webhook's", () => {
     const others = [

@@ -3,13 +3,14 @@ import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parse } from 'dotenv'
 import type { StatusProblem } from '../../../../shared/api.ts'
-import { readEnvironment, ignoredEnvLines } from '../../../../shared/config/environment.ts'
+import { envFileWarnings, readEnvironment } from '../../../../shared/config/environment.ts'
 import {
   type Config,
   ConfigError,
   loadConfig,
   formatProblem,
 } from '../../../../shared/config/load.ts'
+import type { Warning } from '../../../../shared/config/warning.ts'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import type { Problem } from '../../../../shared/config/yaml.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
@@ -23,8 +24,8 @@ export type ConfigurationFacts = {
   readonly env: NodeJS.ProcessEnv
   /** The variables of `.env`, also where it is not used. Undefined when it cannot be read. */
   readonly fileEnv: Readonly<Record<string, string>> | undefined
-  /** Lines of `.env` that are ignored. */
-  readonly unread?: ReturnType<typeof ignoredEnvLines>
+  /** Lines of `.env` that are ignored, or set another value than they show. */
+  readonly envWarnings?: readonly Warning[]
   /** Why `.env` cannot be used. */
   readonly envProblem?: { readonly detail: string; readonly hint: string | undefined }
 }
@@ -44,13 +45,13 @@ export const collectConfiguration = async (
   }
 }
 
-type ReadEnv = Pick<ConfigurationFacts, 'env' | 'fileEnv' | 'unread' | 'envProblem'>
+type ReadEnv = Pick<ConfigurationFacts, 'env' | 'fileEnv' | 'envWarnings' | 'envProblem'>
 
 const readEnv = async (home: Home, processEnv: NodeJS.ProcessEnv): Promise<ReadEnv> => {
   try {
     const env = await readEnvironment(home, processEnv)
     const text = (await readSecretFile(home.env)) ?? ''
-    return { env, fileEnv: parse(text), unread: ignoredEnvLines(text) }
+    return { env, fileEnv: parse(text), envWarnings: envFileWarnings(text) }
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
     return {

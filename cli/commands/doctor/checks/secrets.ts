@@ -11,7 +11,7 @@ const { ok, warning, error, skipped } = checksFor('secrets')
 
 /** Checks the secrets of the webhooks: whether they are set, and can be secrets. */
 export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
-  const { config, env, fileEnv, unread, envProblem } = facts
+  const { config, env, fileEnv, envWarnings = [], envProblem } = facts
   if (!config) return [skipped('webhooks', 'the configuration cannot be read')]
   if (envProblem)
     return [
@@ -20,11 +20,13 @@ export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
         .filter((webhook) => webhook.enabled)
         .flatMap((webhook) => checkWithoutEnvFile(webhook, facts, usedVariables(config))),
     ]
-  const passedOver = unread ? [warning('.env', unread.detail, unread.hint)] : []
+  const lines = envWarnings.map(({ detail, hint }) =>
+    warning('.env', detail.replace(/^\.env: /, ''), hint),
+  )
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
-  if (enabled.length === 0) return [...passedOver, skipped('webhooks', 'no webhook is enabled')]
+  if (enabled.length === 0) return [...lines, skipped('webhooks', 'no webhook is enabled')]
   return [
-    ...passedOver,
+    ...lines,
     ...enabled.flatMap((webhook) => checkWebhookSecrets(webhook, env, usedVariables(config))),
     ...checkShadowed(config, env, fileEnv ?? {}),
   ]

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import {
+  describeChange,
+  envFileWarnings,
+  findChangedValues,
+} from '../../../shared/config/environment.ts'
+import { run } from '../../cli/support/cli.ts'
+import { startDaemon } from '../../support/daemon/daemon.ts'
+import { send } from '../../support/servers/http.ts'
+import { temporaryHome } from '../../support/temporary.ts'
+
+const found = (text: string) =>
+  findChangedValues(text).map(({ line, name, change }) => `${line} ${name} ${change}`)
+
+describe('values of .env that are not what their lines show', () => {
+  it('are those with a # in them, in back-ticks, and with \\n in double quotes', () => {
+    const lines = [
+      'CUT=Xk2#9vQ!mZ',
+      'export EMPTY=#9vQ',
+      'COLON: a#b',
+      'TICKS=`tick`',
+      'BREAK="a\\nb"',
+      'NOTE=abc # a comment',
+    ]
+    for (const end of ['\n', '\r\n'])
+      assert.deepEqual(found(lines.join(end)), [
+        '1 CUT cut',
+        '2 EMPTY cut',
+        '3 COLON cut',
+        '4 TICKS back-ticks',
+        '5 BREAK escape',
+        '6 NOTE comment',
+      ])
+  })
+
+  it('are no values that are meant so', () => {
+    const lines = [
+      "SINGLE='Xk2#9vQ!mZ'",
+      'DOUBLE="Xk2#9vQ!mZ" # a comment',
+      'BOTH=`it\'s "x"#y`',
+      "RAW='a\\nb'",
+      'BARE=a\\nb',
+      'ESCAPED="a\\"b"',
+      'PEM="-----BEGIN KEY-----\\nabc\\n-----END KEY-----"',
+      'BLANK= # fill me in',
+      '# OFF=a#b',
+      'PLAIN=abc',
+    ]
+    assert.deepEqual(found(lines.join('\n')), [])
+  })
+
+  it('are neither lines that a later one replaces, nor parts of a longer value', () => {
+    assert.deepEqual(found('TWICE=a#b\nTWICE=c'), [])
+    assert.deepEqual(found("LONG='\nA=a#b\n'"), [])
+  })
+
+  it('come with the quotes that keep them', () => {
+    const fix = (text: string) => findChangedValues(text).map((value) => describeChange(value).fix)
+    assert.match(fix("A=a'#b")[0] ?? '', /^write A="…" /)
+    assert.match(fix('A=a#b')[0] ?? '', /^write A='…' /)
+    assert.match(fix('A=a\'"#b')[0] ?? '', /^write A=`…` /)
+    assert.match(fix('A=a\'"`#b')[0] ?? '', /without quotes/)
+  })
+
+  it('are warned about without the value, and a comment is not', () => {
+    const warnings = envFileWarnings('A=Xk2#9vQ!mZ\nB=abc # comment\nC=`forty`\nD="x\\ny"\n')
+    assert.deepEqual(
+      warnings.map(({ code, detail }) => `${code} ${detail}`),
+      [
+        'env-value-changed .env: line 1: the value of A ends at the # in it',
+        'env-value-changed .env: line 3: the value of C loses the back-ticks around it, which are read as quotes',
+        'env-value-changed .env: line 4: the value of D has a line break instead of \\n, as double quotes mean',
+      ],
+    )
+    assert.match(warnings[0]?.hint ?? '', /^write A='…' .*, or a space before the # of a comment: /)
+    assert.doesNotMatch(JSON.stringify(warnings), /Xk2|9vQ|forty/)
+  })
+
+  it('are told by config check, status and doctor, and by the refusal of a delivery', async () => {
+    const secret = 'Xk2#9vQ!mZ-and-enough-of-it'
+    const files = {
+      env: `HOOK_SECRET=${secret}\n`,
+      webhooks:
+        'webhooks:\n  - { path: /webhook/hash, agent: echo, secret_env: HOOK_SECRET, prompt_template: x }\n',
+    }
+    const home = await temporaryHome(files)
+    const checked = await run(['config', 'check'], { home })
+    assert.equal(checked.code, 0)
+    const warning = 'line 1: the value of HOOK_SECRET ends at the # in it'
+    assert.ok(checked.stderr.includes(`.env: ${warning}`), checked.stderr)
+    assert.match(checked.stderr, /hint: write HOOK_SECRET='…' with the whole value/)
+    assert.ok((await run(['doctor'], { home })).stdout.includes(warning))
+    const daemon = await startDaemon({ home })
+    try {
+      assert.match((await run(['status'], { home })).stdout, /HOOK_SECRET ends at the #/)
+      const body = '{"a":1}'
+      const digest = createHmac('sha256', secret).update(body).digest('hex')
+      const reply = await send(`${daemon.url}/webhook/hash`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-hub-signature-256': `sha256=${digest}` },
+        body,
+      })
+      assert.equal(reply.status, 401)
+      const events = (await run(['events', '--json'], { home })).stdout
+      assert.match(
+        events,
+        /the signature matches the value of HOOK_SECRET as its line in \.env shows it, but that ends at the # in it: write HOOK_SECRET='…'/,
+      )
+      assert.doesNotMatch(events, /9vQ/)
+    } finally {
+      await daemon.stop()
+    }
+  })
+})
