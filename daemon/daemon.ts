@@ -264,6 +264,7 @@ const createRequestHandlers = (
     const links = createEventLinks()
     const status = {
       live,
+      homeFolder: home.root,
       startedAt,
       url,
       publicUrl,

@@ -1,5 +1,6 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
-import { warnMissingPrograms } from '../shared/config/detect-agents.ts'
+import { agentProgramWarnings } from '../shared/config/agent-program.ts'
+import { fileTargetWarnings } from '../shared/config/target-warnings.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'
@@ -11,6 +12,7 @@ import type { EventQueue } from './queue.ts'
 
 export type StatusParts = {
   readonly live: LiveConfig
+  readonly homeFolder: string
   readonly startedAt: Date
   readonly url: () => string
   /** The address for senders of webhooks, when it is not `url`. */
@@ -26,14 +28,15 @@ export type StatusParts = {
 
 /** Everything that the tray and `doorward status` show. */
 export const buildStatus = async (parts: StatusParts): Promise<Status> => {
-  const { live, queue, events, oauth } = parts
+  const { live, homeFolder, queue, events, oauth } = parts
   const { config, env, warnings } = live.current()
   // An unreadable folder of tokens is one problem more, and must not hide the others.
-  const [tokens, providers, tokenProblems, missing] = await Promise.all([
+  const [tokens, providers, tokenProblems, unstartable, refusedFiles] = await Promise.all([
     oauth.tokens().catch(() => []),
     oauth.providers().catch(() => []),
     oauth.problems().catch(problemOfFolder),
-    warnMissingPrograms(config, env),
+    agentProgramWarnings(config, env, homeFolder),
+    fileTargetWarnings(config, homeFolder),
   ])
   const publicUrl = parts.publicUrl()
   const lastRun = events.lastRun()
@@ -51,7 +54,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
     ...(lastRun && { lastRun }),
-    problems: [...live.problems(), ...warnings, ...missing, ...tokenProblems],
+    problems: [...live.problems(), ...warnings, ...unstartable, ...refusedFiles, ...tokenProblems],
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Status } from '../../shared/api.ts'
+import { quoteForShell } from '../../shared/home/home.ts'
 import { describeUnfinished } from '../../shared/privacy.ts'
 import { formatDuration, twoDigits } from '../../shared/text.ts'
 
@@ -33,8 +34,7 @@ export const clock = (ms: number): string => {
 }
 
 /** A text as one word of a POSIX shell, so that a command that is shown can be copied whatever is in it. */
-export const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+export const shellWord = quoteForShell
 
 /** When a daemon that was stopped ends, in words; undefined of one that goes on. */
 export const endingWords = ({

@@ -2,8 +2,6 @@ import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Agent } from './agent-schema.ts'
 import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
-import { warn, type Warning } from './warning.ts'
-import type { Config } from './load.ts'
 
 /** An agent program; without `path` it is not installed. */
 export type DetectedCli = {
@@ -22,30 +20,6 @@ export const detectAgentClis = async (env: NodeJS.ProcessEnv): Promise<DetectedC
       return { kind, name, install, ...(path !== undefined && { path }) }
     }),
   )
-
-/** Warnings for agents of enabled webhooks whose program is missing. */
-export const warnMissingPrograms = async (
-  config: Config,
-  env: NodeJS.ProcessEnv,
-): Promise<Warning[]> => {
-  const used = new Map(
-    config.webhooks
-      .filter(({ enabled }) => enabled)
-      .map(({ agentName, agent }) => [agentName, agent]),
-  )
-  const found = await Promise.all(
-    [...used].map(async ([agentName, agent]): Promise<Warning[]> => {
-      const missing = await findMissingProgram(agent, env)
-      if (!missing) return []
-      return warn(
-        'agent-program-missing',
-        `agent ${agentName} needs the program ${missing.program}, which is not on PATH`,
-        `install it with: ${missing.install}`,
-      )
-    }),
-  )
-  return found.flat()
-}
 
 /** The program that this agent needs if it is not on its PATH, with the command that installs it. */
 export const findMissingProgram = async (
@@ -75,7 +49,8 @@ export const findProgram = async (
   return undefined
 }
 
-const isExecutable = async (path: string): Promise<boolean> => {
+/** True for a file that this user may run. */
+export const isExecutable = async (path: string): Promise<boolean> => {
   try {
     await access(path, constants.X_OK)
     return (await stat(path)).isFile()

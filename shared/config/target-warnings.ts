@@ -32,6 +32,8 @@ type TargetVariable = {
   /** What its value must be, for messages. */
   readonly what: string
   readonly isValid?: (text: string) => boolean
+  /** What is doubtful about a valid value. */
+  readonly findDoubt?: (text: string) => string | undefined
 }
 
 const listVariables = ({ webhooks, gateway: { targets } }: Config): TargetVariable[] =>
@@ -77,6 +79,10 @@ const listVariables = ({ webhooks, gateway: { targets } }: Config): TargetVariab
               {
                 what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
                 isValid: (text) => parseSigningKey(text) !== undefined,
+                findDoubt: (text) =>
+                  text.trim().startsWith('whsec_')
+                    ? undefined
+                    : 'does not begin with whsec_; it signs as if it did, with the bytes that its base64 stands for',
               },
               `:${name}`,
             ),
@@ -102,7 +108,7 @@ const listEntries = <Entry>(
   Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
 
 const variableWarning = (
-  { name, target, what, isValid }: TargetVariable,
+  { name, target, what, isValid, findDoubt }: TargetVariable,
   env: NodeJS.ProcessEnv,
 ) => {
   const hint = `set ${name} in .env: doorward config edit env`
@@ -113,7 +119,12 @@ const variableWarning = (
       `target ${target}: ${name} is unset or empty; nothing can be delivered there`,
       hint,
     )
-  if (isValid === undefined || isValid(value)) return []
+  if (isValid === undefined || isValid(value)) {
+    const doubt = findDoubt?.(value)
+    return doubt === undefined
+      ? []
+      : warn('target-secret-shape', `target ${target}: ${name} ${doubt}`, hint)
+  }
   return warn(
     'target-secret-wrong',
     `target ${target}: ${name} is not ${what}; nothing can be delivered there`,

@@ -85,14 +85,14 @@ const checkFolder = async (folder: string, holdsSecrets: boolean): Promise<void>
   const permissions = (mode & 0o777).toString(8)
   if (uid !== process.getuid?.())
     throw new DoorwardError('home-insecure', `folder ${folder} belongs to another user (${uid})`, {
-      hint: `sudo chown ${process.getuid?.()} ${quote(folder)}, or set DOORWARD_HOME to another folder`,
+      hint: `sudo chown ${process.getuid?.()} ${quoteForShell(folder)}, or set DOORWARD_HOME to another folder`,
     })
   if ((mode & 0o077) === 0) return
   if (!holdsSecrets && (mode & 0o022) === 0) return files.chmod(folder, 0o700)
   throw new DoorwardError(
     'home-insecure',
     `folder ${folder} is open to other users (mode ${permissions})`,
-    { hint: `chmod 700 ${quote(folder)}` },
+    { hint: `chmod 700 ${quoteForShell(folder)}` },
   )
 }
 
@@ -137,7 +137,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
       cause: error,
       hint: isTransient(error)
         ? 'doorward tries again when it needs the file; if this persists, check the limits (ulimit -n) and the disk'
-        : `chmod 600 ${quote(path)}`,
+        : `chmod 600 ${quoteForShell(path)}`,
     })
   }
   try {
@@ -150,13 +150,13 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
     if (process.platform !== 'win32') {
       if (uid !== process.getuid?.())
         throw new DoorwardError('home-insecure', `${path} belongs to another user (${uid})`, {
-          hint: `sudo chown ${process.getuid?.()} ${quote(path)}`,
+          hint: `sudo chown ${process.getuid?.()} ${quoteForShell(path)}`,
         })
       if ((mode & 0o077) !== 0)
         throw new DoorwardError(
           'home-insecure',
           `${path} is open to other users (mode ${(mode & 0o777).toString(8)})`,
-          { hint: `chmod 600 ${quote(path)}` },
+          { hint: `chmod 600 ${quoteForShell(path)}` },
         )
     }
     return readFileSync(file, 'utf8')
@@ -190,7 +190,7 @@ export const systemReason = (error: unknown): string => {
   return (code === undefined ? undefined : words[code]) ?? code ?? 'unknown reason'
 }
 
-const quote = (path: string): string =>
+export const quoteForShell = (path: string): string =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 
 /**

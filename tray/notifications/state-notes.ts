@@ -106,6 +106,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'target-secret-unset',
   'target-secret-wrong',
   'agent-program-missing',
+  'agent-folder-missing',
   'token-file-damaged',
   'token-file-insecure',
 ])

@@ -1,6 +1,6 @@
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
-import { warnMissingPrograms } from '../../../shared/config/detect-agents.ts'
+import { agentProgramWarnings } from '../../../shared/config/agent-program.ts'
 import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
 import { readSecretFile } from '../../../shared/home/home.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
@@ -23,7 +23,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
     ? [
         ...envFileWarnings((await readSecretFile(home.env)) ?? ''),
         ...collectWarnings(config, env),
-        ...(await warnMissingPrograms(config, env)),
+        ...(await agentProgramWarnings(config, env, home.root)),
         ...(await fileTargetWarnings(config, home.root)),
       ]
     : []

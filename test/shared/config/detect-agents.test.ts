@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { detectAgentClis, warnMissingPrograms } from '../../../shared/config/detect-agents.ts'
+import { agentProgramWarnings } from '../../../shared/config/agent-program.ts'
+import { detectAgentClis } from '../../../shared/config/detect-agents.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -37,7 +38,7 @@ describe('detectAgentClis', () => {
   })
 })
 
-describe('warnMissingPrograms', () => {
+describe('the warnings about agents that cannot start', () => {
   it('names what enabled webhooks need and how to install it', async function () {
     if (process.platform === 'win32') return this.skip()
     const own = await folderWith('gemini')
@@ -64,7 +65,8 @@ describe('warnMissingPrograms', () => {
       ),
       {},
     )
-    assert.deepEqual(await warnMissingPrograms(config, { PATH: await folderWith('claude') }), [
+    const env = { PATH: await folderWith('claude') }
+    assert.deepEqual(await agentProgramWarnings(config, env, '/nowhere'), [
       {
         code: 'agent-program-missing',
         detail: 'agent a needs the program codex, which is not on PATH',

@@ -1,20 +1,16 @@
 import { ask, reachServer } from '../ask.ts'
 import { spawn } from 'node:child_process'
-import { stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
 import type { StatusProblem } from '../../../../shared/api.ts'
 import { agentClis, isCliKind } from '../../../../shared/config/agent-clis.ts'
-import { findProgram } from '../../../../shared/config/detect-agents.ts'
+import { inspectProgram, type ProgramFault } from '../../../../shared/config/agent-program.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
 import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
-import { expandTilde } from '../../../../shared/home/home.ts'
 import { bareHost, joinUrl } from '../../../../shared/net.ts'
 import { toPlainText } from '../../../../shared/text.ts'
-import { shellWord } from '../../../terminal/format.ts'
 import { type Check, checksFor } from '../check.ts'
 import { canConnect } from './ports.ts'
 
@@ -26,8 +22,8 @@ type AgentFacts = {
   readonly path?: string
   readonly install?: string
   readonly run?: VersionRun
-  /** Its working folder as configured. */
-  readonly cwd?: { readonly path: string; readonly is: 'folder' | 'other' | 'missing' }
+  /** Why it cannot start. */
+  readonly faults?: readonly ProgramFault[]
   /** Unset variables that it needs. */
   readonly unset: readonly string[]
   /** Providers whose tokens it receives. */
@@ -65,19 +61,12 @@ const collectAgent = async (
   if (agent.kind === 'echo') return facts
   if (agent.kind === 'openai') return { ...facts, address: await probeAddress(agent.base_url) }
   if (agent.kind === 'http') return { ...facts, address: await probeAddress(agent.url) }
-  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
-  const program =
-    agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
-  const path = await findProgramPath(
-    program,
-    cwd,
-    agent.env?.['PATH'] ?? env['PATH'] ?? env['Path'],
-    env,
-  )
+  const { program, path, faults } = await inspectProgram(agent, env, homeFolder)
   const isKnown = isCliKind(agent.kind)
   return {
     ...facts,
     program,
+    faults,
     providers: listProviders(agent.env ?? {}),
     ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
     ...(path !== undefined && { path }),
@@ -86,25 +75,12 @@ const collectAgent = async (
       isKnown && {
         run: await runVersion(path, buildEnvironment(agent.env ?? {}, env), versionMs),
       }),
-    ...(cwd !== undefined && { cwd: { path: cwd, is: await whatIs(cwd) } }),
   }
 }
 
 const listProviders = (env: Readonly<Record<string, string>>): string[] => {
   const named = Object.values(env).filter((value) => value.startsWith('oauth:'))
   return [...new Set(named.map((value) => value.slice('oauth:'.length)))]
-}
-
-const findProgramPath = async (
-  program: string,
-  cwd: string | undefined,
-  searchPath: string | undefined,
-  env: NodeJS.ProcessEnv,
-): Promise<string | undefined> => {
-  if (!/[\\/]/.test(program)) return findProgram(program, searchPath ?? '', env['PATHEXT'])
-  const path = isAbsolute(program) ? program : resolve(cwd ?? '', program)
-  const [folder, name] = [join(path, '..'), path.split(/[\\/]/).at(-1) ?? '']
-  return findProgram(name, folder, env['PATHEXT'])
 }
 
 const passed =
@@ -124,12 +100,6 @@ const buildEnvironment = (
     ['DISABLE_AUTOUPDATER', '1'],
     ['NO_UPDATE_NOTIFIER', '1'],
   ])
-
-const whatIs = async (path: string): Promise<NonNullable<AgentFacts['cwd']>['is']> =>
-  stat(path).then(
-    (found) => (found.isDirectory() ? 'folder' : 'other'),
-    () => 'missing',
-  )
 
 /** Connects only to this machine: that needs no network. */
 const probeAddress = async (url: string): Promise<NonNullable<AgentFacts['address']>> => {
@@ -153,7 +123,7 @@ export const checkAgents = (
 ]
 
 const checkAgent = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]): Check[] => {
-  const { name, unset, cwd } = facts
+  const { name, unset } = facts
   const faults: Check[] = []
   const key = facts.kind === 'openai' || facts.kind === 'http'
   if (unset.length > 0)
@@ -164,13 +134,8 @@ const checkAgent = (facts: AgentFacts, daemonProblems: readonly StatusProblem[])
         `set ${unset.join(', ')} in .env: doorward config edit env`,
       ),
     )
-  if (cwd && cwd.is !== 'folder') {
-    const hint =
-      cwd.is === 'missing'
-        ? `mkdir -p ${shellWord(cwd.path)}`
-        : 'name a folder: doorward config edit agents'
-    faults.push(error(name, `its cwd ${cwd.path} is not a folder`, hint))
-  }
+  for (const { what, hint } of facts.faults ?? []) faults.push(error(name, what, hint))
+  if (facts.program !== undefined && facts.path === undefined) return faults
   const itself = checkItself(facts, daemonProblems)
   return itself.status === 'ok' && faults.length > 0 ? faults : [...faults, itself]
 }
@@ -184,16 +149,6 @@ const checkItself = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]
       : address.listens
         ? ok(name, `something listens at ${address.host}`)
         : error(name, `nothing listens at ${address.host}`, startHint(address.host))
-  if (path === undefined)
-    return error(
-      name,
-      /[\\/]/.test(program)
-        ? `${program} is missing, or not executable`
-        : `the program ${program} is not on PATH`,
-      install === undefined
-        ? 'install it, or write its full path: doorward config edit agents'
-        : `install it with: ${install}`,
-    )
   if (run?.is === 'failed')
     return error(
       name,
@@ -204,7 +159,10 @@ const checkItself = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]
     return warning(name, `${path} did not answer --version in time`, `${program} --version`)
   const missing = daemonProblems.find(
     ({ code, detail }) =>
-      code === 'agent-program-missing' && detail.startsWith(`agent ${name} needs`),
+      code === 'agent-program-missing' &&
+      [`agent ${name} needs `, `agent ${name} cannot start: the program `].some((start) =>
+        detail.startsWith(start),
+      ),
   )
   if (missing)
     return error(

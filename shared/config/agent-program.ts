@@ -1,0 +1,153 @@
+import { stat } from 'node:fs/promises'
+import { isAbsolute, resolve } from 'node:path'
+import { expandTilde, quoteForShell } from '../home/home.ts'
+import { agentClis, isCliKind } from './agent-clis.ts'
+import type { Agent, CliAgent, CommandAgent } from './agent-schema.ts'
+import { findProgram, isExecutable } from './detect-agents.ts'
+import type { Config } from './load.ts'
+import { warn, type Warning } from './warning.ts'
+
+/** An agent that runs a program. */
+export type ProgramAgent = CliAgent | CommandAgent
+
+export const runsProgram = (agent: Agent): agent is ProgramAgent =>
+  agent.kind === 'command' || isCliKind(agent.kind)
+
+/** Why an agent cannot start; `what` goes on after "agent <name>: ". */
+export type ProgramFault = {
+  readonly code: 'agent-program-missing' | 'agent-folder-missing'
+  readonly what: string
+  readonly hint: string
+}
+
+export type InspectedProgram = {
+  readonly program: string
+  /** Its path, where it can be run. */
+  readonly path?: string
+  readonly faults: readonly ProgramFault[]
+}
+
+const edit = 'doorward config edit agents'
+
+/** Looks for the program and the folder of an agent, without running anything. */
+export const inspectProgram = async (
+  agent: ProgramAgent,
+  env: NodeJS.ProcessEnv,
+  homeFolder: string,
+): Promise<InspectedProgram> => {
+  const program =
+    agent.kind === 'command' ? (agent.command[0] ?? '') : agentClis[agent.kind].program
+  const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
+  const path = await findPath(program, cwd, searchPath(agent, env), env['PATHEXT'])
+  const programFault = path === undefined ? describeMissing(program, agent) : undefined
+  const folderFault = cwd === undefined ? undefined : await checkFolder(agent.cwd ?? '', cwd)
+  return {
+    program,
+    ...(path !== undefined && { path }),
+    faults: [programFault, folderFault].filter((fault) => fault !== undefined),
+  }
+}
+
+/** The agent's own PATH, which may be `env:NAME`, or the daemon's. */
+const searchPath = (agent: ProgramAgent, env: NodeJS.ProcessEnv): string => {
+  const own = agent.env?.['PATH']
+  const named = own?.startsWith('env:') ? env[own.slice('env:'.length)] : own
+  return named ?? env['PATH'] ?? env['Path'] ?? ''
+}
+
+const findPath = async (
+  program: string,
+  cwd: string | undefined,
+  path: string,
+  extensions: string | undefined,
+): Promise<string | undefined> => {
+  if (!/[\\/]/.test(program)) return findProgram(program, path, extensions)
+  // Without a cwd it runs in a new, empty folder.
+  if (cwd === undefined && !isAbsolute(program)) return undefined
+  const full = resolve(cwd ?? '', program)
+  if (await isExecutable(full)) return full
+  const [folder, name] = [resolve(full, '..'), full.split(/[\\/]/).at(-1) ?? '']
+  return findProgram(name, folder, extensions)
+}
+
+const describeMissing = (program: string, agent: ProgramAgent): ProgramFault => {
+  const missing = (what: string, hint: string) =>
+    ({ code: 'agent-program-missing', what, hint }) as const
+  if (agent.kind !== 'command')
+    return missing(
+      `the program ${program} is not on PATH`,
+      `install it with: ${agentClis[agent.kind].install}`,
+    )
+  const [, first] = /^(\S+)\s+\S/.exec(program) ?? []
+  if (first !== undefined)
+    return missing(
+      `the program "${first} …" is several words in one, and no shell takes them apart`,
+      `write each word apart, as [${first}, …], or run a shell: [sh, -c, "…"]: ${edit}`,
+    )
+  if (/^[~$]/.test(program)) {
+    const full = program.startsWith('~/') ? expandTilde(program) : 'its full path'
+    return missing(
+      `the program ${program} begins with ${program.charAt(0)}, which only a shell replaces`,
+      `write ${full}: ${edit}`,
+    )
+  }
+  if (!/[\\/]/.test(program))
+    return missing(
+      `the program ${program} is not on PATH`,
+      `install it, or write its full path: ${edit}`,
+    )
+  return agent.cwd === undefined && !isAbsolute(program)
+    ? missing(
+        `the program ${program} is looked for in an empty folder, as the agent has no cwd`,
+        `write its full path, or set cwd: ${edit}`,
+      )
+    : missing(
+        `${program} is missing, or not executable`,
+        `install it, write its full path, or make it executable with chmod +x: ${edit}`,
+      )
+}
+
+const checkFolder = async (written: string, path: string): Promise<ProgramFault | undefined> => {
+  const fault = (what: string, hint: string) =>
+    ({ code: 'agent-folder-missing', what, hint }) as const
+  if (written.includes('{{'))
+    return fault(
+      `its cwd ${written} has a placeholder, and a cwd is taken as it is written`,
+      `write the path of one folder: ${edit}`,
+    )
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isDirectory()) return undefined
+  if (found) return fault(`its cwd ${path} is not a folder`, `name a folder: ${edit}`)
+  return fault(
+    `its cwd ${path} is not a folder: it does not exist`,
+    // `~name` and variables are not replaced either, and nobody wants a folder of that name.
+    /[~$*{}]/.test(path) ? `name a folder that exists: ${edit}` : `mkdir -p ${quoteForShell(path)}`,
+  )
+}
+
+/** Warnings for agents of enabled webhooks that cannot start. */
+export const agentProgramWarnings = async (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  homeFolder: string,
+): Promise<Warning[]> => {
+  const used = new Map(
+    config.webhooks
+      .filter(({ enabled }) => enabled)
+      .map(({ agentName, agent }) => [agentName, agent]),
+  )
+  const found = await Promise.all(
+    [...used].map(async ([name, agent]) => {
+      if (!runsProgram(agent)) return []
+      const { program, faults } = await inspectProgram(agent, env, homeFolder)
+      return faults.flatMap(({ code, what, hint }) => {
+        const needs = isCliKind(agent.kind) && code === 'agent-program-missing'
+        const detail = needs
+          ? `agent ${name} needs the program ${program}, which is not on PATH`
+          : `agent ${name} cannot start: ${what}`
+        return warn(code, detail, hint)
+      })
+    }),
+  )
+  return found.flat()
+}

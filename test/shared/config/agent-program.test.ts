@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { agentProgramWarnings } from '../../../shared/config/agent-program.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
+import { connect } from '../../../shared/client/client.ts'
+import type { Status } from '../../../shared/api.ts'
+import { run } from '../../cli/support/cli.ts'
+import { startDaemon } from '../../support/daemon/daemon.ts'
+import { temporaryFolder, temporaryHome } from '../../support/temporary.ts'
+
+const webhooksFor = (names: readonly string[], more = '') =>
+  `webhooks:\n${names
+    .map(
+      (name) =>
+        `  - { path: /${name}, agent: ${name}, prompt_template: x, secret_env: S${more} }\n`,
+    )
+    .join('')}`
+
+describe('an agent that cannot start', function () {
+  if (process.platform === 'win32') return
+
+  let folder: string
+  before(async () => {
+    folder = await temporaryFolder()
+    await writeFile(join(folder, 'runs'), '#!/bin/sh\n', { mode: 0o755 })
+    await writeFile(join(folder, 'with space'), '#!/bin/sh\n', { mode: 0o755 })
+    await writeFile(join(folder, 'is-text'), 'x\n', { mode: 0o644 })
+    await mkdir(join(folder, 'sub'))
+  })
+
+  /** The warning and hint of one agent, on a PATH of this folder alone. */
+  const warned = async (fields: object): Promise<string[]> => {
+    const config = checkConfig(
+      readYaml('gateway.yaml', ''),
+      readYaml('agents.yaml', `agents: { a: ${JSON.stringify({ kind: 'command', ...fields })} }`),
+      readYaml('webhooks.yaml', webhooksFor(['a'])),
+      {},
+    )
+    const warnings = await agentProgramWarnings(config, { PATH: folder, OWN: '/nowhere' }, folder)
+    return warnings.flatMap(({ code, detail, hint }) => [`${code} ${detail}`, hint])
+  }
+  const missing = 'agent-program-missing agent a cannot start:'
+  const unset = 'agent-folder-missing agent a cannot start: its cwd'
+
+  it('is none whose program and folder exist', async () => {
+    assert.deepEqual(await warned({ command: ['runs'] }), [])
+    assert.deepEqual(await warned({ command: [join(folder, 'with space')], cwd: 'sub' }), [])
+    assert.deepEqual(await warned({ command: ['../runs'], cwd: 'sub' }), [])
+    assert.deepEqual(await warned({ command: ['runs'], cwd: '~' }), [])
+  })
+
+  it('has a program that is not there, or is no program', async () => {
+    const hint = /full path/
+    for (const [fields, detail] of [
+      [{ command: ['absent'] }, `${missing} the program absent is not on PATH`],
+      [
+        { command: ['runs'], env: { PATH: '/nowhere' } },
+        `${missing} the program runs is not on PATH`,
+      ],
+      [
+        { command: ['runs'], env: { PATH: 'env:OWN' } },
+        `${missing} the program runs is not on PATH`,
+      ],
+      [
+        { command: [`${folder}/is-text`] },
+        `${missing} ${folder}/is-text is missing, or not executable`,
+      ],
+      [{ command: [folder] }, `${missing} ${folder} is missing, or not executable`],
+      [
+        { command: ['./runs'] },
+        `${missing} the program ./runs is looked for in an empty folder, as the agent has no cwd`,
+      ],
+    ] as const) {
+      const [found, fix] = await warned(fields)
+      assert.equal(found, detail)
+      assert.match(fix ?? '', hint)
+    }
+  })
+
+  it('has what only a shell takes apart or replaces', async () => {
+    const [line, words] = await warned({ command: ['runs --secret canary | sort'] })
+    assert.equal(
+      line,
+      `${missing} the program "runs …" is several words in one, and no shell takes them apart`,
+    )
+    assert.match(
+      words ?? '',
+      /^write each word apart, as \[runs, …\], or run a shell: \[sh, -c, "…"\]/,
+    )
+    assert.doesNotMatch(`${line}${words}`, /canary/)
+    const [tilde, path] = await warned({ command: ['~/bin/x'] })
+    assert.equal(tilde, `${missing} the program ~/bin/x begins with ~, which only a shell replaces`)
+    assert.ok(path?.startsWith(`write ${join(homedir(), 'bin/x')}: `))
+    assert.match((await warned({ command: ['$HOME/x'] }))[0] ?? '', /begins with \$/)
+  })
+
+  it('has a folder that is missing, a file or a template, and only the first is to be made', async () => {
+    const at = async (cwd: string) => warned({ command: ['runs'], cwd })
+    assert.deepEqual(await at('gone'), [
+      `${unset} ${folder}/gone is not a folder: it does not exist`,
+      `mkdir -p ${folder}/gone`,
+    ])
+    assert.deepEqual(await at('runs'), [
+      `${unset} ${folder}/runs is not a folder`,
+      'name a folder: doorward config edit agents',
+    ])
+    for (const cwd of ['/srv/{{event.repository.name}}', '$HOME/x', '~someone/x']) {
+      const [detail, hint] = await at(cwd)
+      assert.match(detail ?? '', /its cwd/)
+      assert.doesNotMatch(hint ?? '', /mkdir/)
+    }
+    assert.match((await at('/srv/{{event.x}}'))[0] ?? '', /has a placeholder/)
+  })
+
+  it('is named by config check, status and doctor, as is a target without its secret', async () => {
+    const home = await temporaryHome({
+      env: 'S=4f6f1c0d9b7a4e52a9f1\nPLAIN=bm8gcHJlZml4IGF0IGFsbCBoZXJl\n',
+      agents: `agents:
+  gone: { kind: command, command: [no-such-program-anywhere] }
+  folder: { kind: command, command: [sh], cwd: "/srv/{{event.name}}" }
+`,
+      gateway: `targets:
+  http:
+    unset: { url: "https://a.example/", secret_env: UNSET }
+    plain: { url: "https://a.example/", secret_env: PLAIN }
+`,
+      webhooks: webhooksFor(
+        ['gone', 'folder'],
+        ', deliver_to: ["http:unset", "http:plain", "file:/no-such-folder/x.md"]',
+      ),
+    })
+    const expected = [
+      'agent gone cannot start: the program no-such-program-anywhere is not on PATH',
+      'agent folder cannot start: its cwd /srv/{{event.name}} has a placeholder',
+      'target http:unset: UNSET is unset or empty',
+      'target http:plain: PLAIN does not begin with whsec_',
+      'the folder /no-such-folder does not exist',
+    ]
+    const checked = await run(['config', 'check'], { home })
+    for (const text of expected)
+      assert.ok(checked.stderr.includes(text), `${text}: ${checked.stderr}`)
+    const daemon = await startDaemon({ home })
+    try {
+      const client = await connect(home)
+      const { problems } = await client.get<Status>('/status')
+      client.close()
+      const details = problems.map(({ detail }) => detail).join('\n')
+      for (const text of expected) assert.ok(details.includes(text), `${text}: ${details}`)
+    } finally {
+      await daemon.stop()
+    }
+    const examined = await run(['doctor', '--json'], { home })
+    assert.match(examined.stdout, /its cwd \/srv\/\{\{event\.name\}\} has a placeholder/)
+    assert.doesNotMatch(examined.stdout, /mkdir -p/)
+    await rm(home.root, { recursive: true })
+  })
+})
