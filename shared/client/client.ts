@@ -4,8 +4,13 @@ import type { Socket } from 'node:net'
 import type { DaemonFile, ProblemDocument } from '../api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from '../errors.ts'
 import { type Home, readSecretFile } from '../home/home.ts'
-import { isAlive } from '../home/lock.ts'
-import { type ForeignDaemon, foreignDaemonError, readDaemonFile } from './discovery.ts'
+import { isAlive, readLockOwner } from '../home/lock.ts'
+import {
+  type ForeignDaemon,
+  findListeningProcess,
+  foreignDaemonError,
+  readDaemonFile,
+} from './discovery.ts'
 import { challengeHeader, isProof, toEndpoint, proofHeader } from './identity.ts'
 import {
   ProvenConnections,
@@ -45,7 +50,7 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
   const { userAgent } = options
   const daemon = await readDaemonFile(home)
   const apiToken = (await readSecretFile(home.apiToken))?.trim()
-  if (daemon && !apiToken && isAlive(daemon.pid))
+  if (daemon && !apiToken && (await isDaemonOf(home, daemon)))
     throw new DoorwardError(
       'home-unusable',
       `run/api.token is missing, so no client can reach the daemon (pid ${daemon.pid})`,
@@ -80,6 +85,18 @@ export const connect = async (home: Home, options: ConnectOptions = {}): Promise
     },
     close: () => connections.close(),
   }
+}
+
+/**
+ * True if the process of `run/daemon.json` is the daemon. After a crash or a restart of the machine its pid
+ * may belong to any program.
+ */
+const isDaemonOf = async (home: Home, { pid, url }: DaemonFile): Promise<boolean> => {
+  if (!isAlive(pid)) return false
+  const owner = await findListeningProcess(Number(new URL(url).port))
+  if (owner ? owner.pid !== pid : (await readLockOwner(home, 'daemon')) !== pid) return false
+  const listener = await identifyListener(url, undefined)
+  return listener === 'other-doorward' || listener === 'silent'
 }
 
 /** What listens at an address: our daemon, nothing, or something else. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Home, resolveHome } from '../../../shared/home/home.ts'
 import { run } from '../../cli/support/cli.ts'
@@ -243,6 +243,32 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(code, 1)
     assert.match(of('daemon', 'running')[0]?.detail ?? '', /killed or crashed/)
     assert.match(of('daemon', 'crashes')[0]?.detail ?? '', /once in the last 24 hours/)
+  })
+
+  it('advises to kill no process that only has the pid of a daemon that was killed', async () => {
+    const home = await homeWith()
+    const daemon = await startDaemon({ home })
+    daemon.client.close()
+    const gone = new Promise((resolve) => daemon.process.once('exit', resolve))
+    daemon.process.kill('SIGKILL')
+    await gone
+    const file = JSON.parse(await readFile(home.daemonJson, 'utf8')) as object
+    // This process runs, and is no daemon.
+    await writeFile(home.daemonJson, JSON.stringify({ ...file, pid: process.pid }))
+    const withToken = await examined(home)
+    await rm(home.apiToken)
+    const withoutToken = await examined(home)
+    for (const { code, of, stdout } of [withToken, withoutToken]) {
+      assert.equal(code, 1)
+      const [running] = of('daemon', 'running')
+      assert.match(running?.detail ?? '', /killed or crashed: .* is another program now/)
+      assert.equal(running?.hint, 'doorward daemon start')
+      assert.doesNotMatch(stdout, /kill (-9 )?\d/)
+    }
+    const status = await run(['daemon', 'status'], { home })
+    assert.doesNotMatch(`${status.stdout}${status.stderr}`, /kill/)
+    assert.equal((await run(['daemon', 'start'], { home })).code, 0)
+    assert.equal((await run(['daemon', 'stop'], { home })).code, 0)
   })
 
   it('waits for no daemon that hangs', async () => {

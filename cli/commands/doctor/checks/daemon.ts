@@ -17,6 +17,8 @@ type DaemonFacts = {
   /** `run/daemon.json`; a killed daemon leaves it behind. */
   readonly file: DaemonFile | undefined
   readonly isAlive: boolean
+  /** Another program has the pid of that file by now. */
+  readonly isReused?: boolean
   /** The pid that has locked the home, if the file is missing. */
   readonly unlistedPid?: number
   readonly client?: Client
@@ -30,10 +32,12 @@ const answerMs = 2000
 /** Asks the running daemon for its status; starts none. The caller closes the client. */
 export const collectDaemon = async (asker: Asker): Promise<DaemonFacts> => {
   const file = await readDaemonFile(asker.home).catch(() => undefined)
-  const unlistedPid = file ? undefined : await readLockOwner(asker.home, 'daemon')
+  const owner = await readLockOwner(asker.home, 'daemon')
+  const unlistedPid = file ? undefined : owner
   const facts = {
     file,
-    isAlive: file ? isAlive(file.pid) : unlistedPid !== undefined,
+    isAlive: file ? owner === file.pid : owner !== undefined,
+    isReused: file !== undefined && owner !== file.pid && isAlive(file.pid),
     ...(unlistedPid !== undefined && { unlistedPid }),
   }
   const start = performance.now()
@@ -141,7 +145,7 @@ export const checkDaemon = (
 ): Check[] => [...checkProcess(facts, version, now), ...checkLog(facts, log)]
 
 const checkProcess = (
-  { file, isAlive, status, answeredMs, failure }: DaemonFacts,
+  { file, isAlive, isReused, status, answeredMs, failure }: DaemonFacts,
   version: string,
   now: number,
 ): Check[] => {
@@ -175,7 +179,7 @@ const checkProcess = (
       file
         ? error(
             'running',
-            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which no longer runs`,
+            `it was killed or crashed: run/daemon.json names pid ${file.pid}, which ${isReused ? 'is another program now' : 'no longer runs'}`,
             'doorward daemon start',
           )
         : warning('running', 'it does not run: webhooks are not received', 'doorward daemon start'),
