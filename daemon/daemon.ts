@@ -178,7 +178,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     marks,
     log,
     // After a restart the tray follows the other daemon.
-    isFollowed: () => stream.followers() > 0 || succession.successor() !== undefined,
+    hasTray: () => stream.hasTray() || succession.successor() !== undefined,
   }
   const live = new LiveConfig(
     {

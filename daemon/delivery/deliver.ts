@@ -50,12 +50,12 @@ export type DeliverParts = SenderParts & {
   readonly progress: Progress
   readonly log: Log
   readonly rules?: RetryRules
-  /** Whether a client follows the events, as a tray does. */
-  readonly isFollowed: () => boolean
+  /** Whether a tray follows the events. */
+  readonly hasTray: () => boolean
 }
 
 export const createDeliver = (parts: DeliverParts): Deliver => {
-  const { homeFolder, progress, log, rules, isFollowed } = parts
+  const { homeFolder, progress, log, rules, hasTray } = parts
   const sendParts = createMultipartSender(createSenders(parts), progress, rules)
 
   /** Returns a note for the event, if any. */
@@ -73,7 +73,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
         return appendToFile(target.path, reply, homeFolder)
       case 'notify':
         // The tray follows the events and shows this one: the event itself is the delivery.
-        return isFollowed() ? undefined : 'no tray is connected to show it'
+        return hasTray() ? undefined : 'no tray is connected to show it'
       case 'slack':
       case 'telegram':
       case 'discord':

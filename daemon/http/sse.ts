@@ -8,6 +8,8 @@ export type EventStream = {
   readonly open: (request: IncomingMessage, response: ServerResponse) => Promise<void>
   /** The number of clients. */
   readonly followers: () => number
+  /** Whether one of them is a tray, by its User-Agent: others show no notification. */
+  readonly hasTray: () => boolean
   /** While silent, nothing is sent; a client that reconnects with its last id misses nothing. */
   readonly silence: (isSilent: boolean) => void
   /** Notifies clients of a change of `/status` that is not an event, by a comment. */
@@ -30,6 +32,7 @@ const maxUnreadBytes = 4 * 1024 * 1024
 export const createEventStream = (events: EventStore): EventStream => {
   let isSilent = false
   const open = new Map<ServerResponse, Session>()
+  const trays = new Set<ServerResponse>()
   let last: { readonly change: EventChange; readonly message: EventBuffer } | undefined
   /** The same text for all clients, made once. */
   const messageOf = (change: EventChange): EventBuffer => {
@@ -63,15 +66,18 @@ export const createEventStream = (events: EventStore): EventStream => {
       const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
       open.set(response, session)
+      if (request.headers['user-agent']?.startsWith('doorward-tray/')) trays.add(response)
       const unfollow = events.follow(push)
       const beating = setInterval(() => void session.batch(heartbeat), heartbeatMs)
       response.once('close', () => {
         clearInterval(beating)
         unfollow()
         open.delete(response)
+        trays.delete(response)
       })
     },
     followers: () => open.size,
+    hasTray: () => trays.size > 0,
     silence: (now) => {
       isSilent = now
     },

@@ -38,8 +38,8 @@ export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver'> & {
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   readonly progress: Progress
-  /** True while a client follows the events. */
-  readonly isFollowed: () => boolean
+  /** True while a tray follows the events. */
+  readonly hasTray: () => boolean
 }
 
 /** Compiles a configuration. */
@@ -49,7 +49,7 @@ export const createEngine = (
   changed: readonly ChangedValue[],
   parts: EngineServices,
 ): Engine => {
-  const { home, run, access, marks, messages, progress, log, isFollowed } = parts
+  const { home, run, access, marks, messages, progress, log, hasTray } = parts
   const { server, targets } = config.gateway
   const homeFolder = home.root
   const invoke = createInvoke({
@@ -67,7 +67,7 @@ export const createEngine = (
     messages,
     progress,
     log,
-    isFollowed,
+    hasTray,
   })
   return {
     config,

@@ -4,6 +4,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { EventStore } from '../../../daemon/events/event-store.ts'
 import { type EventStream, createEventStream } from '../../../daemon/http/sse.ts'
+import { getUserAgent } from '../../../shared/version.ts'
 
 describe('the stream of events', () => {
   let stream: EventStream
@@ -37,6 +38,23 @@ describe('the stream of events', () => {
     client.destroy()
     await once(response, 'close')
     assert.equal(stream.followers(), 0)
+  })
+
+  it('knows a tray by its name, and no other follower', async () => {
+    const [other, response] = await asked()
+    await stream.open(other, response)
+    assert.deepEqual([stream.followers(), stream.hasTray()], [1, false])
+    const tray = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    tray.on('error', () => undefined)
+    tray.write(
+      `GET /events/stream HTTP/1.1\r\nHost: here\r\nUser-Agent: ${getUserAgent('tray')}\r\n\r\n`,
+    )
+    const [request, second] = await asked()
+    await stream.open(request, second)
+    assert.deepEqual([stream.followers(), stream.hasTray()], [2, true])
+    tray.destroy()
+    await once(second, 'close')
+    assert.deepEqual([stream.followers(), stream.hasTray()], [1, false])
   })
 
   it('counts nobody who has gone before it begins', async () => {

@@ -80,6 +80,16 @@ webhooks:
     assert.match(file, /^## \S+ \/github\n\n<!-- evt_\w+ -->\n#2 Mend the door by octocat bug\n\n$/)
   })
 
+  it('is not shown on the desktop by a terminal that follows the events', async () => {
+    const ended = new AbortController()
+    const stream = await daemon.client.open('/events/stream', { signal: ended.signal })
+    stream.on('error', () => undefined).resume()
+    const reply = await post('/webhook/github')
+    const event = await untilFinished(daemon, String(reply.json()['id']))
+    ended.abort()
+    assert.equal(event.targets[2]?.detail, 'no tray is connected to show it')
+  })
+
   it('is served at its own path too', async () => {
     assert.equal((await post('/github')).status, 202)
   })

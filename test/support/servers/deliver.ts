@@ -70,7 +70,7 @@ export const deliverWith = (
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,
-    isFollowed: () => true,
+    hasTray: () => true,
   })
   return { deliver, asked, logged: () => JSON.stringify(lines) }
 }
