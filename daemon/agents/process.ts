@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { longTimeout } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
@@ -34,9 +36,18 @@ const stderrBytes = 8192
 
 /**
  * Runs a program in its own process group until it exits, or is stopped: SIGTERM to the group, SIGKILL
- * after 5 s. Rejects with the system error when it cannot start.
+ * after 5 s. Rejects with the system error when it cannot start, with `agent-not-found` where its folder is
+ * the reason.
  */
 export const runProcess = async (options: ProcessOptions): Promise<ProcessResult> => {
+  try {
+    return await runChild(options)
+  } catch (error) {
+    throw toFolderError(options) ?? error
+  }
+}
+
+const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   const { signal } = options
   const [program = '', ...args] = options.argv
   const child = spawn(program, args, {
@@ -87,6 +98,23 @@ export const runProcess = async (options: ProcessOptions): Promise<ProcessResult
     timeout.clear()
     for (const timer of timers) clearTimeout(timer)
   }
+}
+
+/** The system reports a missing working folder as it reports a missing program. */
+const toFolderError = ({ argv, cwd }: ProcessOptions): DoorwardError | undefined => {
+  let problem = 'does not exist'
+  try {
+    if (statSync(cwd).isDirectory()) return undefined
+    problem = 'is a file'
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined
+  }
+  const message = `cannot start ${argv[0] ?? ''}: its cwd ${cwd} ${problem}`
+  const hint = 'create the folder, or name another: doorward config edit agents'
+  return new DoorwardError('agent-not-found', message, {
+    hint,
+    localDetail: `${message}; ${hint}`,
+  })
 }
 
 /**

@@ -134,20 +134,16 @@ const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): Doorw
   })
 }
 
-const toStartError = ({ argv, cwd, install }: Program, error: unknown): DoorwardError => {
+const toStartError = ({ argv, install }: Program, error: unknown): DoorwardError => {
   const name = argv[0] ?? ''
   const code = systemCode(error)
   const hint = install && `install it with: ${install}; if it is installed: doorward doctor`
   // Without a slash it was searched on PATH.
   const isPath = /[\\/]/.test(name)
-  const orCwd = (problem: string) => (cwd === undefined ? '' : `, or its cwd ${cwd} ${problem}`)
   const reasons: Record<string, string> = {
     // Also for a script whose first line names a missing program, or ends with a CR.
-    ENOENT: `there is no such program${isPath ? ', or not the one that its first line names' : " on the daemon's PATH"}${orCwd('does not exist')}`,
-    ENOTDIR:
-      cwd !== undefined && !isPath
-        ? `its cwd ${cwd} is a file`
-        : `a part of its path is a file${orCwd('is a file')}`,
+    ENOENT: `there is no such program${isPath ? ', or not the one that its first line names' : " on the daemon's PATH"}`,
+    ENOTDIR: 'a part of its path is a file',
     // PATH may have folders that we cannot read.
     EACCES: isPath
       ? 'it is not executable'

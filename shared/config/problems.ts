@@ -29,7 +29,11 @@ export const toProblems = (
     const known = keysAt(name, path, value)
     const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
     return issue.keys.map((key) =>
-      file.problemAt([...path, key], 'unknown key', didYouMean(key, known) ?? all),
+      file.problemAt(
+        [...path, key],
+        'unknown key',
+        didYouMean(key, known) ?? byWord(key, known) ?? all,
+      ),
     )
   }
   if (issue.code === 'invalid_union') return unionProblems(issue, path, name, file, value)
@@ -50,6 +54,13 @@ export const toProblems = (
     return [file.problemAt(path, issue.message, meant)]
   }
   return [file.problemAt(path, issue.message)]
+}
+
+/** `did you mean "secret_env"?` of `secret:` or `secrets:`; keys have several words. */
+const byWord = (given: string, known: readonly string[]): string | undefined => {
+  const word = given.toLowerCase().replace(/s$/, '')
+  const meant = known.filter((name) => name.split('_').includes(word)).map((name) => `"${name}"`)
+  return meant.length === 0 ? undefined : `did you mean ${meant.join(' or ')}?`
 }
 
 type UnionIssue = Extract<z.core.$ZodIssue, { code: 'invalid_union' }>

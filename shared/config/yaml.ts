@@ -68,11 +68,24 @@ export const readYaml = (file: string, text: string): YamlFile => {
     ...(hint === undefined ? {} : { hint }),
   })
 
-  const problems: Problem[] = [...document.errors, ...document.warnings].map((error) => ({
-    ...place(error.pos[0]),
-    key: '',
-    reason: describeReason(error, text),
-  }))
+  const continued = document.errors.filter(
+    ({ code, pos }) =>
+      code === 'MULTILINE_IMPLICIT_KEY' &&
+      document.errors.some((other) => other.code === nestedKey && other.pos[0] === pos[0]),
+  )
+  const problems: Problem[] = [...document.errors, ...document.warnings]
+    // A line that is indented too far continues the value before it: the parser reports both.
+    .filter(
+      ({ code, pos }) => code !== nestedKey || !continued.some((line) => line.pos[0] === pos[0]),
+    )
+    .map((error) => {
+      const isContinued = continued.includes(error)
+      return {
+        ...place(isContinued ? lineStart(text, error.pos[1]) : error.pos[0]),
+        key: '',
+        reason: isContinued ? tooFarIn : describeReason(error, text),
+      }
+    })
   const refuse = (node: unknown, key: string, reason: string) =>
     problems.push({ ...place(rangeStart(node) ?? 0), key, reason })
 
@@ -128,6 +141,10 @@ const firstPerLine = (problems: readonly Problem[]): Problem[] => {
 }
 
 const notIndented = 'this line is not indented like its siblings'
+/** The parser's code for `a: b: c`. */
+const nestedKey = 'BLOCK_AS_IMPLICIT_KEY'
+const tooFarIn =
+  'this line is indented further than its siblings, so it continues the value of the line before (a text with ": " in it needs quotes)'
 const noPair =
   'not of the form "key: value" (put a space after the colon; indent a text of several lines below its key)'
 
@@ -144,6 +161,12 @@ const messages: readonly (readonly [RegExp, string])[] = [
   [/^plain value cannot start with .* character (.)$/i, 'a text that begins with $1 needs quotes'],
   [/^unexpected \S+ at node end$/i, 'the value before this has ended; is a quote misplaced?'],
 ]
+
+/** The offset of the first character of a line that is no space. */
+const lineStart = (text: string, offset: number): number => {
+  const start = text.lastIndexOf('\n', offset - 1) + 1
+  return start + (/^ */.exec(text.slice(start))?.[0].length ?? 0)
+}
 
 const describeReason = ({ code, message, pos }: YAMLError, text: string): string => {
   if (code === 'DUPLICATE_KEY') {

@@ -27,6 +27,13 @@ describe('an unknown key', () => {
       { webhooks: webhook('    deliverto: log\n') },
       'webhooks.yaml:5:5 webhooks[0].deliverto: unknown key (did you mean "deliver_to"?)',
     ],
+    'that is a word of the right ones': [
+      { webhooks: 'webhooks:\n  - { path: /a, agent: echo, prompt: x, secrets: S, max: 1 }\n' },
+      'webhooks.yaml:2:5 webhooks[0].prompt_template: missing',
+      'webhooks.yaml:2:30 webhooks[0].prompt: unknown key (did you mean "prompt_template"?)',
+      'webhooks.yaml:2:41 webhooks[0].secrets: unknown key (did you mean "secret_env"?)',
+      'webhooks.yaml:2:53 webhooks[0].max: unknown key (did you mean "max_value_length"?)',
+    ],
     'that is near none, with all there are': [
       { webhooks: webhook('    colour: red\n') },
       `webhooks.yaml:5:5 webhooks[0].colour: unknown key (${webhookKeys})`,

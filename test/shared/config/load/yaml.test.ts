@@ -49,6 +49,14 @@ describe('a configuration file that is not good YAML', () => {
       { webhooks: `${webhook()} - path: /b\n   agent: echo\n   prompt_template: x\n` },
       'webhooks.yaml:5:1 this line is not indented like its siblings',
     ],
+    'a key that is one space too far in': [
+      { webhooks: 'webhooks:\n  - path: /a\n     agent: echo\n    prompt_template: x\n' },
+      'webhooks.yaml:3:6 this line is indented further than its siblings, so it continues the value of the line before (a text with ": " in it needs quotes)',
+    ],
+    'a last key that is one space too far in': [
+      { webhooks: 'webhooks:\n  - path: /a\n    agent: echo\n     prompt_template: x\n' },
+      'webhooks.yaml:4:6 this line is indented further than its siblings, so it continues the value of the line before (a text with ": " in it needs quotes)',
+    ],
     'a prompt that is not indented below its key': [
       { webhooks: webhook('    hi there\n', '/a', 'echo', '|') },
       'webhooks.yaml:5:5 not of the form "key: value" (put a space after the colon; indent a text of several lines below its key)',
