@@ -28,6 +28,8 @@ type Refusal = {
 const maxHashedBytes = 6 * 1024 * 1024
 const maxOtherSecrets = 20
 const maxRewrittenBytes = 256 * 1024
+const maxIndentedBytes = 64 * 1024
+const maxIndentedDepth = 20
 
 /**
  * Finds the usual cause that applies, and says how to fix it. The result contains no secret and no MAC. The
@@ -69,10 +71,10 @@ const diagnoseToken = ({ headers, secrets }: Refusal, form: SignatureForm): stri
   const value = Buffer.from(headers[form.header]?.[0] ?? '', 'latin1').toString('utf8')
   if (secrets.own.some((secret) => trimmed(secret).includes(value)))
     return `the token matches ${trimmedCause}`
-  if (secrets.own.includes(value.trim()))
-    return 'the token matches, but the sender adds white space around it'
   for (const { written, cause } of listWritten(secrets))
     if (written === value) return `the token matches ${cause}`
+  if (secrets.own.includes(value.trim()))
+    return 'the token matches, but the sender adds white space around it'
   const other = secrets.others.find(({ secret }) => secret === value)
   return other ? describeOther(other.path) : 'it differs from the token that is set here'
 }
@@ -80,8 +82,6 @@ const diagnoseToken = ({ headers, secrets }: Refusal, form: SignatureForm): stri
 const describeOther = (path: string): string =>
   `the secret of the webhook ${path} matches: the sender uses the secret or the address of another webhook`
 
-/** Something that the sender may have signed, and the key it may have used. */
-type Guess = {
 /** The values that `.env` shows but does not set, and what to write there. */
 const listWritten = ({ changed = [] }: KnownSecrets) =>
   changed.map((value) => {
@@ -92,6 +92,8 @@ const listWritten = ({ changed = [] }: KnownSecrets) =>
     }
   })
 
+/** Something that the sender may have signed, and the key it may have used. */
+type Guess = {
   readonly cause: string
   readonly key: BinaryLike
   readonly algorithm?: 'sha256' | 'sha1'
@@ -103,19 +105,25 @@ const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   if (!given)
     return 'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
   const head = signedHead(form.signs, given.timestamp, given.id) ?? ''
+  const rewritten = rewriteJson(refusal.bytes)
+  const guess = rewritten?.guess
+  const again: Guess[] = guess ? getKeys(refusal, form).map((key) => ({ key, ...guess })) : []
   let hashedBytes = 0
-  for (const { cause, key, algorithm = form.algorithm, body = refusal.bytes } of listGuesses(
-    refusal,
-    form,
-    given.timestamp,
-  )) {
+  for (const { cause, key, algorithm = form.algorithm, body = refusal.bytes } of [
+    ...listGuesses(refusal, form, given.timestamp),
+    ...again,
+  ]) {
     hashedBytes += body.length
     if (hashedBytes > maxHashedBytes) return 'not diagnosed completely: the body is too large'
     const digest = createHmac(algorithm, key).update(head, 'latin1').update(body).digest()
     if (given.digests.some((signature) => signature.equals(digest))) return cause
   }
-  return 'none of the usual causes applies: the sender has another secret, or the body was changed on its way, for example by a relay such as smee that parses JSON and writes it again'
+  return rewritten?.isAsRelaysWrite
+    ? `none of the usual causes applies: the sender has another secret, or ${relay}, which changes white space and escapes: let the sender reach this machine by a tunnel`
+    : 'none of the usual causes applies: the sender has another secret, or the body was changed on its way'
 }
+
+const relay = 'a relay such as smee parsed the JSON and wrote it again'
 
 /** Reads the signature strictly, but for a SHA-1 digest, which is too short for SHA-256. */
 const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignature | undefined => {
@@ -131,14 +139,16 @@ const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignatu
     : { digests: [Buffer.from(sha1, 'hex')], timestamp: '', id: '' }
 }
 
+const getKeys = ({ secrets }: Pick<Refusal, 'secrets'>, form: SignatureForm): BinaryLike[] =>
+  secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
+
 /** The likeliest first. */
 const listGuesses = function* (
-  { bytes, scheme, secrets, nowMs }: Refusal,
+  { scheme, secrets, nowMs }: Refusal,
   form: SignatureForm,
   timestamp: string,
 ): Generator<Guess> {
-  const keys = secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
-  for (const key of keys) {
+  for (const key of getKeys({ secrets }, form)) {
     yield { key, cause: describeClock(timestamp, scheme, nowMs) }
     if (form.algorithm === 'sha256')
       yield { key, algorithm: 'sha1', cause: 'it is made with SHA-1: set SHA-256 at the sender' }
@@ -152,23 +162,14 @@ const listGuesses = function* (
       for (const key of [secret, secret.replace(/^whsec_/, '')])
         yield { key, cause: 'the sender uses the secret as text and does not decode its base64' }
   }
-  for (const { path, secret } of secrets.others.slice(0, maxOtherSecrets)) {
-    const key = keyBytes(form, secret)
-    if (key) yield { key, cause: describeOther(path) }
-  }
-  const body = stringifyAgain(bytes)
-  if (body)
-    for (const key of keys)
-      yield {
-        key,
-        body,
   for (const { written, cause } of listWritten(secrets)) {
     const key = keyBytes(form, written)
     if (key) yield { key, cause: `the signature matches ${cause}` }
   }
-        cause:
-          'the signature matches the body as JSON.stringify writes it: a relay such as smee parsed the JSON and wrote it again',
-      }
+  for (const { path, secret } of secrets.others.slice(0, maxOtherSecrets)) {
+    const key = keyBytes(form, secret)
+    if (key) yield { key, cause: describeOther(path) }
+  }
 }
 
 const describeClock = (
@@ -192,12 +193,41 @@ const trimmed = (secret: string): string[] => {
   )
 }
 
-/** The body as a relay writes it that has parsed it; undefined where that is the same or cannot be known. */
-const stringifyAgain = (bytes: Buffer): Buffer | undefined => {
+/** Indentation makes a deeply nested body many times larger. */
+const canIndent = (bytes: Buffer): boolean => {
+  let depth = 0
+  for (const byte of bytes) {
+    if (byte === 0x5b || byte === 0x7b) depth += 1
+    else if (byte === 0x5d || byte === 0x7d) depth -= 1
+    if (depth > maxIndentedDepth) return false
+  }
+  return bytes.length <= maxIndentedBytes
+}
+
+type RewrittenJson = {
+  /** Another form of the body, which the sender may have signed. */
+  readonly guess?: { readonly body: Buffer; readonly cause: string }
+  /** The received body is what JSON.stringify writes, as smee does. */
+  readonly isAsRelaysWrite: boolean
+}
+
+/**
+ * The body as a relay writes it that has parsed it. A body that looks so already may have been indented, as
+ * Stripe sends it. Undefined where nothing can be known.
+ */
+const rewriteJson = (bytes: Buffer): RewrittenJson | undefined => {
   if (bytes.length > maxRewrittenBytes) return undefined
   try {
-    const body = Buffer.from(JSON.stringify(JSON.parse(bytes.toString('utf8'))))
-    return body.equals(bytes) ? undefined : body
+    const value: unknown = JSON.parse(bytes.toString('utf8'))
+    const body = Buffer.from(JSON.stringify(value))
+    if (!body.equals(bytes)) {
+      const cause = `the signature matches the body as JSON.stringify writes it: ${relay}`
+      return { guess: { body, cause }, isAsRelaysWrite: false }
+    }
+    if (!canIndent(bytes)) return { isAsRelaysWrite: true }
+    const indented = Buffer.from(JSON.stringify(value, null, 2))
+    const cause = `the signature matches this JSON with an indentation of two spaces: ${relay} without it`
+    return { guess: { body: indented, cause }, isAsRelaysWrite: true }
   } catch {
     // Not JSON, or nested too deeply to be written.
     return undefined

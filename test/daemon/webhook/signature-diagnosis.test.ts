@@ -143,7 +143,26 @@ describe('the diagnosis of a refused signature', () => {
       `${body}\n`,
       body.replaceAll('/', '\\/'),
     ])
-      assert.match(finding({ headers, bytes: received }), /a relay such as smee/)
+      assert.match(
+        finding({ headers, bytes: received }),
+        /matches the body .* a relay such as smee/,
+      )
+  })
+
+  it('finds a relay that wrote the indented JSON of its sender in one line, as smee does', () => {
+    const indented = JSON.stringify(JSON.parse(body), null, 2)
+    const headers = github(`sha256=${hex(secret, indented)}`)
+    assert.match(
+      finding({ headers, bytes: JSON.stringify(JSON.parse(indented)) }),
+      /matches this JSON with an indentation of two spaces: a relay such as smee/,
+    )
+  })
+
+  it('names such relays where the body looks like theirs, and only there', () => {
+    const headers = github(`sha256=${hex(secret, body.replaceAll('/', '\\/'))}`)
+    assert.match(finding({ headers }), /none of the usual .* a relay such as smee .* by a tunnel$/)
+    for (const bytes of [`${body} `, 'a=b', '\0'])
+      assert.doesNotMatch(finding({ headers, bytes }), /smee/)
   })
 
   it('finds by how much a clock is wrong, while the signature matches', async () => {
