@@ -45,9 +45,8 @@ export const createProgram = (
     .helpCommand(false)
     .configureHelp({
       ...helpLayout,
-      showGlobalOptions: true,
-      // Without those of a group that is also a command: `events retry` has no `--limit`.
-      visibleGlobalOptions: ({ parent }) => (parent ? [...program.options] : []),
+      formatHelp: (command, helper) =>
+        `${Help.prototype.formatHelp.call(helper, command, helper)}${command.parent ? globalOptions : ''}`,
     })
     .exitOverride()
     .configureOutput({
@@ -93,6 +92,7 @@ const addGroups = (
     .option('--webhook <path>', 'only events of this webhook')
     .option('--state <state>', 'only events in this state: running, done, failed, …')
     .option('--limit <n>', 'the maximum number', wholeNumber, 20)
+    .option('--all', 'also reloads of the configuration')
     .usage('[options] | show | open | retry | cancel <id>')
     .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
   const config = program.command('config').description('check and edit the configuration')
@@ -154,6 +154,10 @@ const addCommands = (program: Command): void => {
       (await import('./commands/completion.ts')).complete(program, words),
     )
 }
+
+/** In one line: eight on every page hide those of the command. `doorward --help` explains them. */
+const globalOptions =
+  '\nGlobal options: --home <dir> --json -q --no-color --no-start (doorward --help)\n'
 
 const doctorHelp = `
 It changes nothing, and works with or without a daemon. A check that was skipped

@@ -39,10 +39,10 @@ const mostOfPath = 38
 /** A status on one screen, wrapped to the terminal. All text is stripped of control characters. */
 export const statusLines = (status: Status, now: Date, page: Page): string[] => [
   ...aboutDaemon(status, now, page),
+  ...problems(status, page),
   ...section('Logins', loginLines(status, now, page), page),
   ...section('Webhooks', webhookRows(status.webhooks, now, page), page),
   ...failures(status, now, page),
-  ...problems(status, page),
 ]
 
 const section = (title: string, lines: readonly string[], { paint }: Page): string[] =>

@@ -2,15 +2,16 @@ import { stripVTControlCharacters } from 'node:util'
 import { measureWidth } from '../../shared/text.ts'
 
 /** Programs that our texts name to be run, as the beginning of a command. */
-const programs = /^(?:npx|doorward|chmod|sudo|npm|ssh|git|systemctl|loginctl|launchctl)$/
+const programs =
+  /^(?:npx|doorward|chmod|mkdir|kill|unset|grep|sudo|npm|ssh|git|systemctl|loginctl|launchctl)$/
 /** Words that go on with the sentence after a command. */
 const afterwards =
   /^(?:and|or|to|is|says|shows|lists|writes|which|that|if|then|again|with|where|wrote|has)$/
 
 /**
  * The text with its lines broken between words, so that none is wider than `columns`. A URL or a command
- * is not broken: it begins a line, and where even that is too narrow it goes over, for a terminal breaks
- * it where it can still be copied. Lines that begin with a space are there to be copied and stay.
+ * is not broken: it begins a line. Where even that is too narrow a command goes on after a backslash, and
+ * a URL goes over, for a terminal breaks it where it can still be copied. Lines that begin with a space are there to be copied and stay.
  */
 export const wrapped = (text: string, columns: number | undefined): string =>
   columns === undefined
@@ -27,15 +28,38 @@ export const wrapLine = (line: string, columns: number, indent = ''): string => 
   const [lead = ''] = /^ */.exec(line) ?? []
   let current = lead
   for (const unit of splitUnits(line.slice(lead.length))) {
-    const joined = `${current} ${unit}`
-    if (current.trim() === '' || countColumns(joined) <= columns) {
-      current = current.trim() === '' ? `${current}${unit}` : joined
+    const isFirst = current.trim() === ''
+    const joined = isFirst ? `${current}${unit}` : `${current} ${unit}`
+    if (countColumns(joined) <= columns) {
+      current = joined
       continue
     }
-    lines.push(current)
-    current = `${indent}${unit}`
+    if (!isFirst) lines.push(current)
+    const parts = continueCommand(unit, isFirst ? current : indent, columns)
+    lines.push(...parts.slice(0, -1))
+    current = parts.at(-1) ?? ''
   }
   return [...lines, current].join('\n')
+}
+
+/**
+ * The lines of a word or a command that begins after `start`. A command that is too wide goes on after a
+ * backslash, as a shell takes it; one with quotes in it stays in one line.
+ */
+const continueCommand = (unit: string, start: string, columns: number): string[] => {
+  const [first = '', ...words] = unit.split(' ')
+  if (!programs.test(first) || /['"]/.test(unit)) return [`${start}${unit}`]
+  const lines: string[] = []
+  let current = `${start}${first}`
+  for (const [index, word] of words.entries()) {
+    const end = index === words.length - 1 ? '' : ' \\'
+    if (countColumns(`${current} ${word}${end}`) <= columns) current += ` ${word}`
+    else {
+      lines.push(`${current} \\`)
+      current = `${' '.repeat(countColumns(start) + 2)}${word}`
+    }
+  }
+  return [...lines, current]
 }
 
 /** Words, and commands of several words. */

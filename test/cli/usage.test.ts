@@ -38,11 +38,12 @@ describe('cli: usage', () => {
       assert.equal(`${(await printed(...words)).text}\n`, (await run(words)).stdout)
   })
 
-  it('shows the global options in the help of every command', async () => {
+  it('shows the global options in one line in the help of every command', async () => {
     const { code, stdout } = await run(['webhook', 'send', '--help'])
     assert.equal(code, 0)
     assert.match(stdout, /--sample/)
-    assert.match(stdout, /--no-start/)
+    assert.match(stdout, /^Global options: --home .*--no-start \(doorward --help\)$/m)
+    assert.match((await run(['--help'])).stdout, /^ +--no-start +do not start/m)
   })
 
   it('shows no options of a group that its commands do not take', async () => {

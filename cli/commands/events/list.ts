@@ -12,6 +12,7 @@ export type EventsOptions = {
   readonly webhook?: string
   readonly state?: string
   readonly limit: number
+  readonly all?: boolean
 }
 
 /** Prints the events, newest first, or follows them. */
@@ -43,15 +44,25 @@ export const listEvents = async (
   }
   const answer = await withDaemon(context, async (client) => {
     const { webhook } = await choose(client)
-    const query = new URLSearchParams({ limit: String(options.limit) })
-    if (webhook !== undefined) query.set('webhook', webhook)
-    if (state !== undefined) query.set('state', state)
-    return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
+    const fetch = async (limit: number) => {
+      const query = new URLSearchParams({ limit: String(limit) })
+      if (webhook !== undefined) query.set('webhook', webhook)
+      if (state !== undefined) query.set('state', state)
+      return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
+    }
+    return options.all || terminal.json
+      ? fetch(options.limit)
+      : fetchWithoutReloads(fetch, options.limit)
   })
   if (terminal.json) {
     terminal.printJson(answer)
     return
   }
+  const folded = 'folded' in answer ? answer.folded : 0
+  if (folded > 0)
+    terminal.say(
+      `not shown: ${folded} ${folded === 1 ? 'reload' : 'reloads'} of the configuration (--all)`,
+    )
   if (answer.events.length === 0) {
     terminal.say((options.webhook ?? state) ? 'no such event' : 'no events yet')
     return
@@ -60,3 +71,28 @@ export const listEvents = async (
   for (const line of eventLines(answer.events, new Date(), terminal.paint, shape))
     terminal.print(line)
 }
+
+/** A reload of the configuration that went well: while someone edits, there is one for each save. */
+const isReload = ({ kind, state, detail }: EventRecord): boolean =>
+  kind === 'daemon' && state === 'done' && detail?.includes('configuration was reloaded') === true
+
+type Listed = { readonly events: EventRecord[]; readonly folded: number }
+
+/** Fetches the newest events that are no reloads, and counts the reloads among them. */
+const fetchWithoutReloads = async (
+  fetch: (limit: number) => Promise<{ events: EventRecord[] }>,
+  limit: number,
+): Promise<Listed> => {
+  for (let asked = limit; ; asked = Math.min(asked * 4, mostEvents)) {
+    const { events } = await fetch(asked)
+    const shown = events.filter((event) => !isReload(event)).slice(0, limit)
+    const isWhole = events.length < asked || asked >= mostEvents
+    if (shown.length < limit && !isWhole) continue
+    const last =
+      shown.length < limit ? events.length : events.indexOf(shown[limit - 1] as EventRecord) + 1
+    return { events: shown, folded: last - shown.length }
+  }
+}
+
+/** The daemon takes no larger number. */
+const mostEvents = 999_999

@@ -14,6 +14,7 @@ import { freePath } from '../../daemon-client/webhooks.ts'
 import { readSecret } from '../../terminal/input.ts'
 import { shellWord } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
+import { wrapWords } from '../../terminal/wrap.ts'
 import {
   newWebhook,
   type NewWebhook,
@@ -65,7 +66,7 @@ export const addWebhook = async (
   for (const line of reportLines(report, home.env)) terminal.print(line)
   taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
-  terminal.say(nextSteps(report, preset, home.env, isPublic))
+  terminal.say(nextSteps(report, preset, home.env, isPublic, terminal.columns))
 }
 
 /** Writes the secret before the entry, so that the webhook is never served without one. */
@@ -178,11 +179,14 @@ const nextSteps = (
   preset: WebhookPreset,
   envFile: string,
   isPublic: boolean,
+  columns: number | undefined,
 ): string => {
+  const isMissing = preset.secret === 'theirs' && secretState === 'unset'
   const steps = [
     `at ${preset.title}: ${preset.where}`,
-    ...(preset.secret === 'theirs' && secretState === 'unset'
-      ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`]
+    ...(isMissing ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`] : []),
+    ...(isMissing && preset.sample
+      ? [`until then, one to try it with: ${secretEnv}=${makeTestSecret(preset)}`]
       : []),
     ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
@@ -190,5 +194,17 @@ const nextSteps = (
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,
   ]
-  return ['next:', ...steps.map((step) => `  ${step}`)].join('\n')
+  return ['next:', ...steps.flatMap((step) => stepLines(step, columns))].join('\n')
 }
+
+/** A step whose command does not fit beside its words has it below them. */
+const stepLines = (step: string, columns: number | undefined): string[] => {
+  const [, words, command] = /^(.*?: )((?:doorward|grep) .*)$/.exec(step) ?? []
+  if (columns === undefined || words === undefined || step.length + 2 <= columns)
+    return wrapWords(`  ${step}`, columns, { indent: 4 })
+  return [`  ${words.trimEnd()}`, ...wrapWords(`    ${command}`, columns, { indent: 4 })]
+}
+
+/** A random secret of the sender's form: the built-in sample is then signed and accepted. */
+const makeTestSecret = ({ scheme }: WebhookPreset): string =>
+  `${scheme === 'stripe' ? 'whsec_' : ''}${randomBytes(16).toString('hex')}`

@@ -9,7 +9,7 @@ import { readTextInput } from '../../terminal/input.ts'
 import { tableLines } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-export type LearnOptions = { readonly from?: string }
+export type LearnOptions = { readonly from?: string; readonly all?: boolean }
 
 /**
  * Waits for the next verified delivery of a webhook, or reads a file, and prints its paths and types
@@ -18,7 +18,7 @@ export type LearnOptions = { readonly from?: string }
 export const learnWebhook = async (
   context: Context,
   [path = '']: (string | undefined)[],
-  { from }: LearnOptions,
+  { from, all = false }: LearnOptions,
 ): Promise<void> => {
   const { terminal } = context
   const payload = from === undefined ? undefined : parseJson(await readTextInput(from), from)
@@ -33,7 +33,7 @@ export const learnWebhook = async (
     return client.post<PayloadDescription>('/webhooks/learn', { path }, { timeoutMs: 0, signal })
   })
   if (terminal.json) terminal.printJson(description)
-  else printDescription(description, terminal)
+  else printDescription(description, all, terminal)
 }
 
 const parseJson = (text: string, file: string): unknown => {
@@ -45,14 +45,15 @@ const parseJson = (text: string, file: string): unknown => {
   }
 }
 
+/** More would push the proposal off the screen. */
+const fewPaths = 10
+
 const printDescription = (
   { webhook, paths, cut, filter, promptTemplate }: PayloadDescription,
+  all: boolean,
   terminal: Terminal,
 ): void => {
-  const rows = paths.map(({ path, type }) => [`event.${path}`, type])
-  for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
-  if (cut) terminal.print('… and more')
-  terminal.print(`\n${terminal.paint('bold', `# for ${toPlainLine(webhook)} in webhooks.yaml`)}`)
+  terminal.print(terminal.paint('bold', `# for ${toPlainLine(webhook)} in webhooks.yaml`))
   if (filter.length > 0) {
     terminal.print('    filter:')
     for (const path of filter)
@@ -61,4 +62,11 @@ const printDescription = (
   terminal.print('    prompt_template: |')
   for (const line of promptTemplate.trimEnd().split('\n'))
     terminal.print(line === '' ? '' : `      ${toPlainLine(line)}`)
+  const shown = all ? paths : paths.slice(0, fewPaths)
+  const rows = shown.map(({ path, type }) => [`event.${path}`, type])
+  terminal.print('')
+  for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
+  const more = paths.length - shown.length
+  if (more > 0) terminal.print(`… and ${more}${cut ? ' or more' : ''} others: --all shows them`)
+  else if (cut) terminal.print('… and more')
 }

@@ -42,9 +42,10 @@ export const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('learn')
     .description(
-      'wait for the next verified delivery; print its paths and types (no values), and a filter and prompt to start from',
+      'wait for the next verified delivery; print a filter and a prompt to start from, and its paths and types (no values)',
     )
     .argument('<path>', 'path of the webhook')
+    .option('--all', 'print every path, not only the first ten')
     .option('--from <file>', 'learn from a payload in a file (- for standard input) instead')
     .action(run(async () => (await import('./learn.ts')).learnWebhook))
 }

@@ -261,6 +261,18 @@ webhooks:
     assert.match(stdout, /^ {4}filter:\n {6}action: ''/m)
     assert.match(stdout, /^ {6}title: \{\{event\.title\}\}$/m)
     assert.doesNotMatch(stdout, /canary|octocat/)
+    // The proposal comes first, however many paths there are.
+    assert.match(stdout, /^# for \/open in webhooks\.yaml\n/)
+    const many = join(await temporaryFolder(), 'many.json')
+    const fields = Array.from({ length: 30 }, (_, index) => [`field${index}`, index])
+    await writeFile(many, JSON.stringify(Object.fromEntries(fields)))
+    const few = await cli('webhook', 'learn', '/open', '--from', many)
+    assert.match(
+      few.stdout,
+      /\nPATH +TYPE\n(event\.field\d.*\n){10}… and 20 others: --all shows them\n$/,
+    )
+    const all = await cli('webhook', 'learn', '/open', '--from', many, '--all')
+    assert.match(all.stdout, /(event\.field\d.*\n){30}$/)
     const unwritten = await cli('webhook', 'learn', '/opne', '--from', file)
     assert.equal(unwritten.code, 0)
     assert.match(unwritten.stdout, /^ {6}action: ''/m)

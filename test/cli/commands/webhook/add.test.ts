@@ -157,6 +157,27 @@ describe('cli: webhook add', () => {
     assert.ok(!(set.stdout + set.stderr).includes(given))
   })
 
+  it('offers a secret to try it with, until the sender has made one', async () => {
+    for (const [sender, sample] of [
+      ['stripe', 'stripe:invoice.paid'],
+      ['slack', 'slack:app_mention'],
+    ] as const) {
+      const home = await temporaryHome()
+      const { stderr } = await run(['webhook', 'add', sender], { home })
+      const [, line] = /until then, one to try it with: (\w+_SECRET=\w{32,})$/m.exec(stderr) ?? []
+      assert.ok(line !== undefined, stderr)
+      const sent = ['webhook', 'send', `/webhook/${sender}`, '--sample', sample, '--wait']
+      const before = await run([...sent, '--no-start'], { home })
+      assert.match(before.stderr, /_SECRET is unset or empty\nhint: set /)
+      await writeFile(home.env, `${line}\n`, { mode: 0o600 })
+      assert.ok(stderr.includes(sent.join(' ')))
+      const tried = await run(sent, { home })
+      assert.equal(tried.code, 0, tried.stderr)
+      assert.doesNotMatch((await run(['config', 'check'], { home })).stderr, /_SECRET/)
+      await run(['daemon', 'stop'], { home })
+    }
+  })
+
   it('keeps a secret that is already set', async () => {
     const home = await temporaryHome({ env: 'GITHUB_WEBHOOK_SECRET=mine # a note\nOTHER=1' })
     const { stdout } = await run(['webhook', 'add', 'github'], { home })

@@ -56,6 +56,18 @@ describe('cli: webhook', () => {
     await daemon.stop()
   })
 
+  it('lists events without the reloads of the configuration, and counts these', async () => {
+    for (const _ of [1, 2, 3]) assert.equal((await cli(['daemon', 'reload'])).code, 0)
+    const short = await cli(['events', '--limit', '1'])
+    assert.match(short.stdout, /daemon \S+ started/)
+    assert.doesNotMatch(short.stdout, /reloaded/)
+    assert.match(short.stderr, /^not shown: 3 reloads of the configuration \(--all\)$/m)
+    const all = await cli(['events', '--all'])
+    assert.equal(all.stdout.match(/the configuration was reloaded/g)?.length, 3)
+    const document = JSON.parse((await cli(['events', '--json'])).stdout) as { events: unknown[] }
+    assert.equal(document.events.length, 4)
+  })
+
   it('lists definitions with their URLs and whether the secret is set', async () => {
     const { code, stdout } = await cli(['webhook', 'list'])
     assert.equal(code, 0)
