@@ -96,6 +96,12 @@ describe('doctor in a home where something is wrong', () => {
     await writeFile(home.env, good, { mode: 0o644 })
     const set = await examined(home)
     assert.equal(set.of('secrets', '/a')[0]?.status, 'skipped')
+    await writeFile(
+      join(home.config, 'webhooks.yaml'),
+      'webhooks:\n  - { path: /open, agent: echo, prompt_template: x }\n',
+    )
+    const open = await examined(home)
+    assert.ok(open.of('secrets').some(({ detail }) => detail.startsWith('has no secret_env')))
     assert.doesNotMatch(set.stdout, /4f6f1c0d/)
   })
 

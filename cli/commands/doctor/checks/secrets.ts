@@ -37,14 +37,23 @@ const checkWithoutEnvFile = (
   { path, secretNames }: Webhook,
   { env, fileEnv }: ConfigurationFacts,
   used: readonly string[],
-): Check[] =>
-  secretNames.map((name) => {
+): Check[] => {
+  if (secretNames.length === 0) return [unsigned(path)]
+  return secretNames.map((name) => {
     if (listSecrets([name], env).length > 0) return ok(path, `${name} is set in the environment`)
     if (!fileEnv) return skipped(path, `${name} may be in .env, which cannot be read`)
     return listSecrets([name], fileEnv).length > 0
       ? skipped(path, `${name} is in .env, which is not used`)
       : error(path, `${name} is unset or empty`, describeUnset([name], fileEnv, used))
   })
+}
+
+const unsigned = (path: string): Check =>
+  warning(
+    path,
+    'has no secret_env: anyone who knows its address can run the agent',
+    'add secret_env to its entry: doorward config edit webhooks',
+  )
 
 const checkWebhookSecrets = (
   webhook: Webhook,
@@ -52,14 +61,7 @@ const checkWebhookSecrets = (
   used: readonly string[],
 ): Check[] => {
   const { path, secretNames } = webhook
-  if (secretNames.length === 0)
-    return [
-      warning(
-        path,
-        'has no secret_env: anyone who knows its address can run the agent',
-        'add secret_env to its entry: doorward config edit webhooks',
-      ),
-    ]
+  if (secretNames.length === 0) return [unsigned(path)]
   const isServed = listSecrets(secretNames, env).length > 0
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
