@@ -1,6 +1,7 @@
 import type { Router } from '@koa/router'
 import { explainSchema, type Explanation, learnSchema } from '../../shared/api.ts'
-import { findMissingProgram } from '../../shared/config/detect-agents.ts'
+import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
+import type { Agent } from '../../shared/config/schema.ts'
 import { prefixHint } from '../../shared/config/warnings.ts'
 import type { FilterCondition } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -204,10 +205,11 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       loopGuard,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
-    const missing = await findMissingProgram(webhook.agent, setup.env)
-    ctx.body = missing
-      ? { ...explanation, agent: { ...explanation.agent, detail: notThere(missing) } }
-      : explanation
+    const detail = await explainStart(webhook.agent, setup.env, homeFolder)
+    ctx.body =
+      detail === undefined
+        ? explanation
+        : { ...explanation, agent: { ...explanation.agent, detail } }
   })
   router.post('/webhooks/learn', async (ctx) => {
     const gone = new AbortController()
@@ -223,8 +225,20 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
   return router
 }
 
-const notThere = ({ program, install }: { program: string; install: string }): string =>
-  `${program} is not on the daemon's PATH; install it with: ${install}; if it is installed: doorward doctor`
+/** Why the agent cannot start, and the way out; undefined if it can. */
+const explainStart = async (
+  agent: Agent,
+  env: NodeJS.ProcessEnv,
+  homeFolder: string,
+): Promise<string | undefined> => {
+  if (!runsProgram(agent)) return undefined
+  const { program, faults } = await inspectProgram(agent, env, homeFolder)
+  const [fault] = faults
+  if (!fault) return undefined
+  return agent.kind !== 'command' && fault.code === 'agent-program-missing'
+    ? `${program} is not on the daemon's PATH; ${fault.hint}; if it is installed: doorward doctor`
+    : `it cannot start: ${fault.what}; ${fault.hint}`
+}
 
 const webhookAt = (path: string, { byPath, config }: Engine): CompiledWebhook => {
   const webhook = byPath.get(path)

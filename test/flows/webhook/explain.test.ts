@@ -35,6 +35,7 @@ describe('a webhook that is looked at before it is trusted', () => {
 agents:
   echo: { kind: echo }
   missing: { kind: llm, env: { PATH: /nowhere } }
+  lost: { kind: command, command: [no-such-program-anywhere] }
   program: { kind: command, command: ["${process.execPath}", -e, "process.exit(9)"] }
 `,
       webhooks: `
@@ -52,6 +53,7 @@ webhooks:
   - { path: /empty, agent: echo, prompt_template: "{{event.n}}{{event.gone}}{{event.user.x}}{{event.gone}}" }
   - { path: /unset, agent: echo, prompt_template: x, secret_env: UNSET }
   - { path: /missing, agent: missing, prompt_template: x }
+  - { path: /lost, agent: lost, prompt_template: x }
   - { path: /off, agent: echo, prompt_template: x, enabled: false }
 `,
     })
@@ -74,6 +76,14 @@ webhooks:
     const { stdout } = await cli('webhook', 'explain', '/missing', file)
     assert.match(stdout, /^outcome +it would be accepted and then fail/m)
     assert.match(stdout, /✗ llm is not on the daemon's PATH; install it with: pipx install llm;/)
+  })
+
+  it('says that a command cannot start', async () => {
+    const { agent } = await explain('/lost')
+    assert.match(
+      agent.detail ?? '',
+      /^it cannot start: the program no-such-program-anywhere is not on PATH; install it, or/,
+    )
   })
 
   it('names the webhook that was meant', async () => {
