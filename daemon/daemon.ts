@@ -3,6 +3,7 @@ import { changedValueWarnings } from '../shared/config/environment.ts'
 import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
+import { configureNetwork } from '../shared/network/outgoing.ts'
 import { packageFolder, version } from '../shared/version.ts'
 import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
@@ -150,6 +151,7 @@ type Services = ReturnType<typeof createServices>
 /** Nothing listens, refreshes or watches yet. */
 const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
   const { gateway } = started.config
+  configureNetwork(started.env)
   const startedAt = new Date()
   const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
   const memory = createMemory(gateway.events.keep)
@@ -188,6 +190,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
       onChange: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
+        configureNetwork(live.current().env)
         leadership.configure({ gateway, env: live.current().env })
         daemonFile.configure(gateway.server)
         if (!succession.successor()) await daemonFile.tryWrite()

@@ -107,6 +107,7 @@ export const helpTopics = {
   slack: 'Slack: its events, and answers in a channel',
   'local-model': 'a model on your own machine',
   tokens: 'logins, and tokens for scripts, git and agents',
+  networks: 'a proxy, and certificates of your own',
   desktop: 'the tray, notifications, start at login, restart',
   commands: 'every command, and the exit codes',
   configuration: 'every key of the three files',

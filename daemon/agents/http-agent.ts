@@ -1,9 +1,10 @@
-import { type IncomingMessage, request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HttpAgent } from '../../shared/config/agent-schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isCertificateError, isNotTls } from '../../shared/net.ts'
+import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'
+import { openRequest } from '../../shared/network/outgoing.ts'
 import { parseDotPath } from '../../shared/templates.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
@@ -101,8 +102,8 @@ type PostOptions = {
 }
 
 /**
- * Posts a JSON document to an agent and reads the response, whatever its status: no redirect, no proxy,
- * and no time limit but ours (fetch gives up on headers after 300 s, but models think for longer).
+ * Posts a JSON document to an agent and reads the response, whatever its status: no redirect, and no time
+ * limit but ours (fetch gives up on headers after 300 s, but models think for longer).
  * Throws `agent-failed`, `agent-timeout` or `agent-stopped`, without the document or a header.
  */
 export const postToAgent = async (
@@ -116,7 +117,17 @@ export const postToAgent = async (
       limited = both
       const end = performance.now() + timeoutMs
       for (let attempts = 1; ; attempts += 1) {
-        const response = await send(url, JSON.stringify(document), headers, both)
+        const response = await openRequest(url, {
+          method: 'POST',
+          headers: {
+            accept: 'application/json, text/plain;q=0.9, */*;q=0.1',
+            'user-agent': 'doorward',
+            ...headers,
+            'content-type': 'application/json',
+          },
+          body: JSON.stringify(document),
+          signal: both,
+        })
         const read = await readResponse(response, limitBytes)
         // Our own abort looks like the end of a body that ends with its connection.
         both.throwIfAborted()
@@ -133,9 +144,7 @@ export const postToAgent = async (
         'agent-timeout',
         `${url.host} took longer than ${timeoutMs / 1000} s and was left`,
       )
-    throw new DoorwardError('agent-failed', `cannot ask ${url.host}: ${describeError(error)}`, {
-      cause: error,
-    })
+    throw toConnectionError(url, error)
   }
 }
 
@@ -147,35 +156,6 @@ export const describeBody = (body: Buffer, secrets: readonly string[]): string =
     .map((secret) => [secret, 'secret'] as const)
   return hideSecrets(words, new Map(named)).slice(0, 300)
 }
-
-const send = async (
-  url: URL,
-  body: string,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
-    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(
-      url,
-      {
-        method: 'POST',
-        agent: false,
-        signal,
-        headers: {
-          accept: 'application/json, text/plain;q=0.9, */*;q=0.1',
-          'user-agent': 'doorward',
-          ...headers,
-          'content-type': 'application/json',
-          'content-length': String(Buffer.byteLength(body)),
-        },
-      },
-      resolve,
-    )
-    request.once('error', reject)
-    // A response such as 101 emits nothing else.
-    request.once('close', () => reject(new Error('closed')))
-    request.end(body)
-  })
 
 const readResponse = async (
   response: IncomingMessage,
@@ -195,21 +175,35 @@ const readResponse = async (
   return { status, headers, body: collected.bytes(), cut }
 }
 
-const describeError = (error: unknown): string => {
+const toConnectionError = ({ host }: URL, error: unknown): DoorwardError => {
+  const [reason, hint] = describeError(error)
+  const message = `cannot ask ${host}: ${reason}`
+  return new DoorwardError('agent-failed', message, {
+    cause: error,
+    hint,
+    localDetail: hint === undefined ? message : `${message} (${hint})`,
+  })
+}
+
+const describeError = (error: unknown): readonly [reason: string, hint?: string] => {
+  if (error instanceof ProxyError) return [error.message, error.hint]
   const code = systemCode(error)
-  const reasons: Record<string, string> = {
-    ECONNREFUSED: 'nothing listens there: is it running?',
-    ENOTFOUND: 'there is no such host',
-    EAI_AGAIN: 'its host name cannot be resolved now',
-    ECONNRESET: 'it closed the connection',
-    ETIMEDOUT: 'it cannot be reached',
-    EHOSTUNREACH: 'it cannot be reached',
-    ENETUNREACH: 'it cannot be reached',
-    ERR_INVALID_CHAR: 'a header has an invalid character',
-    HPE_INVALID_CONSTANT: 'it does not speak HTTP',
+  if (code !== undefined && isCertificateError(code)) {
+    const { what, hint } = describeCertificate(code)
+    return [`its certificate ${what}`, hint]
   }
-  if (code !== undefined && isCertificateError(code))
-    return `its certificate is not trusted (${code})`
-  if (code !== undefined && isNotTls(code)) return 'it does not speak TLS'
-  return (code && reasons[code]) ?? code ?? 'it closed the connection'
+  if (code !== undefined && isNotTls(code)) return ['it does not speak TLS']
+  return [(code && reasons[code]) ?? code ?? 'it closed the connection']
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there: is it running?',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'its host name cannot be resolved now',
+  ECONNRESET: 'it closed the connection',
+  ETIMEDOUT: 'it cannot be reached',
+  EHOSTUNREACH: 'it cannot be reached',
+  ENETUNREACH: 'it cannot be reached',
+  ERR_INVALID_CHAR: 'a header has an invalid character',
+  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
 }

@@ -1,8 +1,8 @@
-import { type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import { systemCode } from '../../shared/errors.ts'
 import { isCertificateError, isNotTls } from '../../shared/net.ts'
-import { version } from '../../shared/version.ts'
+import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'
+import { openRequest } from '../../shared/network/outgoing.ts'
 import { describeAbort } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
@@ -31,69 +31,49 @@ export type TargetResponse = {
 }
 
 /**
- * One HTTP request to a target: no redirects, no proxy, a new connection, 10 s to connect and the time of
- * the attempt for the whole. Throws `DeliveryError`: `retryable` without a connection, as nothing was sent;
+ * One HTTP request to a target: no redirects, a new connection, 10 s to connect and the time of the attempt
+ * for the whole. Throws `DeliveryError`: `retryable` without a connection, as nothing was sent;
  * `indeterminate` with a connection but no complete response.
  */
 export const requestTarget = async (url: URL, request: TargetRequest): Promise<TargetResponse> => {
-  const { signal } = request.attempt
+  const { method = 'POST', headers, body, attempt } = request
+  const { signal, timeoutMs } = attempt
   const connection = { isConnected: false, timedOut: false }
+  const control = new AbortController()
+  const abort = () => control.abort()
+  const limit = (ms: number) =>
+    setTimeout(() => {
+      connection.timedOut = true
+      abort()
+    }, ms)
+  const connectTimer = limit(connectMs)
+  const timer = limit(timeoutMs)
+  signal.addEventListener('abort', abort, { once: true })
   try {
-    const response = await send(url, request, connection)
-    const { statusCode: status = 0, headers } = response
-    const body = await readBody(response, request.maxResponseBytes ?? defaultMaxBytes, signal)
-    return { status, headers, json: parseJsonObject(body) }
+    signal.throwIfAborted()
+    const response = await openRequest(url, {
+      method,
+      headers,
+      body,
+      signal: control.signal,
+      onConnected: () => {
+        clearTimeout(connectTimer)
+        connection.isConnected = true
+      },
+    })
+    const { statusCode: status = 0 } = response
+    const text = await readBody(response, request.maxResponseBytes ?? defaultMaxBytes, signal)
+    return { status, headers: response.headers, json: parseJsonObject(text) }
   } catch (error) {
     throw toConnectionError(request.target, error, connection, signal)
+  } finally {
+    clearTimeout(connectTimer)
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
   }
 }
 
 type Connection = { isConnected: boolean; timedOut: boolean }
-
-const send = async (
-  url: URL,
-  { method = 'POST', headers, body, attempt: { signal, timeoutMs } }: TargetRequest,
-  connection: Connection,
-): Promise<IncomingMessage> => {
-  const isTls = url.protocol === 'https:'
-  const options: RequestOptions = {
-    method,
-    signal,
-    // No keep-alive: a reused connection that dies leaves open what arrived.
-    agent: false,
-    headers: {
-      'user-agent': `doorward/${version}`,
-      accept: 'application/json',
-      ...headers,
-      ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
-    },
-  }
-  return new Promise((resolve, reject) => {
-    const request = (isTls ? httpsRequest : httpRequest)(url, options)
-    const limit = (ms: number) =>
-      setTimeout(() => {
-        connection.timedOut = true
-        request.destroy(new Error('timeout'))
-      }, ms)
-    const connectTimer = limit(connectMs)
-    const timer = limit(timeoutMs)
-    request.once('socket', (socket) =>
-      socket.once(isTls ? 'secureConnect' : 'connect', () => {
-        clearTimeout(connectTimer)
-        connection.isConnected = true
-      }),
-    )
-    request.once('close', () => {
-      clearTimeout(connectTimer)
-      clearTimeout(timer)
-      // A response such as 101 emits nothing else.
-      reject(new Error('no response'))
-    })
-    request.once('error', reject)
-    request.once('response', resolve)
-    request.end(body)
-  })
-}
 
 /** A body that is too long, or that the connection cuts off, is cut. */
 const readBody = async (
@@ -138,8 +118,16 @@ const toConnectionError = (
         : `closed the connection${shown}`
     return new DeliveryError('indeterminate', `${target} ${reason}`)
   }
-  if (isCertificateError(code))
-    return new DeliveryError('permanent', `the certificate of ${target} is not trusted${shown}`)
+  if (error instanceof ProxyError)
+    return new DeliveryError(
+      error.isPermanent ? 'permanent' : 'retryable',
+      `${target} cannot be reached: ${error.message}`,
+      { hint: error.hint },
+    )
+  if (isCertificateError(code)) {
+    const { what, hint } = describeCertificate(code)
+    return new DeliveryError('permanent', `the certificate of ${target} ${what}`, { hint })
+  }
   if (isNotTls(code))
     return new DeliveryError('permanent', `${target} does not speak TLS${shown}`, {
       hint: 'check its URL: https:// needs a port with TLS',

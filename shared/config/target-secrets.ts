@@ -69,23 +69,3 @@ export const parseSigningKey = (text: string): Buffer | undefined => {
 /** A valid header value (RFC 9110 section 5.5), trimmed. */
 export const parseHeaderValue = (text: string): string | undefined =>
   /^[\t\x20-\x7e]*$/.test(text.trim()) ? text.trim() : undefined
-
-/** Options of nodemailer, for deliveries and for the check of a mail server. */
-export const smtpOptions = (
-  { host, port, isTls, isLoopback }: SmtpServer,
-  { connectMs, silentMs }: { readonly connectMs: number; readonly silentMs: number },
-) => ({
-  host,
-  port,
-  secure: isTls,
-  requireTLS: !isTls && !isLoopback,
-  // A server on this machine has a self-signed certificate, and no network is involved.
-  tls: { rejectUnauthorized: !isLoopback },
-  // Otherwise the server would get this machine's name.
-  name: 'localhost',
-  connectionTimeout: connectMs,
-  greetingTimeout: connectMs,
-  dnsTimeout: connectMs,
-  socketTimeout: silentMs,
-  logger: false,
-})

@@ -1,3 +1,4 @@
+import { networkWarnings } from '../network/warnings.ts'
 import { presetSchemes, secretFault } from '../signature-schemes.ts'
 import { startsWithEvent } from '../templates.ts'
 import { didYouMean } from '../text.ts'
@@ -26,6 +27,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...targetWarnings(config, env),
     ...providerWarnings(config),
     ...riskWarnings(config),
+    ...networkWarnings(env),
   ]
 }
 

@@ -1,11 +1,12 @@
-import { type IncomingMessage, request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import { connect as connectPlain } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import type { IncomingMessage } from 'node:http'
+import { connect as connectPlain, type Socket } from 'node:net'
 import type { Check } from './check.ts'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
 import { bareHost, isCertificateError, isNotTls } from '../../../shared/net.ts'
+import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
+import { openRequest, openTunnel, startTls } from '../../../shared/network/outgoing.ts'
+import { getPort } from '../../../shared/network/proxy.ts'
 import { version } from '../../../shared/version.ts'
 
 export type Answer =
@@ -32,12 +33,20 @@ type AskOptions = {
 const usualLimitMs = 6000
 const mostBytes = 256 * 1024
 
-/** Sends one HTTP request on a new connection; follows no redirect and uses no proxy. */
+/** Sends one HTTP request on a new connection, as the daemon does; follows no redirect. */
 export const ask = async (url: URL, options: AskOptions = {}): Promise<Answer> => {
   const { method = 'GET', headers, limitMs = usualLimitMs } = options
   const signal = AbortSignal.timeout(limitMs)
   try {
-    const response = await open(url, method, headers, signal)
+    const response = await openRequest(url, {
+      method,
+      signal,
+      headers: {
+        'user-agent': `doorward-cli/${version} (doctor)`,
+        ...(method === 'POST' && { 'content-length': '0' }),
+        ...headers,
+      },
+    })
     const text = await readText(response)
     const skewMs = isLoopbackUrl(url.href) ? undefined : getClockSkew(response.headers.date)
     const { statusCode: status = 0, headers: answered } = response
@@ -55,31 +64,6 @@ export const ask = async (url: URL, options: AskOptions = {}): Promise<Answer> =
     }
   }
 }
-
-const open = async (
-  url: URL,
-  method: string,
-  headers: AskOptions['headers'],
-  signal: AbortSignal,
-): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-    const request = send(url, {
-      method,
-      signal,
-      agent: false,
-      headers: {
-        'user-agent': `doorward-cli/${version} (doctor)`,
-        accept: 'application/json',
-        ...(method === 'POST' && { 'content-length': '0' }),
-        ...headers,
-      },
-    })
-    request.once('response', resolve)
-    request.once('error', reject)
-    request.once('close', () => reject(new Error('no answer')))
-    request.end()
-  })
 
 const readText = async (response: IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = []
@@ -108,11 +92,17 @@ const reasons: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it did not answer in time',
 }
 
-/** Why a connection failed, with no more of the error than its code. */
-export const describeReason = (error: unknown): string => describeCode(systemCode(error) ?? '')
+/** Why a connection failed, with no more of the error than its code; of a proxy also the way out. */
+export const describeReason = (error: unknown): string =>
+  error instanceof ProxyError
+    ? `${error.message}; ${error.hint}`
+    : describeCode(systemCode(error) ?? '')
 
 export const describeCode = (code: string): string => {
-  if (isCertificateError(code)) return `its certificate cannot be trusted (${code})`
+  if (isCertificateError(code)) {
+    const { what, hint } = describeCertificate(code)
+    return `its certificate ${what}; ${hint}`
+  }
   if (isNotTls(code)) return `it does not speak TLS (${code})`
   const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
   return reasons[code] ?? `it cannot be reached${shown}`
@@ -132,20 +122,26 @@ export const parseJsonAnswer = (asked: Answer): Readonly<Record<string, unknown>
 const limitMs = 6000
 
 /** Connects to the server of a URL, by TLS for https, and sends nothing. Returns why it failed, or undefined. */
-export const reachServer = async ({ protocol, hostname, port }: URL): Promise<string | undefined> =>
+export const reachServer = async (url: URL): Promise<string | undefined> => {
+  try {
+    const tunnel = await openTunnel(url, limitMs)
+    if (url.protocol === 'https:') return await settled(startTls(url, tunnel), true)
+    const { hostname } = url
+    const plain = () => connectPlain({ host: bareHost(hostname), port: Number(getPort(url)) })
+    return await settled(tunnel ?? plain(), false)
+  } catch (error) {
+    return describeReason(error)
+  }
+}
+
+/** Waits until a socket is connected, and closes it. */
+const settled = async (socket: Socket, isTls: boolean): Promise<string | undefined> =>
   new Promise((resolve) => {
-    const isTls = protocol === 'https:'
-    const host = bareHost(hostname)
-    const where = { host, port: port === '' ? (isTls ? 443 : 80) : Number(port) }
-    // TLS takes names only, no addresses (RFC 6066 section 3).
-    const isAddress = /^[\d.]+$/.test(host) || host.includes(':')
-    const socket = isTls
-      ? connectTls({ ...where, ...(isAddress ? {} : { servername: host }) })
-      : connectPlain(where)
     const settle = (why: string | undefined) => {
       socket.destroy()
       resolve(why)
     }
+    if (!isTls && !socket.connecting) settle(undefined)
     socket.setTimeout(limitMs, () => settle('it did not answer in time'))
     socket.once(isTls ? 'secureConnect' : 'connect', () => settle(undefined))
     socket.once('error', (error) => settle(describeReason(error)))

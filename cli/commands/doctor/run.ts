@@ -1,6 +1,7 @@
 import { errorName } from '../../../shared/errors.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
+import { configureNetwork } from '../../../shared/network/outgoing.ts'
 import { version } from '../../../shared/version.ts'
 import type { Asker } from '../../context.ts'
 import { type Check, checksFor, type Group, groups, within } from './check.ts'
@@ -13,7 +14,13 @@ import { readDefaultAccounts } from '../../../shared/home/default-accounts.ts'
 import { checkLogins, collectTokenFiles, neededLogins, reachProviders } from './checks/logins.ts'
 import { checkPorts, collectPorts } from './checks/ports.ts'
 import { checkSecrets } from './checks/secrets.ts'
-import { checkClock, checkSystem, collectClock, collectSystem } from './checks/system.ts'
+import {
+  checkClock,
+  checkNetwork,
+  checkSystem,
+  collectClock,
+  collectSystem,
+} from './checks/system.ts'
 import { checkTargets, collectFileTargets } from './checks/targets.ts'
 import { checkTray, collectDesktop } from './checks/tray.ts'
 import { askTunnel, checkTunnel } from './checks/tunnel.ts'
@@ -70,7 +77,11 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
       const { file, isAlive } = await daemon
       const clock = await collectClock(isAlive ? file : undefined, now)
       const skewMs = (await outside)?.skewMs
-      return [...checkSystem(await collectSystem()), checkClock(clock, skewMs, online)]
+      return [
+        ...checkSystem(await collectSystem()),
+        ...checkNetwork((await configuration).env),
+        checkClock(clock, skewMs, online),
+      ]
     }),
     group('home', async () => checkHome(await collectHome(home))),
     group('configuration', async () =>
@@ -172,6 +183,7 @@ const reach = async (
     collectTokenFiles(home, now),
   ])
   if (!config) return undefined
+  configureNetwork(env)
   const { server, providers: entries } = config.gateway
   const names = new Set([
     ...files.map(({ provider }) => provider),

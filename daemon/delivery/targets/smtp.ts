@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { smtpOptions, type SmtpServer } from '../../../shared/config/target-secrets.ts'
+import type { SmtpServer } from '../../../shared/config/target-secrets.ts'
 import { isCertificateError, isNotTls } from '../../../shared/net.ts'
+import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
+import { connectMail, smtpOptions } from '../../../shared/network/mail.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { describeAbort } from '../../util/abort.ts'
 import { DeliveryError } from '../delivery-error.ts'
@@ -24,6 +26,9 @@ export const sendBySmtp = async (
   const { login } = server
   const connection = new SMTPConnection({
     ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
+    ...(await connectMail(server, connectMs, signal).catch((error: unknown) => {
+      throw toFailure(error, false, signal)
+    })),
     socketCloseTimeout: 1000,
   })
   const close = () => connection.close()
@@ -89,7 +94,7 @@ const loginUnsupported = () =>
 
 type SmtpError = {
   readonly code: string
-  /** The system's code, which nodemailer replaces with its own. */
+  /** The system's code, which nodemailer replaces with its own; before nodemailer the same as `code`. */
   readonly systemCode: string
   readonly responseCode: number | undefined
 }
@@ -101,7 +106,7 @@ const readError = (error: unknown): SmtpError => {
   ) as Readonly<Record<string, unknown>>
   return {
     code: toCode(code),
-    systemCode: toCode(originalCode),
+    systemCode: toCode(originalCode) || toCode(code),
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,
   }
 }
@@ -111,6 +116,12 @@ const toCode = (code: unknown): string =>
 
 const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (error instanceof DeliveryError) return error
+  if (error instanceof ProxyError)
+    return new DeliveryError(
+      error.isPermanent ? 'permanent' : 'retryable',
+      `the mail server cannot be reached: ${error.message}`,
+      { hint: error.hint },
+    )
   const { code, systemCode, responseCode } = readError(error)
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
     return new DeliveryError('retryable', `the mail server asks to try later (${responseCode})`)
@@ -153,10 +164,10 @@ const tlsUnsupported = () =>
     hint: 'use smtps:// for port 465, smtp:// for port 587 with STARTTLS',
   })
 
-const certificateUntrusted = (code: string) =>
-  new DeliveryError('permanent', `the certificate of the mail server is not trusted (${code})`, {
-    hint: 'check the host in the URL: the certificate must be valid for it',
-  })
+const certificateUntrusted = (code: string) => {
+  const { what, hint } = describeCertificate(code)
+  return new DeliveryError('permanent', `the certificate of the mail server ${what}`, { hint })
+}
 
 export type Mail = {
   /** Bare addresses, host names as the mail system writes them (RFC 5891). */

@@ -1,6 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import { allowInsecureRequests, customFetch } from 'oauth4webapi'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { isCertificateError } from '../../../shared/net.ts'
+import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
+import { openRequest } from '../../../shared/network/outgoing.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
@@ -16,69 +20,102 @@ export const requestOptions = (endpoint: string, signal: AbortSignal, limitMs = 
   [allowInsecureRequests]: isLoopbackUrl(endpoint),
   [customFetch]: async (url: string, init: RequestInit): Promise<Response> =>
     withTimeLimit(limitMs, signal, (limited) =>
-      fetchFromProvider(url, { ...init, signal: limited }),
+      fetchFromProvider(url, { ...init, signal: limited }, limited),
     ),
 })
 
-const fetchFromProvider = async (url: string, init: RequestInit): Promise<Response> => {
+/** Fetch over our own client, for its proxy and certificates. */
+const fetchFromProvider = async (
+  url: string,
+  init: RequestInit,
+  signal: AbortSignal,
+): Promise<Response> => {
   const { host } = new URL(url)
-  let status: number
-  let headers: Headers
+  let isConnected = false
+  let response: IncomingMessage
   let body: Buffer
   try {
-    const response = await fetch(url, { ...init, redirect: 'manual' })
-    ;({ status, headers } = response)
-    body = await readCapped(response)
-  } catch (error) {
-    throw new DoorwardError('provider-unavailable', `${host} ${describeFailure(error)}`, {
-      hint: 'check the network, then try again',
-      // A system error: an address and a code, nothing of what was sent.
-      cause: error instanceof Error ? error.cause : undefined,
+    const request = new Request(url, init)
+    response = await openRequest(new URL(url), {
+      method: request.method,
+      // Of an answer that is compressed all the same, nothing could be read.
+      headers: { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' },
+      body: init.body ? new Uint8Array(await request.arrayBuffer()) : undefined,
+      signal,
+      onConnected: () => (isConnected = true),
     })
+    body = await readCapped(response)
+    // Our own abort looks like the end of a body that ends with its connection.
+    signal.throwIfAborted()
+  } catch (error) {
+    throw toUnavailable(host, error, signal, isConnected)
   }
+  const { statusCode: status = 0 } = response
   if (status >= 500 || status === 429)
     throw new DoorwardError('provider-unavailable', `${host} answered ${status}`, {
       hint: 'try again later',
-      retryAfterMs: retryAfterIn(headers.get('retry-after')),
+      retryAfterMs: retryAfterIn(response.headers['retry-after']),
     })
-  const empty = [101, 204, 205, 304].includes(status)
-  // Status 0 is how fetch shows some refused redirects; a Response cannot be made with it.
-  return new Response(empty ? null : new Uint8Array(body), { status: status || 502, headers })
+  const empty = [204, 205, 304].includes(status)
+  return new Response(empty ? null : new Uint8Array(body), {
+    // A Response cannot have another.
+    status: status < 200 ? 502 : status,
+    headers: listHeaders(response),
+  })
 }
 
-/** Failures before a connection was made: nothing can have been sent. */
-const beforeConnected = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENETDOWN',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
+const listHeaders = ({ rawHeaders }: IncomingMessage): [string, string][] =>
+  rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? '']] : [],
+  )
+
+/** The request did not reach the server. Only a code: an error of Node may hold what was received. */
+class NeverArrived extends Error {}
 
 /** True for an error of a request that certainly did not reach the provider. */
 export const neverArrived = (error: unknown): boolean =>
-  error instanceof DoorwardError && beforeConnected.has(systemCode(error.cause) ?? '')
+  error instanceof DoorwardError && error.cause instanceof NeverArrived
 
-const readCapped = async (response: Response): Promise<Buffer> => {
+const readCapped = async (response: IncomingMessage): Promise<Buffer> => {
   const collected = createByteCollector()
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     if (collected.size() + chunk.length > maxAnswerBytes) throw new RangeError('too large')
     collected.add(chunk)
   }
   return collected.bytes()
 }
 
-const describeFailure = (error: unknown): string => {
-  if (error instanceof RangeError) return 'sent an answer of more than 1 MiB'
-  if (error instanceof DOMException && error.name === 'TimeoutError')
-    return 'did not answer in time'
-  if (error instanceof DOMException && error.name === 'AbortError')
-    return 'did not answer before the request was cancelled'
-  const cause: unknown = error instanceof Error ? error.cause : undefined
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
-  return code === undefined ? 'cannot be reached' : `cannot be reached (${code})`
+const toUnavailable = (
+  host: string,
+  error: unknown,
+  signal: AbortSignal,
+  isConnected: boolean,
+): DoorwardError => {
+  const [message, hint = 'check the network, then try again'] = describeFailure(host, error, signal)
+  return new DoorwardError('provider-unavailable', message, {
+    hint,
+    cause: isConnected ? undefined : new NeverArrived(),
+  })
+}
+
+const describeFailure = (
+  host: string,
+  error: unknown,
+  { aborted, reason }: AbortSignal,
+): readonly [message: string, hint?: string] => {
+  if (error instanceof RangeError) return [`${host} sent an answer of more than 1 MiB`]
+  if (aborted)
+    return reason instanceof DOMException && reason.name === 'TimeoutError'
+      ? [`${host} did not answer in time`]
+      : [`${host} did not answer before the request was cancelled`]
+  if (error instanceof ProxyError)
+    return [`${host} cannot be reached: ${error.message}`, error.hint]
+  const code = systemCode(error)
+  if (code !== undefined && isCertificateError(code)) {
+    const { what, hint } = describeCertificate(code)
+    return [`the certificate of ${host} ${what}`, hint]
+  }
+  return [`${host} cannot be reached${code === undefined ? '' : ` (${code})`}`]
 }
 
 type ProviderRequest = {

@@ -4,11 +4,11 @@ import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import {
   parseDiscordUrl,
-  smtpOptions,
   type SmtpServer,
   parseSmtpServer,
 } from '../../../../shared/config/target-secrets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
+import { connectMail, smtpOptions } from '../../../../shared/network/mail.ts'
 import { isFixed } from '../../../../shared/templates.ts'
 import {
   ask,
@@ -234,12 +234,15 @@ const limitMs = 6000
 export const askSmtp = async (server: SmtpServer): Promise<string | undefined> => {
   const { login } = server
   const { createTransport } = await import('nodemailer')
-  const transport = createTransport({
-    ...smtpOptions(server, { connectMs: limitMs, silentMs: limitMs }),
-    ...(login && { auth: { user: login.user, pass: login.password } }),
-  })
+  let transport: { close(): void } | undefined
   try {
-    await transport.verify()
+    const mail = createTransport({
+      ...smtpOptions(server, { connectMs: limitMs, silentMs: limitMs }),
+      ...(await connectMail(server, limitMs)),
+      ...(login && { auth: { user: login.user, pass: login.password } }),
+    })
+    transport = mail
+    await mail.verify()
     return undefined
   } catch (error) {
     const { code, originalCode, responseCode } = (error ?? {}) as Readonly<Record<string, unknown>>
@@ -250,6 +253,6 @@ export const askSmtp = async (server: SmtpServer): Promise<string | undefined> =
     // The error of the system, which nodemailer's own code hides.
     return typeof originalCode === 'string' ? describeCode(originalCode) : describeReason(error)
   } finally {
-    transport.close()
+    transport?.close()
   }
 }

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { DaemonFile } from '../../../../shared/api.ts'
 import { readStartTime } from '../../../../shared/home/lock.ts'
+import { describeNetwork } from '../../../../shared/network/variables.ts'
+import { networkWarnings } from '../../../../shared/network/warnings.ts'
 import { formatDuration } from '../../../../shared/text.ts'
 import { packageFolder, version } from '../../../../shared/version.ts'
 import { type Check, checksFor } from '../check.ts'
@@ -34,6 +36,14 @@ export const isAtLeast = (version: string, range: string): boolean => {
     if (part !== wanted) return part > wanted
   }
   return true
+}
+
+/** Checks the proxies and certificates that requests to other machines use. No row without any. */
+export const checkNetwork = (env: NodeJS.ProcessEnv): Check[] => {
+  const faults = networkWarnings(env)
+  if (faults.length > 0) return faults.map(({ detail, hint }) => error('network', detail, hint))
+  const used = describeNetwork(env)
+  return used === undefined ? [] : [ok('network', used)]
 }
 
 /** Signed timestamps of Stripe, Slack and Standard Webhooks may differ by this much. */

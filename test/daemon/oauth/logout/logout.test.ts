@@ -159,7 +159,10 @@ describe('logout', () => {
     const { body } = await other.send<Logout>('DELETE', '/oauth/tokens/github')
     await other.close()
     assert.equal(body.revokedAtProvider, false)
-    assert.match(body.detail ?? '', /127\.0\.0\.1:1 cannot be reached; it is tried again until 20/)
+    assert.match(
+      body.detail ?? '',
+      /127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\); it is tried again until 20/,
+    )
     assert.match(body.detail ?? '', /at https:\/\/github\.com\/settings\/applications$/)
     assert.match((await tokenFiles()).join(' '), /revoke\/github-/)
   })
