@@ -38,6 +38,7 @@ export const runCli = async (
       env: agent.env ?? {},
       passed,
       set: env?.(canUseTools),
+      proxyEnv: agent.proxy_env,
       timeoutMs: agent.timeout,
       // JSON may write a character as six: \u001b.
       outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,

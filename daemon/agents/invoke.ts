@@ -73,6 +73,7 @@ export const runCommand = async (
       argv: agent.command,
       cwd: agent.cwd,
       env: agent.env ?? {},
+      proxyEnv: agent.proxy_env,
       timeoutMs: agent.timeout,
       outputLimitBytes: agent.output_limit,
     },

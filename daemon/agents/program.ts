@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
+import { networkVariables, proxyPasswords } from '../../shared/network/variables.ts'
 import { toPlainText } from '../../shared/text.ts'
 import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
 import type { RunProcess } from './orphans.ts'
@@ -35,6 +36,8 @@ export type Program = {
   readonly passed?: readonly string[] | undefined
   /** Variables that doorward sets; those of the entry override them. */
   readonly set?: Readonly<Record<string, string>> | undefined
+  /** Whether it gets our variables of proxies and certificates; by default it does. */
+  readonly proxyEnv?: boolean | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** A folder for temporary files, removed with its content; `prepare` may return more variables. */
@@ -66,6 +69,7 @@ export const runProgram = async (
   for (const provider of getProviders(program.env))
     tokens.set(provider, await getToken(provider, program.timeoutMs))
   const { ownFolder } = program
+  const network = program.proxyEnv === false ? {} : networkVariables(env)
   const needsFolder = ownFolder !== undefined || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
   try {
@@ -75,7 +79,7 @@ export const runProgram = async (
       cwd: getWorkingFolder(program, folder),
       env: cleanEnvironment(env, program.env, tokens, {
         passed: program.passed,
-        set: { ...variables, ...program.set, ...folders },
+        set: { ...network, ...variables, ...program.set, ...folders },
       }),
       input: prompt,
       timeoutMs: program.timeoutMs,
@@ -84,7 +88,10 @@ export const runProgram = async (
       folder,
     })
     // A program that prints its environment when it fails must not bring a secret into an event.
-    const secrets = collectSecrets(env, program.env, tokens)
+    const secrets = new Map([
+      ...proxyPasswords(network),
+      ...collectSecrets(env, program.env, tokens),
+    ])
     const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
     if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
     return { ...result, redact }

@@ -36,6 +36,12 @@ const programCommon = {
     .describe(
       'Added to the clean environment: a value, env:NAME for a variable of doorward, or oauth:<provider> (oauth:github@work for an account) for a fresh access token.',
     ),
+  proxy_env: z
+    .boolean()
+    .optional()
+    .describe(
+      'Pass on HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE, where they are set. Default true.',
+    ),
 }
 
 /** A program whose flags and output format doorward knows. */
