@@ -5,6 +5,7 @@ import { nodeOptions } from '../client/spawn.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { writeFileAtomic } from '../home/files.ts'
 import { type Home, systemReason } from '../home/home.ts'
+import { publicVariables } from '../network/variables.ts'
 import { cliProgram, daemonProgram, daemonUnderLaunchd } from '../version.ts'
 import { stableSearchPath, type ServiceContext } from './platform.ts'
 import {
@@ -68,7 +69,7 @@ const toLaunch = (
   args: readonly string[],
   options: readonly string[] = [],
 ): Launch => {
-  const { node, packageRoot, platform } = context
+  const { node, packageRoot, platform, env } = context
   const path = (platform === 'win32' ? win32 : posix).join(packageRoot, ...program.split('/'))
   const marker: Marker = { node, program: path, home: home.root }
   for (const name of [node, path, home.root])
@@ -78,7 +79,7 @@ const toLaunch = (
         'a folder of doorward has a control character in its name',
         { hint: 'rename it: a file that starts programs at login cannot contain it' },
       )
-  return { marker, argv: [node, ...options, path, ...args] }
+  return { marker, argv: [node, ...options, path, ...args], network: publicVariables(env) }
 }
 
 const getIcon = ({ packageRoot }: ServiceContext) =>

@@ -13,7 +13,7 @@ import {
   writeItem,
 } from './items.ts'
 import { readServiceContext, runTool, type ServiceContext } from './platform.ts'
-import { isEntryOn, withoutSwitch } from './units.ts'
+import { isEntryOn, withoutNetwork, withoutSwitch } from './units.ts'
 
 /*
  * Starting at login: a file each for the daemon and the tray, in the format of the system. systemd and
@@ -156,9 +156,9 @@ const exists = async (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Without PATH, which differs between sessions, and the lines of a desktop's settings. */
+/** Without what differs between sessions, and the lines of a desktop's settings. */
 const toComparable = (text: string): string =>
-  withoutSwitch(text)
+  withoutNetwork(withoutSwitch(text))
     .replace(/^Environment="PATH=.*$/m, '')
     .replace(/<key>PATH<\/key>\n<string>[^<]*<\/string>/, '')
 

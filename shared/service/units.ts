@@ -1,3 +1,5 @@
+import { networkNames } from '../network/variables.ts'
+
 /*
  * The texts of files that start a program at login: systemd units, a property list of launchd, a desktop
  * entry, and a script for Windows. Each has a marker in its header, by which doorward recognises its files.
@@ -36,7 +38,12 @@ export const readMarker = (text: string): Marker | undefined => {
 }
 
 /** A program with its arguments; the program is an absolute path. */
-export type Launch = { readonly marker: Marker; readonly argv: readonly [string, ...string[]] }
+export type Launch = {
+  readonly marker: Marker
+  readonly argv: readonly [string, ...string[]]
+  /** Variables of the network that it gets, without secrets. */
+  readonly network: Readonly<Record<string, string>>
+}
 
 type DaemonUnit = Launch & {
   /** The unit that notifies the user, without `.service`. */
@@ -68,7 +75,9 @@ Type=exec
 ExecStart=${execStart(unit.argv)}
 Environment=${quoteForSystemd(`PATH=${unit.searchPath}`)}
 Environment=DOORWARD_SERVICE=systemd
-${standardError(unit.stderr)}
+${Object.entries(unit.network)
+  .map(([name, value]) => `Environment=${quoteForSystemd(`${name}=${value}`)}\n`)
+  .join('')}${standardError(unit.stderr)}
 Restart=on-failure
 RestartSec=2
 ${unit.version >= 254 ? 'RestartSteps=4\nRestartMaxDelaySec=30\n' : ''}# 78: the configuration is invalid until somebody fixes it.
@@ -157,7 +166,7 @@ export const launchAgent = (agent: LaunchAgent): string => `<?xml version="1.0" 
 ${toXml({
   Label: agent.label,
   ProgramArguments: agent.argv,
-  EnvironmentVariables: agent.environment,
+  EnvironmentVariables: { ...agent.environment, ...agent.network },
   RunAtLoad: true,
   // A tray that failed (no display, no Rosetta) would fail again.
   KeepAlive: agent.restartAfter === 'failed' ? { SuccessfulExit: false } : { Crashed: true },
@@ -202,7 +211,14 @@ type DesktopEntry = Launch & {
  * An autostart entry (Desktop Application Autostart Specification). The desktop ignores it when its
  * program (`TryExec`) is missing.
  */
-export const desktopEntry = ({ marker, name, comment, icon, argv }: DesktopEntry): string =>
+export const desktopEntry = ({
+  marker,
+  name,
+  comment,
+  icon,
+  argv,
+  network,
+}: DesktopEntry): string =>
   `# ${markerLine(marker)}
 [Desktop Entry]
 Type=Application
@@ -210,12 +226,18 @@ Name=${toDesktopString(name)}
 Comment=${toDesktopString(comment)}
 Icon=${toDesktopString(icon)}
 TryExec=${toDesktopString(argv[0])}
-Exec=${toDesktopString(argv.map(quoteForExec).join(' '))}
+Exec=${toDesktopString([...withVariables(network), ...argv].map(quoteForExec).join(' '))}
 Terminal=false
 StartupNotify=false
 NoDisplay=true
 X-GNOME-Autostart-enabled=true
 `
+
+/** An entry has no key for variables. */
+const withVariables = (variables: Readonly<Record<string, string>>): string[] => {
+  const words = Object.entries(variables).map(([name, value]) => `${name}=${value}`)
+  return words.length === 0 ? [] : ['/usr/bin/env', ...words]
+}
 
 /** False when the user switched the entry off in the desktop's settings. */
 export const isEntryOn = (text: string): boolean =>
@@ -224,6 +246,17 @@ export const isEntryOn = (text: string): boolean =>
 /** The entry without the lines that the desktop's settings write. */
 export const withoutSwitch = (text: string): string =>
   text.replaceAll(/^\s*(?:Hidden|X-GNOME-Autostart-enabled)\s*=.*\n/gim, '')
+
+/** A file without the variables of the network, which differ between sessions. */
+export const withoutNetwork = (text: string): string => {
+  const names = networkNames.join('|')
+  return [
+    String.raw`^Environment="(?:${names})=.*\n`,
+    String.raw`^<key>(?:${names})</key>\n<string>[^<]*</string>\n`,
+    String.raw`(?<=^Exec=)"/usr/bin/env"(?: "(?:${names})=[^"]*")+ `,
+    String.raw`^shell\.Environment\("PROCESS"\)\("(?:${names})"\) = .*\r\n`,
+  ].reduce((rest, pattern) => rest.replaceAll(new RegExp(pattern, 'gm'), ''), text)
+}
 
 /** An argument of `Exec` (Desktop Entry Specification, "The Exec key"). */
 const quoteForExec = (text: string): string =>
@@ -237,13 +270,13 @@ const toDesktopString = (text: string): string =>
  * A script for the Startup folder of Windows that starts a program without a window. Its byte order mark
  * makes Windows Script Host read UTF-16, so that any name works.
  */
-export const startupScript = ({ marker, argv }: Launch): string => {
-  const variables: string[] = []
+export const startupScript = ({ marker, argv, network }: Launch): string => {
+  const variables = Object.entries(network).map(([name, value]) => setVariable(name, value))
   const words = argv.map(quoteForWindows).map((word, index) => {
     if (!word.includes('%')) return word
     // Run expands %NAME% and has no escape: a word with a per cent sign is passed in a variable.
     const name = `DOORWARD_WORD_${index}`
-    variables.push(`shell.Environment("PROCESS")(${toVbString(name)}) = ${toVbString(word)}`)
+    variables.push(setVariable(name, word))
     return `%${name}%`
   })
   return [
@@ -254,6 +287,9 @@ export const startupScript = ({ marker, argv }: Launch): string => {
     '',
   ].join('\r\n')
 }
+
+const setVariable = (name: string, value: string): string =>
+  `shell.Environment("PROCESS")(${toVbString(name)}) = ${toVbString(value)}`
 
 /** A word for CommandLineToArgvW, which treats a backslash specially only before a quote. */
 const quoteForWindows = (text: string): string =>

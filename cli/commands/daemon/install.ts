@@ -3,6 +3,7 @@ import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { prepareHome } from '../../../shared/home/home.ts'
+import { listPasswordVariables, networkVariables } from '../../../shared/network/variables.ts'
 import {
   readServiceContext,
   describeTemporaryInstall,
@@ -38,7 +39,11 @@ export const installDaemon = async (
   const written = await daemonAutostart(home).turnOn()
   const changed = written.length > 0
   if (tray) written.push(...(await trayAutostart(home).turnOn()))
-  const notes = [...placeNotes(around), ...(await secretNotes(context))]
+  const notes = [
+    ...placeNotes(around),
+    ...(await secretNotes(context)),
+    ...(await proxyNotes(context)),
+  ]
   if (!terminal.json) {
     for (const path of written) terminal.print(`wrote ${toPlainLine(path)}`)
     if (written.length === 0) terminal.print('nothing to write: already installed')
@@ -137,6 +142,19 @@ const secretNotes = async ({ home }: Context): Promise<Note[]> => {
     // The start reports an invalid configuration.
     return []
   }
+}
+
+/** Warns about proxies with a password, which the files of the start at login must not contain. */
+const proxyNotes = async ({ home }: Context): Promise<Note[]> => {
+  const atLogin = await readEnvironment(home, {}).catch(() => ({}))
+  const kept = networkVariables(atLogin)
+  return listPasswordVariables(process.env)
+    .filter((name) => kept[name] === undefined)
+    .map((name) => ({
+      code: 'proxy-password-not-kept',
+      detail: `at login ${name} of this shell is missing: it has a password, which belongs into no file that starts programs`,
+      hint: `write ${name}=… into .env: doorward config edit env`,
+    }))
 }
 
 /**

@@ -3,7 +3,12 @@ import { posix } from 'node:path'
 import { parse } from 'plist'
 import { type Home, resolveHome } from '../../../shared/home/home.ts'
 import { daemonItems, trayItem } from '../../../shared/service/items.ts'
-import { markerLine, readMarker, startupScript } from '../../../shared/service/units.ts'
+import {
+  markerLine,
+  readMarker,
+  startupScript,
+  withoutNetwork,
+} from '../../../shared/service/units.ts'
 import type { ServiceContext } from '../../../shared/service/platform.ts'
 import { nodeOptions } from '../../../shared/client/spawn.ts'
 
@@ -99,6 +104,38 @@ describe('login items: formats', () => {
     })
   }
 
+  it('keeps proxies and certificates in every format, but no password', () => {
+    const env = {
+      HTTPS_PROXY: 'http://proxy:3128/%41',
+      http_proxy: 'http://me:canary@proxy',
+      NO_PROXY: '*.corp.example, 10.0.0.0/8',
+      NODE_EXTRA_CA_CERTS: '/etc/corp ca.pem',
+    }
+    const kept = {
+      HTTPS_PROXY: env.HTTPS_PROXY,
+      NO_PROXY: env.NO_PROXY,
+      NODE_EXTRA_CA_CERTS: env.NODE_EXTRA_CA_CERTS,
+    }
+    const [home, mac] = at('x', { env })
+    const [agent] = daemonItems(home, mac, 0)
+    const variables = (parse(agent.text) as { EnvironmentVariables: object }).EnvironmentVariables
+    assert.deepEqual({ ...variables, ...kept }, variables)
+    const [unit] = daemonItems(home, { ...mac, platform: 'linux', systemd: 252 }, 0)
+    assert.match(
+      unit.text,
+      /^Environment="HTTPS_PROXY=http:\/\/proxy:3128\/%%41"\nEnvironment="NO_PROXY=/m,
+    )
+    const [entry] = daemonItems(home, { ...mac, platform: 'linux' }, 0)
+    const words = Object.entries(kept).map(([name, value]) => `${name}=${value}`)
+    assert.deepEqual(parseExec(entry.text).slice(0, 5), ['/usr/bin/env', ...words, '/opt/x/node'])
+    const [script] = daemonItems(home, { ...mac, platform: 'win32' }, 0)
+    assert.match(script.text, /\("HTTPS_PROXY"\) = "http:\/\/proxy:3128\/%41"\r\n/)
+    for (const { text } of [agent, unit, entry, script]) {
+      assert.doesNotMatch(text, /canary/)
+      assert.doesNotMatch(withoutNetwork(text), /proxy|corp/i)
+    }
+  })
+
   it('writes a script for Windows whose words survive', () => {
     const argv = [
       'C:\\Program Files\\nodejs\\node.exe',
@@ -108,9 +145,11 @@ describe('login items: formats', () => {
     const script = startupScript({
       marker: { node: argv[0], program: argv[1], home: 'x' },
       argv,
+      network: { NO_PROXY: 'a "b" %c%' },
     })
     assert.deepEqual(script.split('\r\n').slice(1), [
       'Set shell = CreateObject("WScript.Shell")',
+      'shell.Environment("PROCESS")("NO_PROXY") = "a ""b"" %c%"',
       `shell.Environment("PROCESS")("DOORWARD_WORD_1") = """C:\\100%TEMP%\\é.js"""`,
       `shell.Run """C:\\Program Files\\nodejs\\node.exe"" %DOORWARD_WORD_1% ""D:\\ends with\\\\""", 0, False`,
       '',

@@ -98,10 +98,10 @@ describe('login items', () => {
       assert.ok(problem?.detail.includes(context.node))
     })
 
-    it(`reports an outdated file, but not another PATH: ${what}`, async () => {
+    it(`reports an outdated file, but not another PATH or proxy: ${what}`, async () => {
       const { home, readContext, context } = await place(way)
       await daemonAutostart(home, readContext).turnOn()
-      const env = { ...context.env, PATH: '/somewhere/else' }
+      const env = { ...context.env, PATH: '/somewhere/else', HTTPS_PROXY: 'http://proxy' }
       assert.deepEqual(await checkLoginItems(home, async () => ({ ...context, env })), [])
       const other = join(dirname(context.node), 'other')
       await symlink(process.execPath, other)

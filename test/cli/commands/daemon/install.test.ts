@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describeOnLinux } from '../../../support/desktop/desktop.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
@@ -47,6 +47,26 @@ describeOnLinux('cli: daemon install', () => {
       tray: false,
       removed: written.filter((path) => path.endsWith('-tray.desktop')),
     })
+    assert.deepEqual(await filesIn(userHome), [])
+  })
+
+  it('keeps the proxy of the shell, and says where its password belongs', async () => {
+    const { home, userHome, env } = await newPlace()
+    const install = ['daemon', 'install', '--no-start', '--json']
+    const proxies = { HTTPS_PROXY: 'http://me:canary@proxy:3128', NO_PROXY: '.corp.example' }
+    const result = await run(install, { home, env: { ...env, ...proxies } })
+    const { warnings, written } = JSON.parse(result.stdout) as Installed
+    assert.deepEqual(
+      warnings.map(({ code }) => code).filter((code) => code.startsWith('proxy')),
+      ['proxy-password-not-kept'],
+    )
+    const texts = await Promise.all(written.map((path) => readFile(path, 'utf8')))
+    assert.match(texts.join(''), /NO_PROXY=\.corp\.example/)
+    assert.doesNotMatch(texts.join('') + result.stdout, /canary/)
+    await writeFile(home.env, `HTTPS_PROXY=${proxies.HTTPS_PROXY}\n`, { mode: 0o600 })
+    const again = await run(install, { home, env: { ...env, ...proxies } })
+    assert.doesNotMatch(again.stdout, /proxy-password/)
+    await run(['daemon', 'uninstall'], { home, env })
     assert.deepEqual(await filesIn(userHome), [])
   })
 

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AccessToken, Login, StartedLogin } from '../../../shared/api.ts'
+import { run } from '../../cli/support/cli.ts'
+import { visit } from '../../support/desktop/browser.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { examined } from '../../support/daemon/doctor.ts'
+import { send } from '../../support/servers/http.ts'
+import {
+  type Certificates,
+  makeCertificates,
+  startProxy,
+  startTlsFront,
+} from '../../support/servers/private-network.ts'
+import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
+
+const printNetwork = JSON.stringify([
+  process.execPath,
+  '-e',
+  `const names = Object.keys(process.env).filter((name) => /proxy|_certs/i.test(name)).sort()
+   process.stdout.write(names.join())`,
+])
+const failWithNetwork = JSON.stringify([
+  process.execPath,
+  '-e',
+  'console.error(process.env.HTTPS_PROXY); process.exitCode = 1',
+])
+
+describe('a daemon behind a proxy that demands a password, with a private CA', () => {
+  let certificates: Certificates
+  let provider: TargetServer
+  let front: Awaited<ReturnType<typeof startTlsFront>>
+  let proxy: Awaited<ReturnType<typeof startProxy>>
+  let daemon: RunningDaemon
+  let granted = 0
+
+  before(async () => {
+    certificates = await makeCertificates()
+    provider = await startTargetServer((response, recorded, request) => {
+      granted += 1
+      const grant = { access_token: `at-${granted}`, refresh_token: `rt-${granted}` }
+      return json(200, { ...grant, token_type: 'Bearer', expires_in: 3600 })(
+        response,
+        recorded,
+        request,
+      )
+    })
+    front = await startTlsFront(certificates, Number(new URL(provider.origin).port))
+    proxy = await startProxy()
+    const origin = `https://login.corp.example:${front.port}`
+    daemon = await startDaemon({
+      env: `HTTPS_PROXY='${proxy.url}'\nNO_PROXY=.intern.example\nNODE_EXTRA_CA_CERTS=${certificates.caFile}\n`,
+      gateway: `
+oauth: { callback_port: 0 }
+providers:
+  corp:
+    authorization_endpoint: ${origin}/authorize
+    token_endpoint: ${origin}/token
+    client_id: my-app
+targets: { http: { log: { url: "${origin}/log", secret_env: HOOK } } }
+`,
+      agents: `agents:
+  with: { kind: command, command: ${printNetwork} }
+  without: { kind: command, command: ${printNetwork}, proxy_env: false }
+  fails: { kind: command, command: ${failWithNetwork} }
+`,
+      webhooks: `webhooks:
+  - { path: /with, agent: with, prompt_template: x }
+  - { path: /without, agent: without, prompt_template: x }
+  - { path: /fails, agent: fails, prompt_template: x }
+`,
+    })
+  })
+  after(async () => {
+    assert.equal(await daemon.stop(), 0)
+    front.close()
+    provider.close()
+    await proxy.close()
+  })
+
+  it('logs in and refreshes through it', async () => {
+    const started = await daemon.client.post<StartedLogin>('/oauth/start', { provider: 'corp' })
+    const state = new URL(started.authorizationUrl).searchParams.get('state')
+    await visit(`${started.redirectUri}?code=a-code&state=${state}`)
+    const login = await daemon.client.get<Login>(`/oauth/logins/${started.loginId}?wait=10`)
+    assert.equal(login.status, 'authorized', JSON.stringify(login))
+    const access = '/oauth/tokens/corp/access?min_validity=7200'
+    assert.equal((await daemon.client.get<AccessToken>(access)).accessToken, 'at-2')
+    const grants = provider.requests.map(({ fields }) => fields['grant_type'])
+    assert.deepEqual(grants, ['authorization_code', 'refresh_token'])
+    const place = `login.corp.example:${front.port}`
+    assert.deepEqual(proxy.connections, [place, place])
+  })
+
+  const eventAt = async (path: string) => {
+    const headers = { 'content-type': 'application/json' }
+    const reply = await send(`${daemon.url}${path}`, { headers, body: '{}' })
+    return untilFinished(daemon, String(reply.json()['id']))
+  }
+
+  it('passes proxy and certificates on to agents, but not where proxy_env is false', async () => {
+    const { result } = await eventAt('/with')
+    assert.equal(result, 'HTTPS_PROXY,NODE_EXTRA_CA_CERTS,NO_PROXY')
+    assert.equal((await eventAt('/without')).result, '')
+  })
+
+  it('hides the password in the words of an agent that fails', async () => {
+    const { detail } = await eventAt('/fails')
+    assert.match(detail ?? '', /http:\/\/<password in HTTPS_PROXY>127/)
+  })
+
+  it('shows proxy and certificates in doctor, which uses them too', async () => {
+    const [row] = (await examined(daemon.home)).of('system', 'network')
+    assert.equal(row?.status, 'ok')
+    assert.equal(
+      row.detail,
+      `through the proxy ${proxy.place} (HTTPS_PROXY), but not to .intern.example, with the certificates in ${certificates.caFile}`,
+    )
+    const online = await examined(daemon.home, {}, '--online')
+    const [endpoint] = online.of('logins', 'corp endpoint')
+    assert.deepEqual([endpoint?.status, online.stdout.includes('p%23ss')], ['ok', false])
+    const unset = { HTTPS_PROXY: 'socks5://x', NODE_EXTRA_CA_CERTS: '/nowhere.pem' }
+    const rows = (await examined(daemon.home, unset)).of('system', 'network')
+    assert.deepEqual(
+      rows.map(({ status, detail }) => [status, detail.split(/[: ]/, 1)[0]]),
+      [
+        ['error', 'HTTPS_PROXY'],
+        ['error', 'NODE_EXTRA_CA_CERTS'],
+      ],
+    )
+  })
+
+  it('is told by config check what cannot be used', async () => {
+    const env = { HTTPS_PROXY: 'socks5://canary@x', NODE_EXTRA_CA_CERTS: '/nowhere.pem' }
+    const { stdout } = await run(['config', 'check', '--json'], { home: daemon.home, env })
+    const { warnings } = JSON.parse(stdout) as { warnings: { code: string }[] }
+    const codes = warnings.map(({ code }) => code)
+    assert.ok(codes.includes('proxy-unusable') && codes.includes('ca-file-unusable'))
+    assert.doesNotMatch(stdout, /canary/)
+  })
+
+  it('writes the password of the proxy nowhere', async () => {
+    const files = await readdir(daemon.home.logs)
+    const logs = await Promise.all(
+      files.map((name) => readFile(join(daemon.home.logs, name), 'utf8')),
+    )
+    const events = JSON.stringify(await daemon.client.get('/events'))
+    for (const text of [...logs, events, daemon.stdout(), daemon.stderr()])
+      assert.doesNotMatch(text, /p%23ss|p#ss/)
+  })
+})
