@@ -185,6 +185,17 @@ export const providerSchema = z.strictObject({
   callback_port: port
     .optional()
     .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
+  git_hosts: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^[a-z0-9][a-z0-9.-]*(:\d{1,5})?$/i,
+          'not a host such as git.corp.example or git.corp.example:8443',
+        ),
+    )
+    .optional()
+    .describe('Hosts to which oauth git-credential sends the token of this provider, over https.'),
 })
 
 /** Hosts that only this machine can reach, also allowed in the `Host` header of local clients. */

@@ -13,9 +13,10 @@ import { withNextDaemon } from '../../daemon-client/ensure.ts'
 const maxInputBytes = 1024 * 1024
 
 /**
- * One call by git (gitcredentials(7)): `get` prints name and password for GitHub's hosts and nothing for
- * others, so that git asks its next helper. The daemon keeps the tokens, so `store`, `erase` and any
- * later operation do nothing. Throws the daemon's error: git shows the message and asks the user.
+ * One call by git (gitcredentials(7)): `get` prints name and password for GitHub's hosts and those of
+ * `git_hosts`, and nothing for others, so that git asks its next helper. The daemon keeps the tokens, so
+ * `store`, `erase` and any later operation do nothing. Throws the daemon's error: git shows the message and
+ * asks the user.
  */
 export const gitCredential = async (
   context: Context,
@@ -28,19 +29,21 @@ export const gitCredential = async (
   const input = await readInput()
   if (operation !== 'get') return
   const question = readQuestion(input)
-  const provider = providerAt(question, gitHosts(await gatewayValue(context.home)))
-  if (provider === undefined) return
+  const known = hostAt(question, gitHosts(await gatewayValue(context.home)))
+  if (known === undefined) return
   const token = await withNextDaemon(
     context,
     async (client) => {
-      const login = await findLogin(client, provider, question.username)
-      return fetchAccessToken(client, login ?? provider, undefined, login !== undefined)
+      const login = await findLogin(client, known.provider, question.username)
+      const name = login ?? known.provider
+      const found = await fetchAccessToken(client, name, undefined, login !== undefined)
+      return { ...found, isAccountNamed: login !== undefined }
     },
     {
       reads: true,
     },
   )
-  process.stdout.write(toAnswer(question, token))
+  process.stdout.write(toAnswer(question, known, token))
 }
 
 /**
@@ -63,14 +66,24 @@ const findLogin = async (
   return found?.provider
 }
 
-/** GitHub accepts any user name with a token (https://docs.github.com/en/get-started/git-basics); keep git's. */
-const toAnswer = ({ username }: GitQuestion, { accessToken, expiresAt }: AccessToken): string =>
-  [
-    `username=${username ?? 'x-access-token'}`,
+/**
+ * Keeps git's user name. GitHub accepts any with a token (https://docs.github.com/en/get-started/git-basics);
+ * GitLab wants `oauth2` (https://docs.gitlab.com/api/oauth2/#access-git-over-https-with-access-token), also
+ * where git's user name has chosen the account.
+ */
+const toAnswer = (
+  { username }: GitQuestion,
+  { isNamed }: GitHost,
+  { accessToken, expiresAt, isAccountNamed }: AccessToken & { readonly isAccountNamed: boolean },
+): string => {
+  const isOurs = isNamed && (username === undefined || isAccountNamed)
+  return [
+    `username=${isOurs ? 'oauth2' : (username ?? 'x-access-token')}`,
     `password=${accessToken}`,
     ...(expiresAt ? [`password_expiry_utc=${Math.floor(Date.parse(expiresAt) / 1000)}`] : []),
     '',
   ].join('\n')
+}
 
 /** Reads standard input up to an empty line or its end: git keeps it open until it has the answer. */
 const readInput = async (): Promise<string> => {
@@ -94,7 +107,8 @@ const gatewayValue = async (home: Home): Promise<unknown> => {
   })
   // git calls twice per push, so the YAML parser is loaded only for a file that may name a host. Comment
   // lines name none; elsewhere a # may be part of a value, and a backslash part of a name.
-  if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|\\)/m.test(text)) return undefined
+  if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|git_hosts|\\)/m.test(text))
+    return undefined
   const { readYaml } = await import('../../../shared/config/yaml.ts')
   const { value, problems } = readYaml(path, text)
   if (problems.length === 0) return value
@@ -108,7 +122,12 @@ const gatewayValue = async (home: Home): Promise<unknown> => {
 }
 
 /** An origin that may get a provider's token: exactly this protocol, host and port. */
-type GitHost = { readonly provider: string; readonly origin: string }
+type GitHost = {
+  readonly provider: string
+  readonly origin: string
+  /** True for one of `git_hosts`. */
+  readonly isNamed?: true
+}
 
 /** A credential request of git (git-credential(1), "input/output format"). */
 type GitQuestion = {
@@ -123,9 +142,9 @@ const builtIn = 'https://github.com/login/oauth/authorize'
 const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
 
 /**
- * The origins that get the tokens of github and of other providers with its dialect: the host of the
- * authorization endpoint in gateway.yaml. Plain http only on loopback; where github itself logs in on
- * loopback (a proxy, a test), its tokens are still for github.com.
+ * The origins that get a provider's tokens. Of every provider those of its `git_hosts`; of github and of other
+ * providers with its dialect also the host of the authorization endpoint in gateway.yaml. Plain http only on
+ * loopback; where github itself logs in on loopback (a proxy, a test), its tokens are still for github.com.
  */
 export const gitHosts = (gateway: unknown): GitHost[] => {
   const providers = getValue(gateway, 'providers')
@@ -135,7 +154,12 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
     return typeof text === 'string' && text !== '' ? text : undefined
   }
   const speakers = names.filter((name) => textOf(name, 'dialect') === 'github')
-  return [...new Set(['github', ...speakers])].flatMap((provider) => {
+  const named = names.flatMap((provider) =>
+    toList(getValue(getValue(providers, provider), 'git_hosts')).flatMap((host) =>
+      toOrigins(host).map((origin) => ({ provider, origin, isNamed: true }) as const),
+    ),
+  )
+  const ofDialect = [...new Set(['github', ...speakers])].flatMap((provider) => {
     const address =
       textOf(provider, 'authorization_endpoint') ??
       textOf(provider, 'issuer') ??
@@ -149,20 +173,32 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
     const origins = new Set([origin, ...(isGitHub ? gitHubOrigins : [])])
     return [...origins].map((one) => ({ provider, origin: one }))
   })
+  return [...named, ...ofDialect]
 }
 
-/** The provider whose token belongs to this request, or undefined. */
-export const providerAt = (
+const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+/** Of a host such as `git.corp.example:8443`: https, and on loopback http too. */
+const toOrigins = (host: unknown): string[] => {
+  if (typeof host !== 'string' || !hostForm.test(host) || !URL.canParse(`https://${host}`))
+    return []
+  const { origin, hostname } = new URL(`https://${host}`)
+  return isLoopback(hostname) ? [origin, new URL(`http://${host}`).origin] : [origin]
+}
+
+const hostForm = /^([\w.-]+|\[[\da-f:]+\])(:\d{1,5})?$/i
+
+/** The known host of this request, whose provider has the token for it, or undefined. */
+export const hostAt = (
   { protocol, host }: GitQuestion,
   hosts: readonly GitHost[],
-): string | undefined => {
+): GitHost | undefined => {
   // A plain host only: a URL could carry a user name or a path.
-  if (!/^(https?)$/.test(protocol) || !/^([\w.-]+|\[[\da-f:]+\])(:\d{1,5})?$/i.test(host))
-    return undefined
+  if (!/^(https?)$/.test(protocol) || !hostForm.test(host)) return undefined
   const address = `${protocol}://${host}`
   if (!URL.canParse(address)) return undefined
   const { origin } = new URL(address)
-  return hosts.find((known) => known.origin === origin)?.provider
+  return hosts.find((known) => known.origin === origin)
 }
 
 /**

@@ -157,7 +157,9 @@ helper in front excludes them:
     '!doorward oauth git-credential'
 
 GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
-of another provider there with dialect: github.
+of another provider there with dialect: github. Other servers are named there
+too: git_hosts: [git.corp.example] of a provider sends its token to that host.
+For a host that is not known, get prints nothing, and git asks its next helper.
 
 With several accounts, git's user name chooses one, by its name at GitHub or by
 its name here (work): set credential.<url>.username, or put it into the URL.

@@ -78,6 +78,26 @@ describe('cli: oauth git-credential', () => {
     )
   })
 
+  it('answers for the git hosts of a provider in gateway.yaml, and for no others of it', async () => {
+    const corp = await serve({ corp: {} })
+    await writeFile(
+      join(corp.home.config, 'gateway.yaml'),
+      'providers: { corp: { issuer: "https://id.corp.example", git_hosts: [git.corp.example] } }\n',
+    )
+    const { stdout } = await call('get', 'protocol=https\nhost=git.corp.example\n\n', corp)
+    assert.match(stdout, new RegExp(`^username=oauth2\npassword=${tokenOf('corp')}\n`))
+    for (const host of [
+      'id.corp.example',
+      'git.corp.example:8443',
+      'git.corp.example.evil.example',
+    ])
+      assert.deepEqual(await call('get', `protocol=https\nhost=${host}\n\n`, corp), {
+        code: 0,
+        stdout: '',
+        stderr: '',
+      })
+  })
+
   it('says nothing for other hosts, for plain http, and to store, erase and what git may add', async () => {
     const before = server.calls.length
     for (const [operation, input] of [

@@ -1,9 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  gitHosts,
-  providerAt,
-  readQuestion,
-} from '../../../../cli/commands/oauth/git-credential.ts'
+import { gitHosts, hostAt, readQuestion } from '../../../../cli/commands/oauth/git-credential.ts'
 
 const asks = (protocol: string, host: string) => ({ protocol, host, username: undefined })
 
@@ -41,6 +37,28 @@ describe('gitHosts', () => {
       assert.deepEqual(at(address), [])
   })
 
+  it('is each host that a provider names in git_hosts, over https, and on loopback over http too', () => {
+    const providers = {
+      corp: {
+        issuer: 'https://id.corp.example',
+        git_hosts: ['git.corp.example', 'Git.corp.example:8443'],
+      },
+      gitlab: { git_hosts: ['gitlab.com', '127.0.0.1:8080', 'a/b', 'u@evil.example', 7] },
+      empty: { git_hosts: 'git.corp.example' },
+    }
+    const named = gitHosts({ providers }).filter(({ isNamed }) => isNamed)
+    assert.deepEqual(
+      named.map(({ provider, origin }) => `${provider} ${origin}`),
+      [
+        'corp https://git.corp.example',
+        'corp https://git.corp.example:8443',
+        'gitlab https://gitlab.com',
+        'gitlab https://127.0.0.1:8080',
+        'gitlab http://127.0.0.1:8080',
+      ],
+    )
+  })
+
   it('is still github.com where github logs in on this machine', () => {
     const at = (authorization_endpoint: string) =>
       gitHosts({ providers: { github: { authorization_endpoint } } }).map(({ origin }) => origin)
@@ -54,7 +72,7 @@ describe('gitHosts', () => {
   })
 })
 
-describe('providerAt', () => {
+describe('hostAt', () => {
   const hosts = gitHosts({
     providers: { ghe: { dialect: 'github', authorization_endpoint: 'http://127.0.0.1:8080/a' } },
   })
@@ -68,7 +86,7 @@ describe('providerAt', () => {
       ['http', '127.0.0.1:8080', 'ghe'],
     ] as const
     for (const [protocol, host, provider] of cases)
-      assert.equal(providerAt(asks(protocol, host), hosts), provider, host)
+      assert.equal(hostAt(asks(protocol, host), hosts)?.provider, provider, host)
   })
 
   it('finds none for any other', () => {
@@ -91,7 +109,11 @@ describe('providerAt', () => {
       ['http', '127.0.0.1'],
     ] as const
     for (const [protocol, host] of cases)
-      assert.equal(providerAt(asks(protocol, host), hosts), undefined, `${protocol}://${host}`)
+      assert.equal(
+        hostAt(asks(protocol, host), hosts)?.provider,
+        undefined,
+        `${protocol}://${host}`,
+      )
   })
 })
 
