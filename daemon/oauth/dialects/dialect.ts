@@ -118,6 +118,8 @@ export const combineRevocation = (
   }
 }
 
-/** The end of a token whose revocation failed. */
-export const notEnded = (error: unknown): DoorwardError =>
-  providerError(error, 'the provider refused')
+/** The end of a token whose revocation failed; these secrets are not shown. */
+export const notEnded = (
+  error: unknown,
+  secrets: readonly (string | undefined)[] = [],
+): DoorwardError => providerError(error, 'the provider refused', { secrets })

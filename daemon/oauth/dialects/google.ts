@@ -44,7 +44,9 @@ const revokeOne = async (
   try {
     const reply = await askProvider(endpoint, { method: 'POST', form: { token } }, signal)
     if (reply.status === 200) return 'revoked'
-    return reply.body['error'] === 'invalid_token' ? 'ended' : refusedBy(endpoint, reply)
+    return reply.body['error'] === 'invalid_token'
+      ? 'ended'
+      : refusedBy(endpoint, reply, undefined, [token])
   } catch (error) {
     return notEnded(error)
   }

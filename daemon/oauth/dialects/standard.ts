@@ -39,7 +39,7 @@ const revokeOne = async (
     const response = await revocationRequest(
       server,
       { client_id: client.clientId },
-      clientAuthentication(client, endpoints),
+      clientAuthentication(client, endpoints, 'revocation'),
       token,
       {
         ...requestOptions(server.revocation_endpoint ?? '', signal),
@@ -50,7 +50,9 @@ const revokeOne = async (
     return 'revoked'
   } catch (error) {
     // RFC 7009 has 200 for an unknown token, but Google and others answer with this error.
-    return getOAuthError(error) === 'invalid_token' ? 'ended' : notEnded(error)
+    return getOAuthError(error) === 'invalid_token'
+      ? 'ended'
+      : notEnded(error, [token, client.clientSecret])
   }
 }
 

@@ -1,10 +1,12 @@
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Endpoints } from '../providers/discovery.ts'
 import { jsonObjectIn } from '../providers/request.ts'
 import type { Dialect } from './dialect.ts'
-import type { Endpoints } from '../providers/discovery.ts'
 
 /**
- * A token endpoint's answer as in the standard: normalised by the provider's dialect, and without an id token
- * that cannot be checked. An answer that is not a JSON object is returned unchanged.
+ * A token endpoint's answer as in the standard: normalised by the provider's dialect, with the token type
+ * Bearer, and without an id token that cannot be checked. An answer that is not a JSON object is returned
+ * unchanged. Throws `provider-refused` for a token of another type.
  */
 export const standardAnswer = async (
   response: Response,
@@ -19,14 +21,41 @@ export const standardAnswer = async (
     status: response.status,
     body: withoutEmptyFields(document),
   })
-  const { id_token: _, ...rest } = body
+  const { id_token: idToken, ...rest } =
+    typeof body['access_token'] === 'string' ? asBearer(body) : body
   // The library would use a challenge (RFC 6749 section 5.2 has one with 401) instead of the error.
   if (typeof body['error'] === 'string') headers.delete('www-authenticate')
-  return new Response(JSON.stringify(isIssuerKnown ? body : rest), { status, headers })
+  return new Response(
+    JSON.stringify(isIssuerKnown && idToken !== undefined ? { ...rest, id_token: idToken } : rest),
+    { status, headers },
+  )
+}
+
+/** Bearer and its other spellings; LinkedIn and Shopify leave the type out. */
+const bearerForm = /^\s*bearer([ _-]?(access[ _-]?)?token)?\s*$/i
+
+const asBearer = (answer: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
+  const { token_type: type = '' } = answer
+  if (type === '' || (typeof type === 'string' && bearerForm.test(type)))
+    return { ...answer, token_type: 'Bearer' }
+  // Letters only: never a token.
+  const shown =
+    typeof type === 'string' && /^[a-z][a-z _-]{0,30}$/i.test(type) ? `"${type}"` : 'unknown'
+  throw new DoorwardError(
+    'provider-refused',
+    `the provider sent a token of the type ${shown}, and only Bearer can be used`,
+    { hint: 'check the token endpoint in gateway.yaml, and what tokens the app gets' },
+  )
+}
+
+/** The id token in a token endpoint's answer, which stays readable. */
+export const findIdToken = async (answer: Response): Promise<string | undefined> => {
+  const idToken = jsonObjectIn(await answer.clone().text())?.['id_token']
+  return typeof idToken === 'string' ? idToken : undefined
 }
 
 /**
- * Many servers send null, or an empty refresh token, where the standard omits the field, and some send the
+ * Many servers send null, or an empty token, where the standard omits the field, and some send the
  * scopes as a list: https://dev.twitch.tv/docs/authentication/getting-tokens-oidc
  */
 const withoutEmptyFields = (
@@ -34,7 +63,7 @@ const withoutEmptyFields = (
 ): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(document)
-      .filter(([name, value]) => value !== null && !(name === 'refresh_token' && value === ''))
+      .filter(([name, value]) => value !== null && !(name.endsWith('_token') && value === ''))
       .map(([name, value]) => [name, name === 'scope' ? joinScopes(value) : value]),
   )
 

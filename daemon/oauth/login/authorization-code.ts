@@ -6,12 +6,12 @@ import {
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import { standardAnswer } from '../dialects/token-response.ts'
+import { findIdToken, standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { providerError } from '../providers/errors.ts'
+import { type AuthorizationError, providerError } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
-import { requestOptions, safeErrorCode } from '../providers/request.ts'
+import { requestOptions, safeErrorCode, toExplanation } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 type AuthorizationRequest = {
@@ -20,11 +20,13 @@ type AuthorizationRequest = {
   readonly scopes: readonly string[]
   readonly state: string
   readonly codeVerifier: string
+  /** For a login with the scope openid: the id token must have the same (OpenID Connect Core 3.1.2.1). */
+  readonly nonce?: string
 }
 
 /**
- * The URL a user opens to log in: the code flow with PKCE S256. Keeps the query of the endpoint (RFC 6749
- * section 3.1); a provider's own parameters cannot replace the ones that protect the login.
+ * The URL a user opens to log in: the code flow with PKCE S256. Keeps the query of
+ * the endpoint (RFC 6749 section 3.1); a provider's own parameters cannot replace the ones that protect the login.
  */
 export const authorizeUrl = (
   endpoint: string,
@@ -41,6 +43,7 @@ export const authorizeUrl = (
     client_id: request.clientId,
     redirect_uri: request.redirectUri,
     state: request.state,
+    ...(request.nonce !== undefined && { nonce: request.nonce }),
     code_challenge: toCodeChallenge(request.codeVerifier),
     code_challenge_method: 'S256',
   }
@@ -76,12 +79,19 @@ export const readState = (parameters: URLSearchParams): string => {
 export const readCallback = (
   parameters: URLSearchParams,
   expected: ExpectedCallback,
-): { readonly kind: 'code' } | { readonly kind: 'error'; readonly error: string } => {
+): { readonly kind: 'code' } | ({ readonly kind: 'error' } & AuthorizationError) => {
   for (const name of ['iss', 'error', 'code', 'response', 'id_token', 'token', 'access_token'])
     if (parameters.getAll(name).length > 1) throw invalid(`it has more than one ${name}`)
   checkIssuer(parameters.get('iss'), expected)
   const error = parameters.get('error')
-  if (error) return { kind: 'error', error: safeErrorCode(error) ?? 'unnamed error' }
+  if (error) {
+    const explanation = toExplanation(parameters.get('error_description'))
+    return {
+      kind: 'error',
+      error: safeErrorCode(error) ?? 'unnamed error',
+      ...(explanation !== undefined && { explanation }),
+    }
+  }
   if (!parameters.get('code')) throw invalid('it has neither a code nor an error')
   return { kind: 'code' }
 }
@@ -129,6 +139,7 @@ type ExchangeRequest = {
   readonly parameters: URLSearchParams
   readonly state: string
   readonly codeVerifier: string
+  readonly nonce?: string
   readonly redirectUri: string
   readonly provider: Provider
   readonly client: Client
@@ -137,12 +148,14 @@ type ExchangeRequest = {
 
 /**
  * Exchanges the code for tokens. RFC 6749 section 4.1.3, with the verifier of RFC 7636. Throws
- * `provider-refused` or `provider-unavailable`, with nothing of the provider's answer.
+ * `provider-refused` or `provider-unavailable`, with the provider's error but no token of its answer.
  */
 export const exchangeCode = async (
-  { parameters, state, codeVerifier, redirectUri, provider, client, endpoints }: ExchangeRequest,
+  request: ExchangeRequest,
   signal: AbortSignal,
 ): Promise<Grant> => {
+  const { parameters, state, codeVerifier, nonce, redirectUri, provider, client, endpoints } =
+    request
   const { server } = endpoints
   const wireClient = { client_id: client.clientId }
   try {
@@ -156,10 +169,21 @@ export const exchangeCode = async (
       requestOptions(server.token_endpoint, signal),
     )
     const answer = await standardAnswer(response, getDialect(provider), endpoints)
-    return toGrant(await processAuthorizationCodeResponse(server, wireClient, answer))
+    const idToken = await findIdToken(answer)
+    const isNonceExpected = idToken !== undefined && nonce !== undefined
+    return toGrant(
+      await processAuthorizationCodeResponse(
+        server,
+        wireClient,
+        answer,
+        isNonceExpected ? { expectedNonce: nonce } : {},
+      ),
+    )
   } catch (error) {
     const { host } = new URL(server.token_endpoint)
-    throw providerError(error, `the login failed at ${host}`, { provider, client, redirectUri })
+    const secrets = [parameters.get('code') ?? undefined, codeVerifier, state, nonce]
+    const refused = { provider, client, redirectUri, secrets }
+    throw providerError(error, `the login failed at ${host}`, refused)
   }
 }
 

@@ -92,7 +92,8 @@ export const askForGrant = async (
     if (code === 'authorization_pending' || code === 'slow_down') return code
     if (code !== undefined && isTransientOAuthError(code)) return 'unreachable'
     const { host } = new URL(server.token_endpoint)
-    throw deviceError(from, error) ?? providerError(error, `the login failed at ${host}`, from)
+    const refused = { ...from, secrets: [deviceCode] }
+    throw deviceError(from, error) ?? providerError(error, `the login failed at ${host}`, refused)
   }
 }
 

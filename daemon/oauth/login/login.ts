@@ -184,6 +184,7 @@ export class Logins {
       scopes,
       state: randomText(),
       codeVerifier: randomText(),
+      ...(scopes.includes('openid') && { nonce: randomText() }),
       redirectUri: lease.redirectUri,
       expiresAt: now + gateway.oauth.login_timeout,
       control: new AbortController(),
@@ -231,7 +232,7 @@ export class Logins {
     if (answer.kind === 'error')
       return this.#pending.settle(attempt, {
         status: 'failed',
-        error: refusalError(attempt, answer.error),
+        error: refusalError(attempt, answer),
       })
     // The exchange of a cancelled login still runs to its end: the tokens it brings must be revoked.
     const work = this.#exchanges.track(this.#exchangeAndSave(attempt, parameters))

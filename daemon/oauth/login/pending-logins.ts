@@ -30,6 +30,8 @@ export type CodeAttempt = LoginStart & {
   readonly kind: 'code'
   readonly state: string
   readonly codeVerifier: string
+  /** Where the scopes have openid. */
+  readonly nonce?: string
   readonly redirectUri: string
 }
 

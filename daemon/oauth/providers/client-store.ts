@@ -188,13 +188,31 @@ const apps: Readonly<Record<DialectName, App>> = {
   },
 }
 
-/** How the client authenticates: by secret in the body, unless the server supports only Basic. */
-export const clientAuthentication = (client: Client, { server }: Endpoints): ClientAuth => {
-  if (client.clientSecret === undefined) return None()
-  const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_post']
+/**
+ * How the client authenticates: by secret in the body, unless the server supports only Basic. A client
+ * without a secret names its id; where the server's list of methods has Basic and not `none`, also by Basic
+ * with an empty secret (RFC 6749 section 2.3.1).
+ */
+export const clientAuthentication = (
+  { clientSecret }: Client,
+  { server }: Endpoints,
+  endpoint: 'token' | 'revocation' = 'token',
+): ClientAuth => {
+  const listed =
+    endpoint === 'revocation' ? server.revocation_endpoint_auth_methods_supported : undefined
+  if (clientSecret === undefined)
+    return listed?.includes('client_secret_basic') && !listed.includes('none')
+      ? clientIdAndBasic
+      : None()
+  const methods = listed ?? server.token_endpoint_auth_methods_supported ?? ['client_secret_post']
   const onlyBasic =
     methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
-  return onlyBasic ? clientSecretBasic(client.clientSecret) : ClientSecretPost(client.clientSecret)
+  return onlyBasic ? clientSecretBasic(clientSecret) : ClientSecretPost(clientSecret)
+}
+
+const clientIdAndBasic: ClientAuth = async (server, client, body, headers) => {
+  await None()(server, client, body, headers)
+  await clientSecretBasic('')(server, client, body, headers)
 }
 
 /**

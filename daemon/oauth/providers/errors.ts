@@ -6,45 +6,67 @@ import {
   RESPONSE_IS_NOT_CONFORM,
   RESPONSE_IS_NOT_JSON,
   ResponseBodyError,
+  UnsupportedOperationError,
+  WWWAuthenticateChallengeError,
 } from 'oauth4webapi'
-import { DoorwardError } from '../../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import type { Client } from './client-store.ts'
 import type { Provider } from './providers.ts'
-import { safeErrorCode } from './request.ts'
+import { safeErrorCode, toExplanation } from './request.ts'
 
 /**
  * Turns an error of `oauth4webapi` into a DoorwardError. The original is dropped, not wrapped: its `cause`
- * contains the provider's whole answer, tokens included. Only an error code of RFC 6749 is kept, with its
- * meaning for the client that a token endpoint refused.
+ * contains the provider's whole answer, tokens included. Kept are an error code of RFC 6749, with its meaning
+ * for the client that a token endpoint refused, and the provider's explanation without the secrets.
  */
 export const providerError = (
   error: unknown,
   what: string,
-  refused?: RefusedClient,
+  refused: RefusedClient | Pick<RefusedClient, 'secrets'> = {},
 ): DoorwardError => {
   if (error instanceof DoorwardError) return error
-  const refusal = refused && toTokenRefusal(error)
-  if (refusal) return tokenRefusalError(refusal, refused)
+  const isClient = 'client' in refused
+  const secrets = [...(refused.secrets ?? []), isClient ? refused.client.clientSecret : undefined]
+  const refusal = isClient ? toTokenRefusal(error, secrets) : undefined
+  if (isClient && refusal) return tokenRefusalError(refusal, refused)
   const code = getOAuthError(error)
+  const explanation = explain(error, secrets)
+  const why = [code ?? describeFault(error), explanation].filter((text) => text !== undefined)
+  const message = `${what}: ${why.join(': ')}`
   if (code && isTransientOAuthError(code))
-    return new DoorwardError('provider-unavailable', `${what}: ${code}`, {
-      hint: 'try again later',
-    })
-  const why = code ?? describeFault(error)
-  return new DoorwardError('provider-refused', why === undefined ? what : `${what}: ${why}`, {
+    return new DoorwardError('provider-unavailable', message, { hint: 'try again later' })
+  return new DoorwardError('provider-refused', message, {
     hint: code ? undefined : getHint(error),
   })
 }
 
-/** The meaning of an `error` at the callback. RFC 6749 section 4.1.2.1; the code is safe to show. */
-export const refusalError = (refused: RefusedClient, error: string): DoorwardError => {
+/** The `error` of an authorization response, safe to show. RFC 6749 section 4.1.2.1. */
+export type AuthorizationError = {
+  readonly error: string
+  readonly explanation?: string | undefined
+}
+
+/** The meaning of an error at the callback. */
+export const refusalError = (
+  refused: RefusedClient,
+  { error, explanation }: AuthorizationError,
+): DoorwardError => {
   const { name, title } = refused.provider
   if (error === 'access_denied')
-    return new DoorwardError('login-denied', `access was not allowed at ${title}`, {
-      hint: `doorward oauth login ${name}`,
-    })
-  return tokenRefusalError({ code: error }, refused)
+    return new DoorwardError(
+      'login-denied',
+      `access was not allowed at ${title}${explanation === undefined ? '' : ` (${explanation})`}`,
+      { hint: `doorward oauth login ${name}` },
+    )
+  return tokenRefusalError({ code: error, explanation }, refused)
 }
+
+/** The provider's own explanation in an error answer, if there is one. */
+export const explain = (
+  error: unknown,
+  secrets: readonly (string | undefined)[],
+): string | undefined =>
+  error instanceof ResponseBodyError ? toExplanation(error.error_description, secrets) : undefined
 
 /** The RFC 6749 error code of a provider's answer, if it is safe to show. */
 export const getOAuthError = (error: unknown): string | undefined =>
@@ -53,31 +75,39 @@ export const getOAuthError = (error: unknown): string | undefined =>
     : undefined
 
 /**
- * Why an answer cannot be used: its status or the name of a field, from the library's message. Never a
- * value.
+ * Why an answer cannot be used: its status, the name of a field, or what is wrong with its id token. From
+ * the library's messages, which have no values of the answer.
  */
-const describeFault = (error: unknown): string | undefined => {
-  if (!(error instanceof OperationProcessingError)) return undefined
-  if (error.code === RESPONSE_IS_NOT_CONFORM && error.cause instanceof Response)
-    return `an answer with status ${error.cause.status}, which is not an OAuth answer`
+const describeFault = (error: unknown): string => {
+  if (error instanceof ResponseBodyError || error instanceof WWWAuthenticateChallengeError)
+    return `an error with status ${error.status}`
+  if (error instanceof UnsupportedOperationError)
+    return `an answer that cannot be used: ${error.message}`
+  if (!(error instanceof OperationProcessingError)) return `an unexpected ${errorName(error)}`
+  const status = error.cause instanceof Response ? error.cause.status : 200
+  if (error.code === RESPONSE_IS_NOT_CONFORM)
+    return `an answer with status ${status}, which is not an OAuth answer`
   if (error.code === RESPONSE_IS_NOT_JSON || error.code === PARSE_ERROR)
-    return 'an answer that is not JSON'
+    return `an answer ${status === 200 ? '' : `with status ${status} `}that is not JSON`
   const [, field] = /^"response" body "([a-z_]{1,40})" property /.exec(error.message) ?? []
-  return field === undefined ? undefined : `an answer without a usable ${field}`
+  if (field !== undefined) return `an answer without a usable ${field}`
+  return /JWT|ID Token/.test(error.message)
+    ? `an id token that cannot be accepted: ${error.message}`
+    : error.message
 }
 
-const getHint = (error: unknown): string | undefined => {
-  if (!(error instanceof OperationProcessingError)) return undefined
-  return error.code === JWT_TIMESTAMP_CHECK
+const getHint = (error: unknown): string =>
+  error instanceof OperationProcessingError && error.code === JWT_TIMESTAMP_CHECK
     ? 'the clock of this machine differs from the provider’s: set it, then log in again'
     : 'the answer does not follow the OAuth standard: check the endpoints in gateway.yaml'
-}
 
 /** Why a token endpoint refused: RFC 6749 section 5.2, and more if the answer tells. Safe to show. */
 export type TokenRefusal = {
   readonly code: string
   /** The provider's own code, if it has another. */
   readonly ownCode?: string | undefined
+  /** The provider's own explanation (`error_description`). */
+  readonly explanation?: string | undefined
   /** Whether the answer says that the client id or the client secret is wrong. */
   readonly about?: 'client-id' | 'client-secret' | undefined
 }
@@ -87,6 +117,8 @@ type RefusedClient = {
   readonly provider: Provider
   readonly client: Client
   readonly redirectUri?: string | undefined
+  /** What was sent, beside the client secret, and must not be shown if the provider repeats it. */
+  readonly secrets?: readonly (string | undefined)[]
 }
 
 /** True for a fault of the provider. RFC 6749 section 4.1.2.1; some token endpoints send it too. */
@@ -94,17 +126,24 @@ export const isTransientOAuthError = (code: string): boolean =>
   code === 'server_error' || code === 'temporarily_unavailable'
 
 /** The refusal in a token endpoint's error, or undefined when there is none that is safe to show. */
-export const toTokenRefusal = (error: unknown): TokenRefusal | undefined => {
+export const toTokenRefusal = (
+  error: unknown,
+  secrets: readonly (string | undefined)[] = [],
+): TokenRefusal | undefined => {
   if (!(error instanceof ResponseBodyError)) return undefined
   const code = safeErrorCode(error.error)
   const ownCode = safeErrorCode(error.cause['provider_error'])
   const { error_description: description } = error
   return code === undefined
     ? undefined
-    : { code, ownCode, about: getErrorSubject(error, description) }
+    : {
+        code,
+        ownCode,
+        about: getErrorSubject(error, description),
+        explanation: explain(error, secrets),
+      }
 }
 
-/** A description may contain anything, so it is only searched for two facts and never shown. */
 const getErrorSubject = (
   { cause }: ResponseBodyError,
   description: unknown,
@@ -127,8 +166,10 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
     refusal.code === 'invalid_request' &&
     refusal.about === 'client-secret' &&
     client.clientSecret === undefined
-  const says =
-    refusal.ownCode ?? `${refusal.code}${isSecretMissing ? ': client_secret is missing' : ''}`
+  const explanation =
+    refusal.explanation ?? (isSecretMissing ? 'client_secret is missing' : undefined)
+  const code = refusal.ownCode ?? refusal.code
+  const says = explanation === undefined ? code : `${code}: ${explanation}`
   const error = (message: string, hint?: string) =>
     new DoorwardError('provider-refused', `${message} (${says})`, { hint })
   if (isTransientOAuthError(refusal.code))

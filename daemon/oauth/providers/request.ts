@@ -164,9 +164,23 @@ export const askProvider = async (
   }
 }
 
-/** The error of a refusal; `word` is the provider's error code, if it is safe to show. */
-export const refusedBy = (url: string, { status }: ProviderReply, word?: string): DoorwardError =>
-  new DoorwardError('provider-refused', `${new URL(url).host} answered ${word ?? status}`)
+/**
+ * The error of a refusal; `word` is the provider's error code, if it is safe to show. The provider's
+ * explanation is shown without these secrets.
+ */
+export const refusedBy = (
+  url: string,
+  { status, body }: ProviderReply,
+  word?: string,
+  secrets: readonly string[] = [],
+): DoorwardError => {
+  const explanation = toExplanation(body['error_description'], secrets)
+  const detail = explanation === undefined ? '' : `: ${explanation}`
+  return new DoorwardError(
+    'provider-refused',
+    `${new URL(url).host} answered ${word ?? status}${detail}`,
+  )
+}
 
 /** The JSON object in an answer, or undefined when it is not one. */
 export const jsonObjectIn = (text: string): Readonly<Record<string, unknown>> | undefined => {
@@ -180,6 +194,9 @@ export const jsonObjectIn = (text: string): Readonly<Record<string, unknown>> | 
   }
 }
 
+/** Characters that hide or reorder others. */
+const hiddenCharacters = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
 /**
  * A name from a provider as one readable line: without characters that hide or reorder others, at most 200.
  * Undefined for a value that is not text.
@@ -188,13 +205,33 @@ export const toText = (value: unknown): string | undefined => {
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return undefined
   const text = value
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
+    .replaceAll(hiddenCharacters, '')
     .trim()
     .slice(0, 200)
     // Half a surrogate pair, sent by the provider or left by the cut.
     .replaceAll(/\p{Cs}/gu, '')
   return text === '' ? undefined : text
 }
+
+/**
+ * The `error_description` of a provider as one line of at most 200 characters. Left out are these secrets,
+ * if the provider repeats them, and everything that may be a token. Undefined where nothing is left.
+ */
+export const toExplanation = (
+  text: unknown,
+  secrets: readonly (string | undefined)[] = [],
+): string | undefined => {
+  if (typeof text !== 'string') return undefined
+  // First, since a token with hidden characters in it would not be recognized.
+  let shown = text.replaceAll(/\s+/g, ' ').replaceAll(hiddenCharacters, '')
+  for (const secret of secrets)
+    if (secret !== undefined && secret.length > 3) shown = shown.replaceAll(secret, '…')
+  shown = shown.replaceAll(/[\w~+=-]{12,}/g, (run) => (mayBeToken(run) ? '…' : run))
+  return toText(shown)?.trimEnd().replace(/\.$/, '')
+}
+
+/** Long words have no digits; tokens of any length do. */
+const mayBeToken = (run: string): boolean => /\d/.test(run) || run.length > 40
 
 /** An error code that is safe to show: lower-case words as in RFC 6749 section 5.2, never a token. */
 export const safeErrorCode = (text: unknown): string | undefined =>

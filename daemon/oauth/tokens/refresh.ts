@@ -10,7 +10,7 @@ import { getDialect } from '../dialects/dialects.ts'
 import { standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication, findClient } from '../providers/client-store.ts'
 import type { Discover, Endpoints } from '../providers/discovery.ts'
-import { getOAuthError, providerError } from '../providers/errors.ts'
+import { explain, getOAuthError, providerError } from '../providers/errors.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import { neverArrived, requestOptions } from '../providers/request.ts'
 import { forgetSent, noteSent, sentBefore } from './refresh-journal.ts'
@@ -131,13 +131,12 @@ export const needsLogin = ({ provider, ended }: TokenRecord): DoorwardError =>
 /** New tokens, or the provider's word that the refresh token is no longer valid. */
 type RefreshResult =
   | { readonly kind: 'grant'; readonly grant: Grant }
-  /** `providerTime` is the provider's clock, in milliseconds since 1970, if its answer has a date. */
-  | { readonly kind: 'ended'; readonly providerTime: number | undefined }
+  | ({ readonly kind: 'ended' } & Pick<InvalidGrant, 'providerTime' | 'explanation'>)
 
 /**
  * Exchanges a refresh token for new tokens. RFC 6749 section 6; only `invalid_grant` (section 5.2) means
- * that it is no longer valid. Throws `provider-refused` or `provider-unavailable`, with nothing of the
- * provider's answer.
+ * that it is no longer valid. Throws `provider-refused` or `provider-unavailable`, with the provider's error
+ * but no token of its answer.
  */
 const refreshGrant = async (
   refreshToken: string,
@@ -164,10 +163,12 @@ const refreshGrant = async (
     }
   } catch (error) {
     if (error instanceof DoorwardError) throw error
+    const secrets = [client.clientSecret, refreshToken]
     if (getOAuthError(error) === 'invalid_grant')
-      return { kind: 'ended', providerTime: getDate(error) }
+      return { kind: 'ended', providerTime: getDate(error), explanation: explain(error, secrets) }
     const { host } = new URL(server.token_endpoint)
-    throw providerError(error, `the token could not be renewed at ${host}`, { provider, client })
+    const refused = { provider, client, secrets }
+    throw providerError(error, `the token could not be renewed at ${host}`, refused)
   }
 }
 
@@ -184,16 +185,28 @@ export type InvalidGrant = {
   readonly providerTime: number | undefined
   /** When the same token was sent before without an answer being saved (ISO 8601). */
   readonly sentBefore: string | undefined
+  /** The provider's own explanation, if there is one. */
+  readonly explanation?: string | undefined
 }
 
 const day = 24 * 60 * 60 * 1000
 const noticeableSkewMs = 5 * 60 * 1000
 
 /**
- * The most likely reason why a login has ended, as the end of a sentence. Providers answer `invalid_grant`
- * for all reasons; their documentation and the record narrow it down.
+ * The most likely reason why a login has ended, as the end of a sentence, and what the provider says. Providers
+ * answer `invalid_grant` for all reasons; their documentation and the record narrow it down.
  */
 export const invalidGrantReason = (
+  provider: Pick<Provider, 'title' | 'dialect'>,
+  record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
+  refusal: InvalidGrant,
+): string => {
+  const { explanation } = refusal
+  const says = explanation === undefined ? '' : ` (${provider.title} says: ${explanation})`
+  return `${likelyReason(provider, record, refusal)}${says}`
+}
+
+const likelyReason = (
   { title, dialect }: Pick<Provider, 'title' | 'dialect'>,
   record: Pick<TokenRecord, 'loggedInAt' | 'obtainedAt' | 'refreshExpiresAt'>,
   { now, providerTime, sentBefore }: InvalidGrant,

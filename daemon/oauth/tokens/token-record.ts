@@ -50,7 +50,7 @@ export const toTokenRecord = (
   provider: provider.name,
   account,
   scopes: [...(grant.scopes ?? scopes)],
-  ...toTokens(grant, obtainedAt),
+  ...toTokens(grant, obtainedAt, grant.refreshToken !== undefined),
   clientId: client.clientId,
   requestedScopes: [...scopes],
   ...(areScopesChosen && { scopesChosen: true }),
@@ -69,16 +69,23 @@ export const refreshedRecord = (
   const { ended: _, ...kept } = record
   return {
     ...kept,
-    ...toTokens(grant, obtainedAt),
+    ...toTokens(grant, obtainedAt, true),
     ...(grant.scopes && { scopes: [...grant.scopes] }),
   }
 }
 
-const toTokens = (grant: Grant, obtainedAt: number) => ({
+/**
+ * Mailchimp and VK send a lifetime of 0 for a token that never expires. Where it could be refreshed, 0 means
+ * that it has expired.
+ */
+const toTokens = (grant: Grant, obtainedAt: number, isRefreshable: boolean) => ({
   tokenType: grant.tokenType,
   accessToken: grant.accessToken,
   ...(grant.refreshToken !== undefined && { refreshToken: grant.refreshToken }),
-  expiresAt: timeAfter(obtainedAt, grant.expiresInSeconds) ?? null,
+  expiresAt:
+    grant.expiresInSeconds === 0 && !isRefreshable
+      ? null
+      : (timeAfter(obtainedAt, grant.expiresInSeconds) ?? null),
   obtainedAt: new Date(obtainedAt).toISOString(),
   ...(grant.refreshExpiresInSeconds !== undefined && {
     refreshExpiresAt: timeAfter(obtainedAt, grant.refreshExpiresInSeconds),

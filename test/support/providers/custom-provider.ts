@@ -25,6 +25,8 @@ export type Vendor = {
   /** How id tokens say that they are signed; default RS256. */
   readonly idAlgorithm?: string
   readonly userinfo?: Readonly<Record<string, unknown>>
+  /** Whom the revocation endpoint refuses, and how; default who does not prove itself. */
+  readonly revocation?: (request: ProviderRequest) => ProviderAnswer | undefined
 }
 
 export type CustomProvider = ProviderServer & {
@@ -50,6 +52,7 @@ export const startCustomProvider = async (
     const code = grants.issueCode({
       redirectUri,
       challenge: query.get('code_challenge') ?? undefined,
+      nonce: query.get('nonce') ?? undefined,
       person: 'person-1',
       scopes: (query.get('scope') ?? '').split(' '),
     })
@@ -82,10 +85,10 @@ export const startCustomProvider = async (
     if (!code || code.redirectUri !== form.get('redirect_uri')) return refuse(400, 'invalid_grant')
     if (!isVerifierOf(code.challenge, form.get('code_verifier')))
       return refuse(400, 'invalid_grant')
-    return issue(vendor, code.scopes)
+    return issue(vendor, code.scopes, code.nonce)
   }
 
-  const issue = (vendor: Vendor, scopes: readonly string[]): ProviderAnswer => {
+  const issue = (vendor: Vendor, scopes: readonly string[], nonce?: string): ProviderAnswer => {
     const grant = grants.open('person-1', scopes)
     const issued = grants.addTokens(grant, { access: 'at-', refresh: 'rt-' })
     return {
@@ -98,7 +101,7 @@ export const startCustomProvider = async (
         scope: scopes.join(' '),
         ...(vendor.idClaims && {
           id_token: idTokenOf(
-            { iss: issuerOf(vendor), aud: client.id, ...vendor.idClaims },
+            { iss: issuerOf(vendor), aud: client.id, nonce, ...vendor.idClaims },
             vendor.idAlgorithm ?? 'RS256',
           ),
         }),
@@ -113,7 +116,10 @@ export const startCustomProvider = async (
       : { status: 401, body: {} }
 
   const revoke = (vendor: Vendor, request: ProviderRequest): ProviderAnswer => {
-    if (!prove(vendor, request)) return refuse(401, 'invalid_client')
+    if (vendor.revocation) {
+      const answer = vendor.revocation(request)
+      if (answer) return answer
+    } else if (!prove(vendor, request)) return refuse(401, 'invalid_client')
     grants.end(request.form.get('token') ?? '')
     return { status: 200 }
   }
@@ -157,7 +163,7 @@ const refuse = (status: number, error: string): ProviderAnswer => ({ status, bod
 const formDecoded = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
 
 /** Nobody checks the signature of an id token that came straight from the token endpoint. */
-const idTokenOf = (claims: object, alg: string): string => {
+export const idTokenOf = (claims: object, alg: string): string => {
   const now = Math.floor(Date.now() / 1000)
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const body = { iat: now, exp: now + 300, ...claims }

@@ -13,6 +13,8 @@ export type IssuedGrant = {
 export type IssuedCode = {
   readonly redirectUri: string
   readonly challenge: string | undefined
+  /** Repeated in the id token. */
+  readonly nonce?: string | undefined
   readonly person: string
   readonly scopes: readonly string[]
 }

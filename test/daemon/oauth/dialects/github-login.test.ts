@@ -212,7 +212,8 @@ describe('login to a GitHub', () => {
     const { login } = await logIn()
     assert.deepEqual(login.error, {
       code: 'provider-refused',
-      message: 'GitHub also requires the client secret of your app (incorrect_client_credentials)',
+      message:
+        'GitHub also requires the client secret of your app (incorrect_client_credentials: The client_id and/or client_secret passed are incorrect)',
       hint: 'copy it from the settings of the app at https://github.com/settings/developers, then: doorward oauth login github --client-secret-stdin',
     })
   })

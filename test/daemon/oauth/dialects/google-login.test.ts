@@ -138,7 +138,10 @@ describe('login to a Google', () => {
     await start()
     const { login } = await logIn({ clientSecret: 'GOCSPX-not-this-one' })
     assert.equal(login.error?.code, 'provider-refused')
-    assert.match(login.error.message, /does not accept the client id and secret \(invalid_client\)/)
+    assert.match(
+      login.error.message,
+      /does not accept the client id and secret \(invalid_client: The provided client secret is invalid\)/,
+    )
     assert.match(login.error.hint ?? '', /set GOOGLE_SECRET in \.env$/)
   })
 

@@ -70,12 +70,13 @@ describe('refresh in the dialect of', () => {
     google: {
       start: () => startGoogleProvider({ accessTokenSeconds }),
       keepsRefreshToken: true,
-      wrongSecret: /\(invalid_client\)/,
+      wrongSecret: /\(invalid_client: The provided client secret is invalid\)/,
     },
     github: {
       start: () => startGitHubProvider({ accessTokenSeconds }),
       endsAccessToken: true,
-      wrongSecret: /\(incorrect_client_credentials\)/,
+      wrongSecret:
+        /\(incorrect_client_credentials: The client_id and.or client_secret passed are incorrect\)/,
     },
     slack: {
       start: () => startSlackProvider({ accessTokenSeconds }),

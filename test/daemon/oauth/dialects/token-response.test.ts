@@ -10,7 +10,44 @@ const read = async (document: unknown): Promise<unknown> => {
 describe('an answer of a token endpoint', () => {
   it('is read without what says nothing', async () => {
     const answer = { access_token: 'a', refresh_token: '', scope: null, expires_in: 60 }
-    assert.deepEqual(await read(answer), { access_token: 'a', expires_in: 60 })
+    assert.deepEqual(await read(answer), {
+      access_token: 'a',
+      expires_in: 60,
+      token_type: 'Bearer',
+    })
+  })
+
+  // LinkedIn and Shopify leave it out; others spell it in their own way.
+  it('is read as that of a bearer token, however that is spelt', async () => {
+    for (const token_type of [
+      undefined,
+      null,
+      '',
+      'bearer',
+      'BEARER',
+      ' Bearer ',
+      'BearerToken',
+      'bearer_token',
+    ])
+      assert.deepEqual(await read({ access_token: 'a', token_type }), {
+        access_token: 'a',
+        token_type: 'Bearer',
+      })
+  })
+
+  it('is refused with the type of a token that is no bearer token, if that can be shown', async () => {
+    for (const [token_type, shown] of [
+      ['user', '"user"'],
+      ['access_token', '"access_token"'],
+      ['DPoP', '"DPoP"'],
+      ['gho_secretsecret1', 'unknown'],
+      [['bearer'], 'unknown'],
+      [7, 'unknown'],
+    ] as const)
+      await assert.rejects(read({ access_token: 'a', token_type }), {
+        code: 'provider-refused',
+        message: `the provider sent a token of the type ${shown}, and only Bearer can be used`,
+      })
   })
 
   // https://dev.twitch.tv/docs/authentication/getting-tokens-oidc

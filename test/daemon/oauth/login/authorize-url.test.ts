@@ -52,13 +52,14 @@ describe('authorize url', () => {
         {
           scopeParameter: 'scope',
           scopeSeparator: ' ',
-          authorizationParameters: { code_challenge_method: 'plain' },
+          authorizationParameters: { code_challenge_method: 'plain', nonce: 'planted' },
         },
-        { ...request, scopes: [] },
+        { ...request, scopes: [], nonce: 'nonce-1' },
       ),
     )
     assert.equal(url.searchParams.get('tenant'), '1')
     assert.deepEqual(url.searchParams.getAll('state'), ['state-1'])
+    assert.deepEqual(url.searchParams.getAll('nonce'), ['nonce-1'])
     assert.deepEqual(url.searchParams.getAll('code_challenge_method'), ['S256'])
     assert.equal(url.searchParams.has('scope'), false)
   })

@@ -121,7 +121,10 @@ describe('login by device code', () => {
       clientSecret: 'a-wrong-secret',
     })
     assert.deepEqual([status, body.code], [502, 'provider-refused'])
-    assert.match(`${body.detail} ${body.hint}`, /client id and secret \(invalid_client\)/)
+    assert.match(
+      `${body.detail} ${body.hint}`,
+      /client id and secret \(invalid_client: client authentication failed\)/,
+    )
   })
 
   it('fails as denied when the person refuses', async () => {

@@ -3,8 +3,8 @@ import { readFile, readdir } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import type { Login, Logout } from '../../../../shared/api.ts'
-import { visit } from '../../../support/desktop/browser.ts'
+import type { Login, Logout, TokenSummary } from '../../../../shared/api.ts'
+import { browse, visit } from '../../../support/desktop/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import { filesIn } from '../../../support/temporary.ts'
 import {
@@ -139,6 +139,58 @@ describe('provider that misbehaves', () => {
     assert.equal(body.revokedAtProvider, false)
     assert.match(body.detail ?? '', /no standard way to revoke; you can revoke/)
     assert.deepEqual(await readdir(app.home.tokens), [])
+  })
+
+  it('says why a login failed, in words of the provider where it has some', async () => {
+    const answers: [number, object, RegExp][] = [
+      [200, { access_token: 'access-1', token_type: 'user' }, /token of the type "user", and only/],
+      [
+        400,
+        { error: 'invalid_request', error_description: 'nonce is required.' },
+        /nonce is required/,
+      ],
+      [418, { error: 'ERR 42', error_description: 'no tea' }, /error with status 418: no tea/],
+      [200, { id_token: 'x.y.z', token_type: 'Bearer' }, /without a usable access_token/],
+    ]
+    const answer = { status: 200, body: {} }
+    await startWith(endpoints, () => ({
+      '/token': (response) => sendJson(response, answer.status, answer.body),
+    }))
+    for (const [status, body, message] of answers) {
+      Object.assign(answer, { status, body })
+      const { error } = await logIn()
+      assert.match(error?.message ?? '', message)
+      assert.notEqual(error?.hint, 'doorward oauth login mine')
+    }
+  })
+
+  it('shows what the provider says at the callback', async () => {
+    await startWith(endpoints)
+    const { loginId, authorizationUrl, redirectUri } = await app.start({ provider: 'mine' })
+    const state = new URL(authorizationUrl).searchParams.get('state') ?? ''
+    const says = encodeURIComponent('no such scope: <b>made-up</b>\n')
+    const url = `${redirectUri}?error=invalid_scope&error_description=${says}&state=${state}`
+    const page = await browse(url)
+    assert.match(page.text, /invalid_scope: no such scope: &#60;b&#62;made-up&#60;\/b&#62;\)/)
+    const { error } = await app.ended(loginId)
+    assert.match(error?.message ?? '', /\(invalid_scope: no such scope: <b>made-up<\/b>\)$/)
+  })
+
+  // Mailchimp and VK send 0 for a token that never expires.
+  it('takes a lifetime of 0 for none, unless there is a refresh token', async () => {
+    const more = {}
+    await startWith(endpoints, () => ({
+      '/token': (response) =>
+        sendJson(response, 200, { access_token: 'access-1', expires_in: 0, ...more }),
+    }))
+    const status = async () => {
+      assert.equal((await logIn()).status, 'authorized')
+      const { body } = await app.send<{ tokens: TokenSummary[] }>('GET', '/oauth/tokens')
+      return [body.tokens[0]?.status, body.tokens[0]?.expiresAt === null]
+    }
+    assert.deepEqual(await status(), ['ok', true])
+    Object.assign(more, { refresh_token: 'refresh-1' })
+    assert.deepEqual(await status(), ['expired', false])
   })
 
   it('keeps no tokens that come after the login was cancelled', async () => {

@@ -9,15 +9,22 @@ const server = {
 }
 
 /** What is sent for this client: `user:password` of Basic before its base64, and the form. */
-const proofOf = async (clientId: string, clientSecret: string | undefined, methods?: string[]) => {
+const proofOf = async (
+  clientId: string,
+  clientSecret: string | undefined,
+  methods?: string[],
+  revocationMethods?: string[],
+) => {
   const [body, headers] = [new URLSearchParams(), new Headers()]
   const withMethods = {
     ...server,
     ...(methods && { token_endpoint_auth_methods_supported: methods }),
+    ...(revocationMethods && { revocation_endpoint_auth_methods_supported: revocationMethods }),
   }
   const authenticate = clientAuthentication(
     { clientId, clientSecret },
     { isIssuerKnown: true, server: withMethods },
+    revocationMethods ? 'revocation' : 'token',
   )
   await authenticate(withMethods, { client_id: clientId }, body, headers)
   const [, encoded = ''] = /^Basic (\S+)$/.exec(headers.get('authorization') ?? '') ?? []
@@ -50,4 +57,17 @@ describe('the proof of a client', () => {
 
   it('is the id alone for a client without a secret', async () =>
     assert.deepEqual(await proofOf('a', undefined, basic), { basic: '', form: 'client_id=a' }))
+
+  it('at a revocation endpoint is what that endpoint lists', async () => {
+    const post = ['client_secret_post']
+    const form = 'client_id=a&client_secret=b'
+    assert.deepEqual(await proofOf('a', 'b', basic, post), { basic: '', form })
+    assert.deepEqual(await proofOf('a', 'b', post, basic), { basic: 'a:b', form: '' })
+  })
+
+  it('at a revocation endpoint that lists only Basic has an empty secret for a public client', async () => {
+    const alone = { basic: '', form: 'client_id=a' }
+    assert.deepEqual(await proofOf('a', undefined, basic, basic), { ...alone, basic: 'a:' })
+    assert.deepEqual(await proofOf('a', undefined, basic, [...basic, 'none']), alone)
+  })
 })

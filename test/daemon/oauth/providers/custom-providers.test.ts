@@ -9,6 +9,7 @@ import {
   type Vendor,
   startCustomProvider,
 } from '../../../support/providers/custom-provider.ts'
+import { basicOf } from '../../../support/providers/provider-server.ts'
 import { createManualTime } from '../../../support/manual-time.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
@@ -174,7 +175,7 @@ describe('custom provider by its issuer', () => {
   const logIn = async (): Promise<Login> => {
     const { loginId, authorizationUrl } = await app.start({ provider: 'mine' })
     const page = await browse(authorizationUrl)
-    assert.equal(page.status, 200, page.text)
+    assert.doesNotMatch(page.text, /^no such client/)
     return app.ended(loginId)
   }
   const logInByDevice = async (): Promise<Login> => {
@@ -287,6 +288,62 @@ describe('custom provider by its issuer', () => {
     await startAt(okta, (origin) => ({ issuer: `${origin}/oauth2/default` }))
     assert.deepEqual((await logIn()).account, { id: '00u1', name: 'ada@okta.example' })
     assert.deepEqual(provider.proofs, ['basic'])
+  })
+
+  it('revokes for a public client by Basic where the metadata have nothing else', async () => {
+    // https://github.com/babelouest/glewlwyd
+    const glewlwyd = (origin: string): Vendor => ({
+      ...gitlab(origin),
+      metadata: {
+        ...gitlab(origin).metadata,
+        token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
+        revocation_endpoint_auth_methods_supported: ['client_secret_basic'],
+      },
+      revocation: (request) =>
+        basicOf(request)?.join(':') === 'my-app:'
+          ? undefined
+          : { status: 403, headers: { 'content-type': 'text/html' }, body: '<p>Forbidden' },
+    })
+    await startAt(glewlwyd, (origin) => ({ issuer: origin }), false)
+    assert.equal((await logIn()).status, 'authorized')
+    const { body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
+    assert.equal(body.revokedAtProvider, true, body.detail)
+  })
+
+  it('names the status of an answer to a revocation that is not JSON', async () => {
+    const refusing = (origin: string): Vendor => ({
+      ...gitlab(origin),
+      revocation: () => ({
+        status: 403,
+        headers: { 'content-type': 'text/html' },
+        body: '<p>Forbidden',
+      }),
+    })
+    await startAt(refusing, (origin) => ({ issuer: origin }))
+    await logIn()
+    const { body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
+    assert.match(
+      body.detail ?? '',
+      /the provider refused: an answer with status 403 that is not JSON/,
+    )
+  })
+
+  it('sends a nonce with openid, and accepts no id token with another one', async () => {
+    const vendor = (nonce: object) => (origin: string) => ({
+      ...keycloak(origin),
+      idClaims: { sub: 'f:1:ada', email: 'ada@acme.example', ...nonce },
+    })
+    const entry = (origin: string) => ({ issuer: `${origin}/realms/acme` })
+    await startAt(vendor({}), entry)
+    assert.equal((await logIn()).account?.id, 'f:1:ada')
+    const nonces = provider.requests.flatMap(({ query }) => query.getAll('nonce'))
+    assert.match(nonces.join(), /^[\w-]{43}$/)
+    for (const nonce of ['planted', undefined]) {
+      await startAt(vendor({ nonce }), entry)
+      const { status, error } = await logIn()
+      assert.deepEqual([status, error?.code], ['failed', 'provider-refused'])
+      assert.match(error?.message ?? '', /id token that cannot be accepted: .*nonce/)
+    }
   })
 
   it('sends no proof for a client without a secret', async () => {

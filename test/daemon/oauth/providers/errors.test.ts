@@ -46,5 +46,9 @@ describe('an answer of a token endpoint that cannot be used', () => {
     const html = { headers: { 'content-type': 'text/html' } }
     assert.equal(await saidOf(`<p>${secret}`, html), 'it failed: an answer that is not JSON')
     assert.equal(await saidOf(`{ "${secret}`), 'it failed: an answer that is not JSON')
+    assert.equal(
+      await saidOf(`<p>${secret}`, { status: 403, ...html }),
+      'it failed: an answer with status 403 that is not JSON',
+    )
   })
 })

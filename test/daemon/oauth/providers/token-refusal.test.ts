@@ -114,7 +114,7 @@ describe('refusal of a token endpoint', () => {
     assert.match(id.hint ?? '', /providers\.github\.client_id in gateway\.yaml$/)
   })
 
-  it('reads from a description only what it is about, and shows none of it', () => {
+  it('reads from a description what it is about, and shows no token of it', () => {
     const bodies: [Record<string, string>, TokenRefusal['about']][] = [
       [
         { error: 'invalid_request', error_description: 'client_secret is missing.' },
@@ -137,13 +137,35 @@ describe('refusal of a token endpoint', () => {
     }
   })
 
+  it('shows what the provider says, as one line, and without what was sent', () => {
+    const client = { clientId: 'me', clientSecret: 'sesame open' }
+    const refused = { provider: providerOf('mine'), client, secrets: ['the-code'] }
+    const shown: [string, string][] = [
+      ['nonce is required.', 'nonce is required'],
+      [
+        'AADSTS50011: no\r\nTrace ID: 72f988bf-86f1-41af-91ab-2d7cd011db47',
+        'AADSTS50011: no Trace ID: …',
+      ],
+      ['a <b>bad</b> \u202e\u001b[31mscope', 'a <b>bad</b> [31mscope'],
+      ['the-code and sesame open and eyJ\u200bhbGciOiJSUzI1NiJ9', '… and … and …'],
+      ['x '.repeat(300), 'x '.repeat(100).trim()],
+    ]
+    for (const [error_description, expected] of shown) {
+      const body = { error: 'invalid_request', error_description }
+      const { message } = providerError(refusedWith(body), 'refused', refused)
+      assert.equal(message, `mine refused the request (invalid_request: ${expected})`)
+    }
+    const denied = { error: 'access_denied', explanation: 'the person said no' }
+    assert.match(refusalError(refused, denied).message, /at mine \(the person said no\)$/)
+  })
+
   it('shows no code that could be something else', () => {
     const refused = { provider: providerOf('google'), client: { clientId: 'me' } }
     for (const error of ['gho_secretsecret1', 'x'.repeat(60), 'a b', '\u001b[2J']) {
       const known = providerError(refusedWith({ error }), 'Google refused the login', refused)
       assert.deepEqual(
         [known.code, known.message],
-        ['provider-refused', 'Google refused the login'],
+        ['provider-refused', 'Google refused the login: an error with status 400'],
       )
     }
     assert.equal(toTokenRefusal(new Error('x')), undefined)
@@ -159,8 +181,8 @@ describe('refusal of a token endpoint', () => {
       [error.code, error.message],
       ['provider-unavailable', 'Slack answered ratelimited'],
     )
-    assert.equal(refusalError(refused, 'server_error').code, 'provider-unavailable')
-    assert.equal(refusalError(refused, 'access_denied').code, 'login-denied')
+    assert.equal(refusalError(refused, { error: 'server_error' }).code, 'provider-unavailable')
+    assert.equal(refusalError(refused, { error: 'access_denied' }).code, 'login-denied')
   })
 
   it('names what each provider takes as redirect URI', () => {

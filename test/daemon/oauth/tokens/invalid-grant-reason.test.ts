@@ -40,6 +40,12 @@ describe('why a login has ended', () => {
     assert.match(causeOf('standard', {}, { providerTime: undefined }), /revoked at Mine/)
   })
 
+  it('is followed by what the provider says', () =>
+    assert.match(
+      causeOf('standard', {}, { explanation: 'the user is inactive' }),
+      /has expired \(Mine says: the user is inactive\)$/,
+    ))
+
   it('is what the provider documents where nothing else is known', () => {
     assert.match(causeOf('google'), /password.*100 logins/)
     assert.doesNotMatch(causeOf('google'), /six months/)
