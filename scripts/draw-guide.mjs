@@ -1,11 +1,13 @@
-// Makes assets/guide/providers.html from docs/providers.md: the page that the tray opens when a login has no
-// OAuth client. It is one file without scripts, for a browser that opens it from the disk:
-//   node scripts/draw-guide.mjs            writes it
+// Makes the table of docs/providers.md from the built-in providers, and assets/guide/providers.html from
+// docs/providers.md: the page that the tray opens when a login has no OAuth client. It is one file without
+// scripts, for a browser that opens it from the disk. Needs a build.
+//   node scripts/draw-guide.mjs            writes both
 //   node scripts/draw-guide.mjs --print    writes it to standard output, for the test that compares
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Marked } from 'marked'
 import { format, resolveConfig } from 'prettier'
+import { providerTemplates } from '../dist/daemon/oauth/providers/templates.js'
 
 const root = new URL('../', import.meta.url)
 const read = (path) => readFileSync(new URL(path, root), 'utf8')
@@ -38,15 +40,63 @@ const marked = new Marked({
   },
 })
 
+const secrets = {
+  required: 'yes',
+  optional: 'no, if the app is public',
+  none: 'no',
+}
+
+const redirectOf = ({ redirectHost = '127.0.0.1', app }) => {
+  if (app.redirect === 'none') return 'none'
+  const port = app.redirect === 'exact' ? ':53174' : ''
+  return `\`http://${redirectHost}${port}/callback\``
+}
+
+/** Without the part that all scopes of a provider begin with. */
+const scopesOf = ({ scopes }) =>
+  scopes.length === 0
+    ? 'none'
+    : scopes.map((scope) => `\`${scope.replace(/^.*\/auth\//, '')}\``).join(', ')
+
+const table = [
+  '| | kind of client | redirect URI to register | secret | default scopes |',
+  '| --- | --- | --- | --- | --- |',
+  ...Object.values(providerTemplates).map((template) =>
+    [
+      '',
+      template.title,
+      template.app.kind,
+      redirectOf(template),
+      secrets[template.app.secret],
+      scopesOf(template),
+      '',
+    ]
+      .join(' | ')
+      .trim(),
+  ),
+].join('\n')
+
+const source = new URL('docs/providers.md', root)
+const text = await format(
+  read('docs/providers.md').replace(
+    /(?<=templates\.ts -->\n\n).*?(?=\n\n<!-- end of the table -->)/s,
+    () => table,
+  ),
+  { ...(await resolveConfig(fileURLToPath(source))), parser: 'markdown' },
+)
+
 const html = read('assets/guide/frame.html')
   .replace(
     '{{style}}',
     () => `<style>\n${read('assets/page/base.css')}${read('assets/guide/page.css')}</style>`,
   )
-  .replace('{{text}}', () => marked.parse(read('docs/providers.md')))
+  .replace('{{text}}', () => marked.parse(text.replaceAll(/<!--.*?-->\n/g, '')))
 const target = new URL('assets/guide/providers.html', root)
 const style = await resolveConfig(fileURLToPath(target))
 const page = await format(html, { ...style, parser: 'html' })
 
 if (process.argv.includes('--print')) process.stdout.write(page)
-else writeFileSync(target, page)
+else {
+  writeFileSync(source, text)
+  writeFileSync(target, page)
+}

@@ -67,7 +67,20 @@ const webhooks: Values = async ({ home, client }) =>
     async () => configured(home(), 'webhooks', 'webhooks'),
   )
 
-const builtIn = ['google', 'github', 'slack']
+/** As in the schema of gateway.yaml, which takes long to load. */
+export const builtIn = [
+  'google',
+  'github',
+  'slack',
+  'microsoft',
+  'gitlab',
+  'linear',
+  'notion',
+  'atlassian',
+  'discord',
+  'spotify',
+  'dropbox',
+]
 
 const toNote = ({ status, account }: Pick<ProviderSummary, 'status' | 'account'>): string =>
   account ? `${status}, ${account.name}` : status
@@ -91,10 +104,12 @@ const providers: Values = async (sources, path) => {
     ? either(
         async () => {
           const status = await (await client()).get<Status>('/status')
-          return status.providers.map((summary) => ({
+          const known = status.providers.map((summary) => ({
             value: summary.provider,
             note: toNote(summary),
           }))
+          const listed = new Set(known.map(({ value }) => value))
+          return [...known, ...named(builtIn.filter((name) => !listed.has(name)))]
         },
         async () => [
           ...new Set([

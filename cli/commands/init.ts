@@ -68,7 +68,7 @@ The daemon is not running${isNew ? ', and there is no home yet' : ''}.
 ${isNew ? firstSteps : nextSteps}
 Then:
   doorward webhook list    where senders send to
-  doorward oauth login     log in to google, github or slack
+  doorward oauth login     log in to google, github, slack and others
   doorward events          what came in and what became of it
   doorward                 everything on one screen
 

@@ -99,14 +99,25 @@ export const explainNotLoggedIn = async (
   return new DoorwardError(error.code, `${error.message}${chosen}${has}`, { cause: error, hint })
 }
 
-/** All providers, logged in or not, with whether their client is known. */
+/** Shown even where nothing is set up for them: targets and agents work with their tokens. */
+const mainProviders = ['google', 'github', 'slack']
+
+/**
+ * The main providers and those of gateway.yaml, logged in or not, with whether their client is known; of the
+ * other built-in ones those with a login or a client.
+ */
 export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
   const found = await readAll(sources)
   const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort(
     compareLogins,
   )
-  return Promise.all(
-    names.map(async (name) => {
+  const isWanted = ({ provider, clientKnown, status }: ProviderSummary): boolean =>
+    clientKnown ||
+    status !== 'not-logged-in' ||
+    mainProviders.includes(provider) ||
+    Object.hasOwn(sources.gateway.providers, provider)
+  const summaries = await Promise.all(
+    names.map(async (name): Promise<ProviderSummary> => {
       const result = found.get(name)
       const token = result && toTokenSummary(name, result, sources)
       return {
@@ -117,6 +128,7 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
       }
     }),
   )
+  return summaries.filter(isWanted)
 }
 
 /** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */

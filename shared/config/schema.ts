@@ -130,7 +130,19 @@ export const agentsFileSchema = z.strictObject({
 const port = z.int().min(0).max(65_535)
 
 /** Providers that need no entry in gateway.yaml. */
-export const builtInProviders = ['google', 'github', 'slack'] as const
+export const builtInProviders = [
+  'google',
+  'github',
+  'slack',
+  'microsoft',
+  'gitlab',
+  'linear',
+  'notion',
+  'atlassian',
+  'discord',
+  'spotify',
+  'dropbox',
+] as const
 export type BuiltInProvider = (typeof builtInProviders)[number]
 
 /** How providers deviate from the OAuth standard. */
@@ -181,7 +193,7 @@ export const providerSchema = z.strictObject({
   redirect_host: z
     .enum(['127.0.0.1', 'localhost'])
     .optional()
-    .describe('Host of the redirect URI. Default 127.0.0.1.'),
+    .describe('Host of the redirect URI. Default 127.0.0.1; localhost for microsoft and notion.'),
   callback_port: port
     .optional()
     .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
@@ -287,7 +299,7 @@ export const gatewayFileSchema = z.strictObject({
       providerSchema,
     )
     .default({})
-    .describe('Overrides of google, github and slack, and your own providers.'),
+    .describe('Overrides of built-in providers, and your own providers.'),
   targets: targetsSchema.prefault({}).describe('Settings of targets in deliver_to.'),
 })
 

@@ -10,7 +10,10 @@ export const addOauthCommands = (
   oauth
     .command('login')
     .description('log in to a provider in a browser')
-    .argument('<provider>', 'google, github, slack, or a name under providers: in gateway.yaml')
+    .argument(
+      '<provider>',
+      'google, github, slack, another one of `doorward help providers`, or a name under providers: in gateway.yaml',
+    )
     .option(
       '--as <account>',
       'name of the account, for a second one: github --as work is github@work',

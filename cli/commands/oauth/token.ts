@@ -47,7 +47,7 @@ export const parseProviderName = (typed: string): string => {
     {
       hint: isLoginName(lower)
         ? `did you mean "${lower}"?`
-        : 'names are google, github, slack, and those under providers: in gateway.yaml; github@work is an account (a-z, 0-9 and -, at most 32)',
+        : 'names are those of doorward help providers, and those under providers: in gateway.yaml; github@work is an account (a-z, 0-9 and -, at most 32)',
     },
   )
 }

@@ -2,7 +2,7 @@ import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { clientAuthentication } from '../providers/client-store.ts'
 import { getOAuthError } from '../providers/errors.ts'
-import { requestOptions } from '../providers/request.ts'
+import { askProvider, refusedBy } from '../providers/request.ts'
 import {
   type Dialect,
   errorAnswer,
@@ -14,11 +14,14 @@ import {
   type TokenKind,
   tokensByKind,
 } from './dialect.ts'
+import { tokenRequestOptions } from './token-request.ts'
 
 /** Revokes the tokens one by one at the revocation endpoint. RFC 7009. */
 const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {
-  if (!request.endpoints.server.revocation_endpoint)
+  const endpoint = request.endpoints.server.revocation_endpoint
+  if (!endpoint)
     return { revokedAtProvider: false, detail: 'the provider has no standard way to revoke' }
+  if (request.endpoints.quirks?.revocation === 'bearer') return revokeAsBearer(request, endpoint)
   const ends: [TokenKind, TokenEnd][] = []
   for (const [kind, token] of tokensByKind(request.tokens)) {
     const before = ends[0]?.[1]
@@ -42,8 +45,11 @@ const revokeOne = async (
       clientAuthentication(client, endpoints, 'revocation'),
       token,
       {
-        ...requestOptions(server.revocation_endpoint ?? '', signal),
-        additionalParameters: { token_type_hint: kind.replace(' ', '_') },
+        ...tokenRequestOptions(server.revocation_endpoint ?? '', endpoints, signal),
+        // The hint may be left out, and a server with a body of its own may not know it.
+        ...(endpoints.quirks?.requestBody === undefined && {
+          additionalParameters: { token_type_hint: kind.replace(' ', '_') },
+        }),
       },
     )
     await processRevocationResponse(response)
@@ -53,6 +59,29 @@ const revokeOne = async (
     return getOAuthError(error) === 'invalid_token'
       ? 'ended'
       : notEnded(error, [token, client.clientSecret])
+  }
+}
+
+/** Revokes the access token by a request that carries it, and with it the refresh token. */
+const revokeAsBearer = async (
+  { tokens, signal }: RevocationRequest,
+  endpoint: string,
+): Promise<Revocation> => {
+  const end = await askAsBearer(endpoint, tokens.accessToken, signal)
+  return combineRevocation(tokensByKind(tokens).map(([kind]) => [kind, end]))
+}
+
+const askAsBearer = async (
+  endpoint: string,
+  token: string,
+  signal: AbortSignal,
+): Promise<TokenEnd> => {
+  try {
+    const headers = { authorization: `Bearer ${token}` }
+    const reply = await askProvider(endpoint, { method: 'POST', headers }, signal)
+    return reply.status === 200 ? 'revoked' : refusedBy(endpoint, reply, undefined, [token])
+  } catch (error) {
+    return notEnded(error, [token])
   }
 }
 

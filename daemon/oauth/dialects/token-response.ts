@@ -11,7 +11,7 @@ import type { Dialect } from './dialect.ts'
 export const standardAnswer = async (
   response: Response,
   dialect: Dialect,
-  { isIssuerKnown }: Pick<Endpoints, 'isIssuerKnown'>,
+  { isIssuerKnown, quirks }: Pick<Endpoints, 'isIssuerKnown' | 'quirks'>,
 ): Promise<Response> => {
   const text = await response.text()
   const headers = new Headers(response.headers)
@@ -23,10 +23,11 @@ export const standardAnswer = async (
   })
   const { id_token: idToken, ...rest } =
     typeof body['access_token'] === 'string' ? asBearer(body) : body
+  const isCheckable = isIssuerKnown || quirks?.idTokenIssuer !== undefined
   // The library would use a challenge (RFC 6749 section 5.2 has one with 401) instead of the error.
   if (typeof body['error'] === 'string') headers.delete('www-authenticate')
   return new Response(
-    JSON.stringify(isIssuerKnown && idToken !== undefined ? { ...rest, id_token: idToken } : rest),
+    JSON.stringify(isCheckable && idToken !== undefined ? { ...rest, id_token: idToken } : rest),
     { status, headers },
   )
 }
@@ -52,6 +53,22 @@ const asBearer = (answer: Readonly<Record<string, unknown>>): Readonly<Record<st
 export const findIdToken = async (answer: Response): Promise<string | undefined> => {
   const idToken = jsonObjectIn(await answer.clone().text())?.['id_token']
   return typeof idToken === 'string' ? idToken : undefined
+}
+
+/**
+ * The server whose id token this is: where the issuer depends on the tenant, that of the tenant which the id
+ * token names. Its `iss` must then be that issuer.
+ */
+export const withTenantIssuer = (
+  { server, quirks }: Endpoints,
+  idToken: string | undefined,
+): Endpoints['server'] => {
+  if (quirks?.idTokenIssuer === undefined || idToken === undefined) return server
+  const claims = jsonObjectIn(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString())
+  const tenant = claims?.['tid']
+  if (typeof tenant !== 'string' || !/^[\w-]{1,64}$/.test(tenant)) return server
+  const path = quirks.idTokenIssuer.replace('{tid}', tenant)
+  return { ...server, issuer: new URL(path, server.token_endpoint).href }
 }
 
 /**

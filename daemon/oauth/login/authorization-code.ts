@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
 import {
   authorizationCodeGrantRequest,
+  nopkce,
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import { findIdToken, standardAnswer } from '../dialects/token-response.ts'
+import { tokenRequestOptions } from '../dialects/token-request.ts'
+import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { type AuthorizationError, providerError } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
-import { requestOptions, safeErrorCode, toExplanation } from '../providers/request.ts'
+import { safeErrorCode, toExplanation } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 type AuthorizationRequest = {
@@ -25,12 +27,15 @@ type AuthorizationRequest = {
 }
 
 /**
- * The URL a user opens to log in: the code flow with PKCE S256. Keeps the query of
+ * The URL a user opens to log in: the code flow with PKCE S256, where the provider has that. Keeps the query of
  * the endpoint (RFC 6749 section 3.1); a provider's own parameters cannot replace the ones that protect the login.
  */
 export const authorizeUrl = (
   endpoint: string,
-  provider: Pick<Provider, 'scopeParameter' | 'scopeSeparator' | 'authorizationParameters'>,
+  provider: Pick<
+    Provider,
+    'scopeParameter' | 'scopeSeparator' | 'authorizationParameters' | 'quirks'
+  >,
   request: AuthorizationRequest,
 ): string => {
   const url = new URL(endpoint)
@@ -44,8 +49,10 @@ export const authorizeUrl = (
     redirect_uri: request.redirectUri,
     state: request.state,
     ...(request.nonce !== undefined && { nonce: request.nonce }),
-    code_challenge: toCodeChallenge(request.codeVerifier),
-    code_challenge_method: 'S256',
+    ...(provider.quirks.pkce !== false && {
+      code_challenge: toCodeChallenge(request.codeVerifier),
+      code_challenge_method: 'S256',
+    }),
   }
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
   return url.href
@@ -165,15 +172,16 @@ export const exchangeCode = async (
       clientAuthentication(client, endpoints),
       validateAuthResponse(server, wireClient, withoutUnknownIssuer(parameters, endpoints), state),
       redirectUri,
-      codeVerifier,
-      requestOptions(server.token_endpoint, signal),
+      provider.quirks.pkce === false ? nopkce : codeVerifier,
+      tokenRequestOptions(server.token_endpoint, endpoints, signal),
     )
     const answer = await standardAnswer(response, getDialect(provider), endpoints)
     const idToken = await findIdToken(answer)
+    const checked = withTenantIssuer(endpoints, idToken)
     const isNonceExpected = idToken !== undefined && nonce !== undefined
     return toGrant(
       await processAuthorizationCodeResponse(
-        server,
+        checked,
         wireClient,
         answer,
         isNonceExpected ? { expectedNonce: nonce } : {},

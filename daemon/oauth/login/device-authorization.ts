@@ -9,7 +9,8 @@ import { z } from 'zod'
 import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import { standardAnswer } from '../dialects/token-response.ts'
+import { tokenRequestOptions } from '../dialects/token-request.ts'
+import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import {
@@ -81,10 +82,11 @@ export const askForGrant = async (
       wireClient,
       getClientAuthentication(from),
       deviceCode,
-      requestOptions(server.token_endpoint, signal),
+      tokenRequestOptions(server.token_endpoint, endpoints, signal),
     )
     const answer = await standardAnswer(response, getDialect(provider), endpoints)
-    return toGrant(await processDeviceCodeResponse(server, wireClient, answer))
+    const checked = withTenantIssuer(endpoints, await findIdToken(answer))
+    return toGrant(await processDeviceCodeResponse(checked, wireClient, answer))
   } catch (error) {
     if (error instanceof DoorwardError && error.code === 'provider-unavailable')
       return 'unreachable'

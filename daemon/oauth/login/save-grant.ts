@@ -12,6 +12,7 @@ import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
 import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { requestOptions, toText } from '../providers/request.ts'
+import type { Quirks } from '../providers/templates.ts'
 import type { TokenBroker } from '../tokens/token-broker.ts'
 import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
 import { readAccounts, readToken, writeToken } from '../tokens/token-store.ts'
@@ -110,7 +111,7 @@ type Api = { readonly identify: Dialect['identify']; readonly apiUrl?: string }
 
 const fetchAccount = async (
   grant: Grant,
-  { server }: Endpoints,
+  { server, quirks }: Endpoints,
   { identify, apiUrl }: Api,
   signal: AbortSignal,
 ): Promise<Account | null> => {
@@ -118,7 +119,7 @@ const fetchAccount = async (
   if (fromToken && fromToken.name !== fromToken.id) return fromToken
   const endpoint = server.userinfo_endpoint
   const fromUserinfo = endpoint
-    ? await fetchUserinfo(endpoint, grant.accessToken, signal)
+    ? await fetchUserinfo(endpoint, quirks, grant.accessToken, signal)
     : undefined
   // OpenID Connect Core section 5.3.2: the userinfo of another subject must not be used.
   const isSame = !fromToken || fromToken.id === fromUserinfo?.id
@@ -127,36 +128,44 @@ const fetchAccount = async (
   return (await identify(grant.accessToken, apiUrl, signal).catch(() => undefined)) ?? null
 }
 
+/** Atlassian and Dropbox have `account_id`, Spotify `display_name`. */
+const ids = ['sub', 'id', 'account_id']
+const names = ['email', 'preferred_username', 'login', 'username', 'name', 'display_name']
+
 /** The account in id token claims or a userinfo answer, or undefined without an id. */
 export const readAccount = (claims: Readonly<Record<string, unknown>>): Account | undefined => {
-  const id = toText(claims['sub']) ?? toText(claims['id'])
+  const id = ids.map((key) => toText(claims[key])).find((text) => text !== undefined)
   if (id === undefined) return undefined
-  const names = ['email', 'preferred_username', 'login', 'username', 'name']
   const name = names.map((key) => toText(claims[key])).find((text) => text !== undefined)
   return { id, name: name ?? id }
 }
 
 const fetchUserinfo = async (
   endpoint: string,
+  quirks: Quirks | undefined,
   accessToken: string,
   signal: AbortSignal,
 ): Promise<Account | undefined> => {
+  const { method = 'GET', json, path = [] } = quirks?.userinfo ?? {}
   try {
-    const headers = new Headers({ accept: 'application/json' })
+    const headers = new Headers({ accept: 'application/json', ...quirks?.headers })
+    if (json !== undefined) headers.set('content-type', 'application/json')
     const response = await protectedResourceRequest(
       accessToken,
-      'GET',
+      method,
       new URL(endpoint),
       headers,
-      null,
+      json === undefined ? null : JSON.stringify(json),
       requestOptions(endpoint, signal),
     )
     if (response.status !== 200) return undefined
-    const body: unknown = await response.json()
-    return typeof body === 'object' && body !== null
-      ? readAccount(body as Record<string, unknown>)
-      : undefined
+    let found: unknown = await response.json()
+    for (const key of path) found = isRecord(found) ? found[key] : undefined
+    return isRecord(found) ? readAccount(found) : undefined
   } catch {
     return undefined
   }
 }
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null

@@ -5,7 +5,6 @@ import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { z } from 'zod'
 import type { StartLogin } from '../../../shared/api.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
-import type { DialectName } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
@@ -139,11 +138,13 @@ const getFile = (home: Home, provider: string): string => join(home.clients, `${
  * then works. `callbackPort` is 0 for any free port.
  */
 export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardError => {
-  const { name, title, dialect, clientPage } = provider
-  const { app, needsSecret } = apps[dialect]
+  const { name, title, app, clientPage } = provider
   const where = clientPage ?? title
-  const create = `${app(getRedirectUri(provider, callbackPort))} at ${where}`
-  const secret = needsSecret ? ' --client-secret-stdin' : ''
+  const uri = getRedirectUri(provider, callbackPort)
+  const joint = app.create.includes(' with ') ? 'and' : 'with'
+  const address = uri === undefined ? '' : ` ${joint} the ${app.redirectName} ${uri}`
+  const create = `${app.create}${address} at ${where}`
+  const secret = app.secret === 'required' ? ' --client-secret-stdin' : ''
   return new DoorwardError(
     'client-unknown',
     `no OAuth client is known for ${name}: a login needs one of your own`,
@@ -151,41 +152,15 @@ export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardErr
   )
 }
 
-const getRedirectUri = ({ redirectHost, callbackPort }: Provider, port: number): string => {
-  const { origin } = new URL(`http://${redirectHost}:${callbackPort ?? port}`)
+/** The redirect URI to register; undefined where a provider needs none. */
+const getRedirectUri = (
+  { redirectHost, callbackPort, app }: Provider,
+  port: number,
+): string | undefined => {
+  if (app.redirect === 'none') return undefined
+  const own = app.redirect === 'any-port' ? 0 : (callbackPort ?? port)
+  const { origin } = new URL(`http://${redirectHost}:${own}`)
   return `${origin.replace(/:0$/, '')}/callback`
-}
-
-type App = {
-  readonly app: (redirectUri: string) => string
-  /** Whether every login needs it, PKCE or not. */
-  readonly needsSecret: boolean
-}
-
-const apps: Readonly<Record<DialectName, App>> = {
-  standard: {
-    app: (redirectUri) => `register an app (native, public) with the redirect URI ${redirectUri}`,
-    needsSecret: false,
-  },
-  // https://developers.google.com/identity/protocols/oauth2/native-app
-  google: {
-    app: () => 'create an OAuth client of the type desktop app',
-    needsSecret: true,
-  },
-  // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#loopback-redirect-urls
-  github: {
-    app: (redirectUri) => {
-      const url = new URL(redirectUri)
-      url.port = ''
-      return `create an OAuth app with the callback URL ${url.href}`
-    },
-    needsSecret: true,
-  },
-  // https://docs.slack.dev/authentication/using-pkce
-  slack: {
-    app: (redirectUri) => `create an app with PKCE and the redirect URL ${redirectUri}`,
-    needsSecret: false,
-  },
 }
 
 /**

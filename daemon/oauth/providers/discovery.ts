@@ -4,6 +4,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import type { Provider } from './providers.ts'
 import { jsonObjectIn, requestOptions } from './request.ts'
+import type { Quirks } from './templates.ts'
 
 /** Where to talk to a provider, with both endpoints known. */
 export type Endpoints = {
@@ -13,6 +14,7 @@ export type Endpoints = {
   }
   /** False when no issuer is known: then `iss` and id tokens cannot be checked and are not used. */
   readonly isIssuerKnown: boolean
+  readonly quirks?: Quirks
 }
 
 export type Discover = (provider: Provider, signal: AbortSignal) => Promise<Endpoints>
@@ -95,8 +97,12 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
     )
   return {
     isIssuerKnown: provider.issuer !== undefined,
+    quirks: provider.quirks,
     server: {
       ...discovered,
+      ...(provider.quirks.clientAuthentication && {
+        token_endpoint_auth_methods_supported: [provider.quirks.clientAuthentication],
+      }),
       authorization_endpoint: authorization,
       token_endpoint: token,
       revocation_endpoint: endpoint('revocation_endpoint'),

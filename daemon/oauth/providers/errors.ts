@@ -205,7 +205,8 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
   if (refusal.code === 'invalid_client' || refusal.about === 'client-secret') {
     if (client.clientSecret !== undefined)
       return error(`${title} does not accept the client id and secret`, wrongSecretHint(provider))
-    return provider.dialect === 'standard' && refusal.about === undefined
+    const isUnclear = provider.dialect === 'standard' && provider.app.secret !== 'required'
+    return isUnclear && refusal.about === undefined
       ? error(`${title} does not accept the client id without a secret`, eitherHint(provider))
       : error(`${title} also requires the client secret of your app`, missingSecretHint(provider))
   }
@@ -217,14 +218,14 @@ export const tokenRefusalError = (refusal: TokenRefusal, refused: RefusedClient)
 
 /** What to register, and the alternative where a provider compares redirect URIs exactly. */
 export const registerHint = (
-  { key, dialect, clientPage, redirectHost }: Provider,
+  { key, dialect, app, clientPage, redirectHost }: Provider,
   redirectUri: string,
 ): string => {
   const where = clientPage ? ` at ${clientPage}` : ''
-  if (dialect === 'google')
+  if (app.redirect === 'none')
     return `make a client of the type desktop app${where}: it accepts ${redirectUri} without registration`
-  if (dialect === 'github')
-    return `register ${withoutPort(redirectUri)} as callback URL of the app${where}: any port matches, but 127.0.0.1 and localhost are different hosts`
+  if (app.redirect === 'any-port')
+    return `register ${withoutPort(redirectUri)} as ${app.redirectName} of the app${where}: any port matches, but 127.0.0.1 and localhost are different hosts`
   const register = `register exactly ${redirectUri} as redirect URL of the app${where}`
   if (dialect !== 'slack') return register
   const other =

@@ -1,12 +1,8 @@
-import type {
-  BuiltInProvider,
-  DialectName,
-  Gateway,
-  ProviderEntry,
-} from '../../../shared/config/schema.ts'
 import { parseLogin, providerNameForm } from '../../../shared/config/name-forms.ts'
+import type { DialectName, Gateway, ProviderEntry } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
+import { type App, providerTemplates, type ProviderTemplate, type Quirks } from './templates.ts'
 
 /** A provider: a built-in template, an entry of gateway.yaml, or an entry that overrides a template. */
 export type Provider = {
@@ -34,6 +30,8 @@ export type Provider = {
   readonly callbackPort?: number
   readonly clientId?: string
   readonly clientSecretEnv?: string
+  readonly quirks: Quirks
+  readonly app: App
   readonly permissionsPage?: string
   readonly clientPage?: string
 }
@@ -112,13 +110,23 @@ const mergeProvider = (
     scopeParameter: requesting?.scopeParameter ?? 'scope',
     scopeSeparator: requesting?.scopeSeparator ?? ' ',
     authorizationParameters: requesting?.authorizationParameters ?? {},
-    redirectHost: entry.redirect_host ?? '127.0.0.1',
+    redirectHost: entry.redirect_host ?? template?.redirectHost ?? '127.0.0.1',
     callbackPort: entry.callback_port,
     clientId: entry.client_id,
     clientSecretEnv: entry.client_secret_env,
+    quirks: (entry.issuer === undefined ? requesting?.quirks : undefined) ?? {},
+    app: requesting?.app ?? ownApp,
     permissionsPage: template?.permissionsPage,
     clientPage: template?.clientPage,
   }
+}
+
+const ownApp: App = {
+  create: 'register an app (native, public)',
+  kind: 'native app',
+  redirect: 'exact',
+  redirectName: 'redirect URI',
+  secret: 'optional',
 }
 
 const ownValue = <Value>(
@@ -134,85 +142,4 @@ const unknownProvider = (name: string, gateway: Gateway): DoorwardError => {
   return new DoorwardError('provider-unknown', `there is no provider${shown}`, {
     hint: `${near ?? `known: ${known.join(', ')};`} add others under providers: in gateway.yaml`,
   })
-}
-
-/** The defaults of a provider. Every fact has its source. */
-type ProviderTemplate = {
-  readonly title: string
-  /** Exactly what the provider sends as `iss` (RFC 9207) and in id tokens. */
-  readonly issuer?: string
-  readonly authorizationEndpoint: string
-  readonly tokenEndpoint: string
-  /** Only if it follows RFC 7009. */
-  readonly revocationEndpoint?: string
-  readonly userinfoEndpoint?: string
-  readonly scopes: readonly string[]
-  readonly scopeParameter?: string
-  readonly scopeSeparator?: string
-  /** Sent with every authorization request. */
-  readonly authorizationParameters?: Readonly<Record<string, string>>
-  /** RFC 8628, if the provider has a device flow. */
-  readonly deviceAuthorizationEndpoint?: string
-  readonly dialect: DialectName
-  /** Base of the API with which the dialect identifies accounts and revokes. */
-  readonly apiUrl: string
-  /** Where a user can revoke the access by hand. */
-  readonly permissionsPage: string
-  /** Where a user finds or creates the OAuth client, with its secret. */
-  readonly clientPage: string
-}
-
-const providerTemplates: Readonly<Record<BuiltInProvider, ProviderTemplate>> = {
-  google: {
-    title: 'Google',
-    // https://accounts.google.com/.well-known/openid-configuration has all of these.
-    issuer: 'https://accounts.google.com',
-    authorizationEndpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
-    tokenEndpoint: 'https://oauth2.googleapis.com/token',
-    revocationEndpoint: 'https://oauth2.googleapis.com/revoke',
-    userinfoEndpoint: 'https://openidconnect.googleapis.com/v1/userinfo',
-    // https://developers.google.com/identity/protocols/oauth2/scopes
-    scopes: [
-      'https://www.googleapis.com/auth/gmail.modify',
-      'https://www.googleapis.com/auth/calendar',
-    ],
-    // A refresh token comes with offline access, and at a second login only after asking again:
-    // https://developers.google.com/identity/protocols/oauth2/web-server#offline
-    authorizationParameters: { access_type: 'offline', prompt: 'consent' },
-    dialect: 'google',
-    apiUrl: 'https://gmail.googleapis.com',
-    permissionsPage: 'https://myaccount.google.com/connections',
-    clientPage: 'https://console.cloud.google.com/apis/credentials',
-  },
-  github: {
-    title: 'GitHub',
-    // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/github-authentication-discovery-endpoints
-    issuer: 'https://github.com/login/oauth',
-    // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
-    authorizationEndpoint: 'https://github.com/login/oauth/authorize',
-    tokenEndpoint: 'https://github.com/login/oauth/access_token',
-    // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
-    scopes: ['repo', 'user'],
-    // https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow
-    deviceAuthorizationEndpoint: 'https://github.com/login/device/code',
-    dialect: 'github',
-    apiUrl: 'https://api.github.com',
-    permissionsPage: 'https://github.com/settings/applications',
-    clientPage: 'https://github.com/settings/developers',
-  },
-  slack: {
-    title: 'Slack',
-    // https://docs.slack.dev/authentication/installing-with-oauth: scopes of a user go in
-    // `user_scope`, with commas; desktop redirects cannot request those of a bot.
-    authorizationEndpoint: 'https://slack.com/oauth/v2/authorize',
-    // https://docs.slack.dev/reference/methods/oauth.v2.access
-    tokenEndpoint: 'https://slack.com/api/oauth.v2.access',
-    scopes: ['chat:write', 'channels:read'],
-    scopeParameter: 'user_scope',
-    scopeSeparator: ',',
-    dialect: 'slack',
-    apiUrl: 'https://slack.com/api',
-    permissionsPage: 'https://slack.com/apps/manage',
-    clientPage: 'https://api.slack.com/apps',
-  },
 }

@@ -7,12 +7,13 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { getDialect } from '../dialects/dialects.ts'
+import { tokenRequestOptions } from '../dialects/token-request.ts'
 import { standardAnswer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication, findClient } from '../providers/client-store.ts'
 import type { Discover, Endpoints } from '../providers/discovery.ts'
 import { explain, getOAuthError, providerError } from '../providers/errors.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
-import { neverArrived, requestOptions } from '../providers/request.ts'
+import { neverArrived } from '../providers/request.ts'
 import { forgetSent, noteSent, sentBefore } from './refresh-journal.ts'
 import { type Grant, toGrant, refreshedRecord, type TokenRecord } from './token-record.ts'
 import { readToken, writeToken } from './token-store.ts'
@@ -153,7 +154,7 @@ const refreshGrant = async (
       wireClient,
       clientAuthentication(client, endpoints),
       refreshToken,
-      requestOptions(server.token_endpoint, signal),
+      tokenRequestOptions(server.token_endpoint, endpoints, signal),
     )
     // The id token is not needed: if it looks expired to a wrong clock, that must not cost the new refresh token.
     const answer = await standardAnswer(response, getDialect(provider), { isIssuerKnown: false })

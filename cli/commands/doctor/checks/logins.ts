@@ -281,6 +281,14 @@ const builtIn: Readonly<Record<string, string>> = {
   google: 'https://oauth2.googleapis.com/token',
   github: 'https://github.com/login/oauth/access_token',
   slack: 'https://slack.com/api/oauth.v2.access',
+  microsoft: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+  gitlab: 'https://gitlab.com/oauth/token',
+  linear: 'https://api.linear.app/oauth/token',
+  notion: 'https://api.notion.com/v1/oauth/token',
+  atlassian: 'https://auth.atlassian.com/oauth/token',
+  discord: 'https://discord.com/api/oauth2/token',
+  spotify: 'https://accounts.spotify.com/api/token',
+  dropbox: 'https://api.dropboxapi.com/oauth2/token',
 }
 
 /** Checks whether these providers answer at all; sends no token. */

@@ -53,6 +53,7 @@ describe('authorize url', () => {
           scopeParameter: 'scope',
           scopeSeparator: ' ',
           authorizationParameters: { code_challenge_method: 'plain', nonce: 'planted' },
+          quirks: {},
         },
         { ...request, scopes: [], nonce: 'nonce-1' },
       ),

@@ -5,6 +5,8 @@ import {
   isProviderName,
   providerNames,
 } from '../../../../daemon/oauth/providers/providers.ts'
+import { builtIn } from '../../../../cli/commands/completion-values.ts'
+import { builtInProviders } from '../../../../shared/config/schema.ts'
 import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const find = (name: string, entry?: object) =>
@@ -14,8 +16,11 @@ const at = (path: string) => `https://id.example/${path}`
 describe('providers', () => {
   it('says where others go, also when the name is near a known one', () => {
     for (const [name, first] of [
-      ['gitlab', 'did you mean "github"?'],
-      ['keycloak', 'known: github, google, slack;'],
+      ['githib', 'did you mean "github"?'],
+      [
+        'keycloak',
+        'known: atlassian, discord, dropbox, github, gitlab, google, linear, microsoft, notion, slack, spotify;',
+      ],
     ] as const)
       assert.throws(() => find(name), {
         code: 'provider-unknown',
@@ -23,8 +28,9 @@ describe('providers', () => {
       })
   })
 
-  it('knows google, github and slack with the default scopes', () => {
-    assert.deepEqual(providerNames(gatewayOf({})), ['github', 'google', 'slack'])
+  it('knows the built-in ones with the default scopes', () => {
+    assert.deepEqual(providerNames(gatewayOf({})), [...builtInProviders].sort())
+    assert.deepEqual([...builtIn].sort(), [...builtInProviders].sort())
     assert.deepEqual(find('google').scopes, [
       'https://www.googleapis.com/auth/gmail.modify',
       'https://www.googleapis.com/auth/calendar',
@@ -51,6 +57,16 @@ describe('providers', () => {
         tokenEndpoint: 'https://oauth2.googleapis.com/token',
       },
     )
+  })
+
+  it('gives a tenant of Microsoft its own metadata, and keeps scopes and redirect host', () => {
+    const issuer = 'https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0'
+    const provider = find('microsoft', { issuer })
+    assert.deepEqual(
+      [provider.issuer, provider.tokenEndpoint, provider.redirectHost, provider.quirks],
+      [issuer, undefined, 'localhost', {}],
+    )
+    assert.ok(provider.scopes.includes('offline_access'))
   })
 
   it('drops the built-in issuer with the built-in authorization endpoint', () => {

@@ -17,7 +17,7 @@ describe('a token in the environment of an agent', () => {
     ],
     'of no provider': [
       { agents: agentWith('"oauth:"') },
-      'agents.yaml:7:7 agents.a.env.TOKEN: oauth: is not followed by a provider (known: github, google, slack)',
+      'agents.yaml:7:7 agents.a.env.TOKEN: oauth: is not followed by a provider (known: atlassian, discord, dropbox, github, gitlab, google, linear, microsoft, notion, slack, spotify)',
     ],
   })
 
