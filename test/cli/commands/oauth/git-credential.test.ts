@@ -187,6 +187,26 @@ describe('cli: oauth git-credential', () => {
         assert.equal((await git(['credential', operation], stdout)).code, 0)
     })
 
+    it('fills it for the account of its setting, and of the URL first', async () => {
+      const two = await startTokenServer(
+        { github: {}, 'github@work': {} },
+        { github: 'octocat', 'github@work': 'ann-at-work' },
+      )
+      servers.push(two)
+      const git = await gitWith(two.home, 'https://github.com')
+      const setting = ['-c', 'credential.https://github.com.username=ann-at-work']
+      for (const [more, input, login] of [
+        [[], github, 'github'],
+        [setting, github, 'github@work'],
+        [[], 'url=https://ann-at-work@github.com/a/b.git\n', 'github@work'],
+        [setting, 'url=https://octocat@github.com/a/b.git\n', 'github'],
+      ] as const) {
+        const { code, stdout, stderr } = await git([...more, 'credential', 'fill'], `${input}\n`)
+        assert.deepEqual([code, stderr], [0, ''])
+        assert.ok(stdout.split('\n').includes(`password=${tokenOf(login)}`), stdout)
+      }
+    })
+
     it('lists and clones a repository behind HTTP Basic', async () => {
       const repository = await startGitServer(tokenOf('github'))
       try {
