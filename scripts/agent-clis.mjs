@@ -1,5 +1,6 @@
 // Installs the agent programs that test/agent-clis runs (Linux on x64), in a folder of their own (0.9 GB):
 // they are not dependencies of doorward. Install scripts are off; the two steps that are needed are here.
+// Claude Code stays at 2.1.197: the package of later versions asks for Node 22.
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -16,7 +16,7 @@ import {
 /*
  * How to run each agent program without a person: prompt on standard input, machine-readable answer,
  * nothing kept on disk, no tools unless `args` grants them, few retries. The flags were tried with the
- * versions that test/agent-clis installs.
+ * versions that test/agent-clis installs, and with Claude Code 2.1.332.
  */
 
 type Preset = {
