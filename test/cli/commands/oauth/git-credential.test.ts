@@ -79,13 +79,22 @@ describe('cli: oauth git-credential', () => {
   })
 
   it('answers for the git hosts of a provider in gateway.yaml, and for no others of it', async () => {
-    const corp = await serve({ corp: {} })
+    const corp = await serve({ corp: {}, 'corp@work': {} })
     await writeFile(
       join(corp.home.config, 'gateway.yaml'),
       'providers: { corp: { issuer: "https://id.corp.example", git_hosts: [git.corp.example] } }\n',
     )
     const { stdout } = await call('get', 'protocol=https\nhost=git.corp.example\n\n', corp)
     assert.match(stdout, new RegExp(`^username=oauth2\npassword=${tokenOf('corp')}\n`))
+    // GitLab wants this name also where git's own has chosen the account.
+    for (const [username, login, sent] of [
+      ['work', 'corp@work', 'oauth2'],
+      ['ann', 'corp', 'ann'],
+    ] as const) {
+      const input = `protocol=https\nhost=git.corp.example\nusername=${username}\n\n`
+      const answer = await call('get', input, corp)
+      assert.match(answer.stdout, new RegExp(`^username=${sent}\npassword=${tokenOf(login)}\n`))
+    }
     for (const host of [
       'id.corp.example',
       'git.corp.example:8443',
