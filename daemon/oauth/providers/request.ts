@@ -230,8 +230,8 @@ export const toExplanation = (
   return toText(shown)?.trimEnd().replace(/\.$/, '')
 }
 
-/** Long words have no digits; tokens of any length do. */
-const mayBeToken = (run: string): boolean => /\d/.test(run) || run.length > 40
+/** Long words have no digit, and no capital in them; a token that has neither is rare. */
+const mayBeToken = (run: string): boolean => /\d|[a-z][A-Z]/.test(run) || run.length > 40
 
 /** An error code that is safe to show: lower-case words as in RFC 6749 section 5.2, never a token. */
 export const safeErrorCode = (text: unknown): string | undefined =>

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { customFetch } from 'oauth4webapi'
 import { afterEach, describe, it } from 'mocha'
-import { requestOptions } from '../../../../daemon/oauth/providers/request.ts'
+import { requestOptions, toExplanation } from '../../../../daemon/oauth/providers/request.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { type Script, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'
 
@@ -79,5 +79,20 @@ describe('a request to a provider', () => {
       code: 'provider-unavailable',
       message: /before the request was cancelled/,
     })
+  })
+})
+
+describe('the explanation of a provider', () => {
+  it('is shown without what may be a token, also one of letters alone', () => {
+    const words = 'client authentication failed, see documentation: unauthorized_client'
+    assert.equal(toExplanation(words), words)
+    // Made up, in the forms of GitHub, Slack and base64url.
+    for (const token of [
+      'gho_GkdOHpXRYPXEmXZZZRLr',
+      'xoxb-GkdOHpXRYPXE',
+      'aGkdOHpXRYPX',
+      '0a1b2c3d4e5f',
+    ])
+      assert.equal(toExplanation(`no token ${token}.`), 'no token …', token)
   })
 })
