@@ -248,6 +248,8 @@ export const startedLoginSchema = z.strictObject({
   redirectUri: z.string(),
   scopes: z.array(z.string()),
   expiresAt: z.iso.datetime(),
+  /** The provider has an endpoint for logins by device code. */
+  device: z.literal(true).optional(),
 })
 export type StartedLogin = z.infer<typeof startedLoginSchema>
 

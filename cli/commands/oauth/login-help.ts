@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
 import type { Login, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
@@ -44,6 +45,23 @@ export const helpToEnterCode = async (
 export const hasBrowser = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): boolean =>
   platform !== 'linux' ||
   ['DISPLAY', 'WAYLAND_DISPLAY', 'BROWSER', 'WSL_DISTRO_NAME'].some((name) => env[name])
+
+/** Files that Docker and Podman put into a container. */
+const containerFiles = ['/.dockerenv', '/run/.containerenv']
+
+/**
+ * Whether the user's browser may not reach this machine's callback listener: over ssh, in a container, under
+ * WSL, or where there is no display.
+ */
+export const mayBrowserBeElsewhere = (
+  platform: NodeJS.Platform,
+  env: NodeJS.ProcessEnv,
+  exists: (path: string) => boolean = existsSync,
+): boolean =>
+  isRemoteShell(env) ||
+  !hasBrowser(platform, env) ||
+  ['REMOTE_CONTAINERS', 'CODESPACES', 'WSL_DISTRO_NAME'].some((name) => env[name]) ||
+  containerFiles.some((path) => exists(path))
 
 /** Opens the browser without waiting for it; calls `onFailed` when that fails. */
 export const openBrowser = async (address: string, onFailed: () => void): Promise<void> => {

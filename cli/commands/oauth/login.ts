@@ -23,6 +23,7 @@ import {
   hasBrowser,
   helpToEnterCode,
   isRemoteShell,
+  mayBrowserBeElsewhere,
   openBrowser,
   takePastedUrls,
   tunnelCommand,
@@ -170,9 +171,11 @@ const helpToBrowser = async (
   signal: AbortSignal,
 ): Promise<() => void> => {
   const isRemote = isRemoteShell(process.env)
-  const pastes = options.paste || (isRemote && canAsk(terminal))
+  const isElsewhere = !options.browser || mayBrowserBeElsewhere(process.platform, process.env)
+  const pastes = options.paste || (isElsewhere && canAsk(terminal))
   const opens = options.browser && !isRemote && isSafeToOpen(started.authorizationUrl)
   const hasOne = hasBrowser(process.platform, process.env)
+  if (isElsewhere && !options.paste) terminal.say(otherWays(started, pastes))
   showUrl(started, opens && hasOne, terminal)
   if (options.clientId !== undefined)
     terminal.say(
@@ -185,7 +188,6 @@ const helpToBrowser = async (
     else tell()
   }
   if (pastes) terminal.say(howToPaste(started.redirectUri, isRemote))
-  else if (isRemote) terminal.say('or use --paste')
   const stopPasting = pastes
     ? takePastedUrls(client, started, terminal, !(opens && hasOne))
     : undefined
@@ -212,6 +214,12 @@ const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Termina
     : `open this page to log in to ${provider}:`
   terminal.warn(`${what}\n\n  ${toPlainLine(started.authorizationUrl)}\n`)
 }
+
+/** The ways that need no browser on this machine; on a terminal the address can be pasted right here. */
+const otherWays = ({ device }: StartedLogin, pastes: boolean): string =>
+  pastes
+    ? `is the browser elsewhere? paste its address below (--paste)${device ? ', or use --device' : ''}`
+    : `is the browser elsewhere? use --paste${device ? ', or --device to enter a code there' : ''}`
 
 /** On another machine the redirect page does not load, but its URL is all that is needed. */
 const howToPaste = (redirectUri: string, isRemote: boolean): string => {

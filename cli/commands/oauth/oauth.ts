@@ -118,7 +118,8 @@ Examples:
   doorward oauth login github --scopes repo,read:org
   doorward oauth login github --as work     # a second account: github@work
 
-Over ssh it opens no browser: paste the address that your own browser ends at.
+Over ssh, in a container, under WSL, and with --no-browser, it also takes the
+address that your own browser ends at: paste it. --device needs only a code.
 --json prints two lines: the started login, and its outcome.`
 
 const listHelp = `

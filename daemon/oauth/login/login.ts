@@ -202,6 +202,7 @@ export class Logins {
       redirectUri: attempt.redirectUri,
       scopes: [...attempt.scopes],
       expiresAt: new Date(attempt.expiresAt).toISOString(),
+      ...(endpoints.server.device_authorization_endpoint !== undefined && { device: true }),
     }
   }
 

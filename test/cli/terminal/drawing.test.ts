@@ -3,7 +3,7 @@ import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
 import { eventLines, eventRow } from '../../../cli/commands/events/format.ts'
 import { toExitCode } from '../../../cli/exit-code.ts'
 import { logLine } from '../../../cli/daemon-client/log-tail.ts'
-import { hasBrowser } from '../../../cli/commands/oauth/login-help.ts'
+import { hasBrowser, mayBrowserBeElsewhere } from '../../../cli/commands/oauth/login-help.ts'
 import { fromNow, moment } from '../../../cli/terminal/format.ts'
 import { cut, tableLines } from '../../../cli/terminal/table.ts'
 import { webhookLines } from '../../../cli/commands/webhook/list.ts'
@@ -156,6 +156,22 @@ describe('cli: drawing', () => {
     assert.equal(hasBrowser('linux', { DISPLAY: ':0' }), true)
     assert.equal(hasBrowser('linux', { BROWSER: 'lynx' }), true)
     assert.equal(hasBrowser('darwin', {}), true)
+  })
+
+  it('knows where the browser may not reach this machine', () => {
+    const isElsewhere = (env: NodeJS.ProcessEnv, file = '') =>
+      mayBrowserBeElsewhere('linux', env, (path) => path === file)
+    const desktop = { DISPLAY: ':0' }
+    assert.equal(isElsewhere(desktop), false)
+    assert.equal(
+      mayBrowserBeElsewhere('darwin', {}, () => false),
+      false,
+    )
+    assert.equal(isElsewhere({}), true)
+    for (const name of ['SSH_TTY', 'REMOTE_CONTAINERS', 'CODESPACES', 'WSL_DISTRO_NAME'])
+      assert.equal(isElsewhere({ ...desktop, [name]: 'x' }), true, name)
+    for (const file of ['/.dockerenv', '/run/.containerenv'])
+      assert.equal(isElsewhere(desktop, file), true, file)
   })
 
   it('ends with the exit code of the error', () => {

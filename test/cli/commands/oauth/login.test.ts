@@ -54,7 +54,7 @@ describe('cli: oauth login', () => {
       ]
       assert.match((await loggedIn(authorized, { tokens })).stderr, expected)
     }
-    assert.match((await loggedIn(authorized)).stderr, /^open this page/)
+    assert.match((await loggedIn(authorized)).stderr, /^is the browser.*\nopen this page/)
   })
 
   it('says plainly that another account was replaced', async () => {
@@ -154,7 +154,7 @@ describe('cli: oauth login', () => {
   it('shows how long it has waited', async function () {
     if (!hasTerminal()) return this.skip()
     const server = await startLoginServer(['open'])
-    const child = startOnTerminal('oauth login github --no-browser', server)
+    const child = startOnTerminal('oauth login github --no-browser </dev/null', server)
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /waiting for you at github \(0:\d\d\), Ctrl-C cancels/)
     child.stdin?.write('\u0003')
@@ -195,7 +195,7 @@ describe('cli: oauth login', () => {
       if (path === '/oauth/tokens') return [200, { tokens: [] }]
       return method === 'POST' ? [201, startedLogin] : undefined
     })
-    const child = startOnTerminal('oauth login github --no-browser', server)
+    const child = startOnTerminal('oauth login github --no-browser </dev/null', server)
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /waiting for you/)
     // The spinner goes at the first one, and gives the cursor back.
@@ -213,7 +213,7 @@ describe('cli: oauth login', () => {
     if (!hasTerminal()) return this.skip()
     const shownWith = async (env: Record<string, string>, more = '') => {
       const server = await startLoginServer([pending, authorized])
-      const child = startOnTerminal(`oauth login github --no-browser ${more}`, {
+      const child = startOnTerminal(`oauth login github --no-browser ${more} </dev/null`, {
         home: server.home,
         env,
       })
@@ -323,6 +323,45 @@ describe('cli: oauth login', () => {
       assert.equal(code, 130)
       assert.match(stdout, /the login to github is cancelled\r\n$/)
       assert.ok(server.calls.some(({ method }) => method === 'DELETE'))
+    })
+  })
+
+  describe('where the browser is elsewhere', () => {
+    it('names the ways without one before the page, and --device only where it exists', async () => {
+      const withCode = await loggedIn(authorized, { start: { device: true } })
+      assert.match(
+        withCode.stderr,
+        /^is the browser elsewhere\? use --paste, or --device to enter a code/,
+      )
+      const without = await loggedIn(authorized)
+      assert.match(without.stderr, /^is the browser elsewhere\? use --paste\nopen this page/)
+      assert.doesNotMatch(without.stderr, /--device/)
+      const quiet = await loggedIn(authorized, {}, ['--quiet'])
+      assert.match(quiet.stderr, /^open this page/)
+      const chosen = await loggedIn(authorized, {}, ['--paste'])
+      assert.match(chosen.stderr, /^open this page/)
+    })
+
+    it('asks for the address at once on a terminal, without a display or in a container', async function () {
+      if (!hasTerminal()) return this.skip()
+      const none = { DISPLAY: undefined, WAYLAND_DISPLAY: undefined, BROWSER: undefined }
+      const inContainer = { ...none, BROWSER: 'true', REMOTE_CONTAINERS: 'true' }
+      for (const env of [none, inContainer]) {
+        let answer = (): unknown => undefined
+        const server = await startLoginServer(['open'], {
+          start: { device: true },
+          redirect: () => [200, (answer(), authorized)],
+          waiting: (response) => (answer = () => response.end(JSON.stringify(authorized))),
+        })
+        const child = startOnTerminal('oauth login github', { home: server.home, env })
+        const ended = resultOf(child)
+        await untilSaid(child, 'stdout', /^is the browser [^]*--paste[^]*--device[^]*or paste> /m)
+        child.stdin?.write(`${redirected}\r`)
+        const { code, stdout } = await ended
+        await server.close()
+        assert.equal(code, 0, stdout)
+        assert.match(stdout, /logged in to github as octocat/)
+      }
     })
   })
 

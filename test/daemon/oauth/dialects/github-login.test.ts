@@ -52,7 +52,8 @@ describe('login to a GitHub', () => {
 
   it('reads scopes with commas and a token that does not end', async () => {
     await start()
-    const { login, page } = await logIn()
+    const { started, login, page } = await logIn()
+    assert.equal(started.device, true)
     assert.deepEqual(login, {
       loginId: login.loginId,
       provider: 'github',
