@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { getUserAgent } from '../../../shared/version.ts'
@@ -7,10 +6,10 @@ import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { execChild } from '../../exec-child.ts'
-import { parseProviderName, type TokenOptions } from './token.ts'
+import { getTokenVariable, parseProviderName, type ValidityOptions } from './token.ts'
 
 /** Words after `--`; undefined without `--`. */
-export type ExecOptions = TokenOptions & { readonly command: readonly string[] | undefined }
+export type ExecOptions = ValidityOptions & { readonly command: readonly string[] | undefined }
 
 /**
  * Runs a command with fresh tokens in its environment and exits as it does. All tokens are fetched before
@@ -85,9 +84,7 @@ export const requestedTokens = (words: readonly string[]): RequestedToken[] => {
 const requestedToken = (word: string): RequestedToken => {
   const [, typed = '', given] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? []
   const provider = parseProviderName(typed)
-  // Programs look for the variable of the provider, whichever account it is.
-  const name = getProviderName(provider)
-  const variable = given ?? `${name.replaceAll('-', '_').toUpperCase()}_TOKEN`
+  const variable = given ?? getTokenVariable(provider)
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) return { provider, variable }
   throw new DoorwardError(
     'usage',

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { TokenOptions } from './token.ts'
+import type { ValidityOptions } from './token.ts'
 import { run, seconds } from '../../run-action.ts'
 
 /** The commands of `doorward oauth`. */
@@ -67,6 +67,7 @@ export const addOauthCommands = (
     .command('token')
     .description('print a fresh access token and nothing else')
     .argument('<provider>', 'a provider of oauth list')
+    .option('--format <format>', 'token (the default), json, header, header-json or env')
     .addOption(minValidity())
     .addHelpText('after', tokenHelp)
     .action(run(async () => (await import('./token.ts')).printToken))
@@ -88,7 +89,7 @@ It exits as the command exits; with 127 if there is no such command, and with
     .action(
       run(async () => {
         const { exec } = await import('./exec.ts')
-        return (context, words, options: TokenOptions) => {
+        return (context, words, options: ValidityOptions) => {
           const providers = words.slice(0, words.length - (afterDashes?.length ?? 0))
           return exec(context, providers, { ...options, command: afterDashes })
         }
@@ -140,9 +141,10 @@ The client is remembered, so that the next login needs no options.`
 const tokenHelp = `
 Examples:
   TOKEN=$(doorward oauth token github) || exit
-  curl -H @- https://api.github.com/user <<END
-  Authorization: Bearer $(doorward oauth token github)
-  END
+  doorward oauth token github --format header | curl -H @- https://api.github.com/user
+
+header is "Authorization: Bearer ...", header-json an object with that header,
+env a line GITHUB_TOKEN=..., and json the whole answer of the daemon.
 
 It exits with 4 if a login is needed. Other users of this machine can see a
 token on a command line: oauth exec puts it into the environment instead.`

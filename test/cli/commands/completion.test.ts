@@ -63,6 +63,7 @@ describe('cli: completion', () => {
         ['doorward oau\tlogi\tgith\t', 'doorward oauth login github'],
         ['doorward events --fol\t', 'doorward events --follow'],
         ['doorward events --state fai\t', 'doorward events --state failed'],
+        ['doorward oauth token --format header-\t', 'doorward oauth token --format header-json'],
         ['doorward events --webhook=/webhook/g\t', 'doorward events --webhook=/webhook/github'],
         ['doorward webhook send /webhook/gi\t', 'doorward webhook send /webhook/github'],
         [

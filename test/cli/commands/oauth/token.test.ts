@@ -25,6 +25,7 @@ describe('cli: oauth token', () => {
       },
       short: { expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
       never: { expiresAt: null },
+      'my-org': { accessToken: 'a b$(id)' },
       two: { accessToken: 'one\nGIT=two' },
       none: { accessToken: '' },
     })
@@ -48,6 +49,42 @@ describe('cli: oauth token', () => {
     const { code, stdout, stderr } = await token('github', '--json')
     assert.deepEqual([code, stderr], [0, ''])
     assert.equal(accessTokenSchema.parse(JSON.parse(stdout)).accessToken, tokenOf('github'))
+  })
+
+  it('prints a header, JSON or a line of env', async () => {
+    const header = `Bearer ${tokenOf('github')}`
+    const cases = [
+      ['token', tokenOf('github')],
+      ['header', `Authorization: ${header}`],
+      ['header-json', `{"Authorization":"${header}"}`],
+      ['env', `GITHUB_TOKEN=${tokenOf('github')}`],
+    ] as const
+    for (const [format, stdout] of cases)
+      assert.deepEqual(await token('github', '--format', format), {
+        code: 0,
+        stdout: `${stdout}\n`,
+        stderr: '',
+      })
+    const whole = await token('github', '--format', 'json')
+    assert.deepEqual(whole, await token('github', '--json'))
+  })
+
+  it('writes no line of env that a shell would read otherwise', async () => {
+    const { code, stdout, stderr } = await token('my-org', '--format', 'env')
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, /hint: doorward oauth exec my-org -- command\n$/)
+    assert.doesNotMatch(stderr, /a b/)
+  })
+
+  it('names the nearest format, and asks nobody for another one', async () => {
+    const before = server.calls.length
+    const near = await token('github', '--format', 'headers')
+    assert.equal(near.code, 2)
+    assert.match(near.stderr, /"headers" is not a format\nhint: did you mean "header"\?/)
+    const far = await token('github', '--format', 'toString')
+    assert.match(far.stderr, /formats are token, json, header, header-json, env/)
+    assert.equal((await token('github', '--json', '--format', 'env')).code, 2)
+    assert.equal(server.calls.length, before)
   })
 
   it('asks for a validity only when told, in whole seconds', async () => {
