@@ -141,7 +141,8 @@ The client is remembered, so that the next login needs no options.`
 const tokenHelp = `
 Examples:
   TOKEN=$(doorward oauth token github) || exit
-  doorward oauth token github --format header | curl -H @- https://api.github.com/user
+  doorward oauth token github --format header |
+    curl -H @- https://api.github.com/user
 
 header is "Authorization: Bearer ...", header-json an object with that header,
 env a line GITHUB_TOKEN=..., and json the whole answer of the daemon.
