@@ -286,6 +286,23 @@ export type Login = z.infer<typeof loginSchema>
 /** Body of `POST /oauth/logins/:loginId/redirect`. */
 export const pastedRedirectSchema = z.strictObject({ url: z.string().min(1).max(8192) })
 
+/** Body of `POST /oauth/import`: the token of another program, for a provider with the dialect of GitHub. */
+export const importLoginSchema = z.strictObject({
+  provider: z.string().min(1).max(100),
+  accessToken: z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'not a token'),
+})
+export type ImportLogin = z.infer<typeof importLoginSchema>
+
+const importedLoginSchema = z.strictObject({
+  provider: z.string(),
+  account: accountSchema,
+  scopes: z.array(z.string()),
+  /** As in a login. */
+  replaced: accountSchema.optional(),
+  sameAccountAs: z.string().optional(),
+})
+export type ImportedLogin = z.infer<typeof importedLoginSchema>
+
 export const tokenSummarySchema = z.strictObject({
   /** `github`, or `github@work` for an account with a name. */
   provider: z.string(),

@@ -184,6 +184,7 @@ const special: Readonly<Record<string, Values | Directive>> = {
     return Object.entries(webhookPresets).map(([value, { title }]) => ({ value, note: title }))
   },
   'agent add kind': async () => named((await import('./agent/add.ts')).agentKinds),
+  'oauth import program': () => named(['gh']),
   'oauth token format': async () => named((await import('./oauth/token.ts')).tokenFormats),
   'help name': async () => {
     const { helpTopics } = await import('./help.ts')

@@ -11,6 +11,7 @@ import {
   setDefaultAccount,
 } from './accounts.ts'
 import type { OAuthDependencies, Tokens } from './dependencies.ts'
+import { createImport } from './login/import-login.ts'
 import { Logins } from './login/login.ts'
 import { createLogOut } from './logout/logout.ts'
 import { RevocationQueue } from './logout/revocation-queue.ts'
@@ -61,6 +62,7 @@ export const createOAuth = (
   const revocations = new RevocationQueue(dependencies, discover, withLock)
   const shared = { dependencies, discover, withLock, tokens: broker, revocations }
   const logins = new Logins(shared)
+  const importLogin = createImport({ ...shared, signal: closing.signal })
   const logOut = createLogOut({ ...shared, signal: closing.signal })
   const tokens = () => listTokens(dependencies)
   /** A valid token is always issued; one that needs a refresh waits while another daemon takes over. */
@@ -82,6 +84,7 @@ export const createOAuth = (
   return {
     routes: createRoutes(
       logins,
+      (request) => logouts.track(importLogin(request)),
       (provider, forget) => logouts.track(logOut(provider, forget)),
       access,
       tokens,

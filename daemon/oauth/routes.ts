@@ -1,6 +1,9 @@
 import type { Router, RouterContext } from '@koa/router'
 import {
   type DefaultAccount,
+  type ImportedLogin,
+  type ImportLogin,
+  importLoginSchema,
   pastedRedirectSchema,
   setDefaultSchema,
   startLoginSchema,
@@ -19,6 +22,7 @@ const maxWaitSeconds = 60
 /** The OAuth part of the local API. The guard has let in only the owner's own programs. */
 export const createRoutes = (
   logins: Logins,
+  importLogin: (request: ImportLogin) => Promise<ImportedLogin>,
   logOut: LogOut,
   access: Tokens['access'],
   listTokens: () => Promise<TokenSummary[]>,
@@ -46,6 +50,10 @@ export const createRoutes = (
   router.delete('/oauth/logins/:loginId', (ctx) => {
     logins.cancel(parameter(ctx, 'loginId'))
     ctx.status = 204
+  })
+
+  router.post('/oauth/import', async (ctx) => {
+    answer(ctx, 201, await importLogin(await readJsonBody(ctx, importLoginSchema)))
   })
 
   router.get('/oauth/tokens', async (ctx) => {

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import type { EventDetail } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { agentClis, cliKinds } from '../../../shared/config/agent-clis.ts'
@@ -18,6 +17,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { webhookAt } from '../../daemon-client/webhooks.ts'
 import { exitFailed } from '../../exit-code.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { untilFinished } from '../events/wait.ts'
@@ -60,7 +60,7 @@ export const checkPrivacy = async (
   const { webhooks } = await loadConfig(home, env)
   const chosen = choose(webhooks, paths)
   announce(chosen, terminal)
-  if (!yes && !(await isWanted(terminal))) {
+  if (!yes && !(await confirm(permission, terminal))) {
     terminal.warn('nothing was run or sent')
     process.exitCode = exitFailed
     return
@@ -140,32 +140,13 @@ const describeAction = (agent: Webhook['agent']): string => {
   }
 }
 
-const listTargets = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
-
-/** Asks for permission. Throws `usage` without a terminal, `interrupted` on Ctrl-C. */
-const isWanted = async (terminal: Terminal): Promise<boolean> => {
-  if (!process.stdin.isTTY || !terminal.isInteractive)
-    throw new DoorwardError(
-      'usage',
-      'this runs agents and sends their answers, and there is no terminal to ask',
-      {
-        hint: 'say so with --yes',
-      },
-    )
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
-  const control = new AbortController()
-  lines.once('SIGINT', () => control.abort())
-  lines.once('close', () => control.abort())
-  try {
-    const answer = await lines.question('Go on? [y/N] ', { signal: control.signal })
-    return /^y(es)?$/i.test(answer.trim())
-  } catch (error) {
-    process.stderr.write('\n')
-    throw new DoorwardError('interrupted', 'nothing was run or sent', { cause: error })
-  } finally {
-    lines.close()
-  }
+const permission = {
+  question: 'Go on?',
+  refusal: 'this runs agents and sends their answers, and there is no terminal to ask',
+  interrupted: 'nothing was run or sent',
 }
+
+const listTargets = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
 
 const sendCanary = async (
   client: Client,

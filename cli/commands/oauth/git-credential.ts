@@ -99,7 +99,7 @@ const readInput = async (): Promise<string> => {
 }
 
 /** The content of gateway.yaml, unvalidated; undefined where it names no hosts. */
-const gatewayValue = async (home: Home): Promise<unknown> => {
+export const gatewayValue = async (home: Home): Promise<unknown> => {
   const path = join(home.config, 'gateway.yaml')
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return ''

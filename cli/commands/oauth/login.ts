@@ -77,7 +77,7 @@ export const login = async (
 }
 
 /** `github@work` for `github --as work`. Throws `usage`. */
-const toLoginName = (provider: string, account: string | undefined): string => {
+export const toLoginName = (provider: string, account: string | undefined): string => {
   if (account === undefined) return provider
   const login = `${getProviderName(provider)}@${account}`
   if (!isLoginName(login))
@@ -145,7 +145,10 @@ const buildRequest = async (
 }
 
 /** Names the login that this one replaces; errors are reported by the start itself. */
-const loginBefore = async (client: Client, provider: string): Promise<string | undefined> => {
+export const loginBefore = async (
+  client: Client,
+  provider: string,
+): Promise<string | undefined> => {
   const { tokens } = await client
     .get<{ tokens: TokenSummary[] }>('/oauth/tokens')
     .catch(() => ({ tokens: [] }))

@@ -43,6 +43,14 @@ export const addOauthCommands = (
     .addHelpText('after', loginHelp)
     .action(run(async () => (await import('./login.ts')).login))
   oauth
+    .command('import')
+    .description('take over the login of gh, the GitHub CLI')
+    .argument('<program>', 'gh')
+    .option('--as <account>', 'name of the account: --as work is github@work')
+    .option('--yes', 'do not ask')
+    .addHelpText('after', importHelp)
+    .action(run(async () => (await import('./import.ts')).importLogin))
+  oauth
     .command('list')
     .description('authorized providers: account, scopes, expiry, status')
     .addHelpText('after', listHelp)
@@ -122,6 +130,11 @@ Examples:
 Over ssh, in a container, under WSL, and with --no-browser, it also takes the
 address that your own browser ends at: paste it. --device needs only a code.
 --json prints two lines: the started login, and its outcome.`
+
+const importHelp = `
+It needs no OAuth client of your own. gh prints its token, the daemon asks GitHub
+whose it is, and stores it. Then doorward and gh have the same token: it ends
+when gh's login ends, and oauth logout removes it here without revoking it.`
 
 const listHelp = `
 STATUS is ok, expired (refreshed on the next request if possible) or needs-login

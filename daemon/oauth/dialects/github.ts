@@ -2,6 +2,7 @@ import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { githubPauseMs } from '../../util/http-retry-after.ts'
 import { askProvider, type ProviderReply, refusedBy, toText } from '../providers/request.ts'
+import { parseScopes } from '../tokens/token-record.ts'
 import {
   type Dialect,
   errorAnswer,
@@ -160,14 +161,40 @@ const identify = async (
   apiUrl: string,
   signal: AbortSignal,
 ): Promise<Account | undefined> => {
-  const authorization = `Bearer ${accessToken}`
-  const reply = await askProvider(
+  return readUser(await askForUser(accessToken, apiUrl, signal))
+}
+
+const askForUser = (accessToken: string, apiUrl: string, signal: AbortSignal) =>
+  askProvider(
     `${apiUrl}/user`,
-    { headers: { ...headers, authorization } },
+    { headers: { ...headers, authorization: `Bearer ${accessToken}` } },
     signal,
   )
-  const [id, login] = [toText(reply.body['id']), toText(reply.body['login'])]
-  return reply.status === 200 && id !== undefined ? { id, name: login ?? id } : undefined
+
+const readUser = ({ status, body }: ProviderReply): Account | undefined => {
+  const [id, login] = [toText(body['id']), toText(body['login'])]
+  return status === 200 && id !== undefined ? { id, name: login ?? id } : undefined
+}
+
+/**
+ * Whose token this is and its scopes; a token of a GitHub App, or with fine-grained permissions, has none.
+ * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
+ * Throws `provider-refused` for a token that is not valid, and `provider-unavailable`.
+ */
+export const inspectToken = async (
+  accessToken: string,
+  apiUrl: string,
+  signal: AbortSignal,
+): Promise<{ readonly account: Account; readonly scopes: readonly string[] }> => {
+  const reply = await askForUser(accessToken, apiUrl, signal)
+  const account = readUser(reply)
+  if (account) return { account, scopes: parseScopes(reply.headers.get('x-oauth-scopes') ?? '') }
+  const { host } = new URL(apiUrl)
+  if (reply.status === 401)
+    throw new DoorwardError('provider-refused', `${host} refused the token`, {
+      hint: 'gh auth status, or log in with: doorward oauth login github',
+    })
+  throw toFailure(`${apiUrl}/user`, reply)
 }
 
 /** GitHub: OAuth apps and GitHub apps, at github.com or an Enterprise Server. */

@@ -71,7 +71,7 @@ export const saveGrant = async (
 }
 
 /** The first of these logins that is certainly of this account. */
-const sameAccountIn = (
+export const sameAccountIn = (
   records: readonly TokenRecord[],
   account: Account | null,
 ): { readonly sameAccountAs?: string } => {

@@ -121,6 +121,13 @@ const revokeAndRemove = async (
 ): Promise<Revocation> => {
   const { home, gateway } = services.dependencies
   const { provider } = record
+  if (record.importedFrom !== undefined) {
+    await removeToken(home, provider)
+    return {
+      revokedAtProvider: false,
+      detail: `nothing was revoked, because ${record.importedFrom} uses this token too; you can revoke the access ${describeManualWay(provider, gateway)}`,
+    }
+  }
   const { revocation, client } = await revokeGrant(services, record)
   if (revocation.revokedAtProvider) {
     await removeToken(home, provider)

@@ -16,6 +16,8 @@ export const tokenRecordSchema = z.looseObject({
   expiresAt: z.iso.datetime().nullable(),
   obtainedAt: z.iso.datetime(),
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
+  /** The program whose token this is; it is not revoked by a logout, because that program uses it too. */
+  importedFrom: z.literal('gh').optional(),
   /** The client the tokens belong to: only it can refresh or revoke them. */
   clientId: z.string().min(1),
   /** The scopes that the login requested; `scopes` are those it was granted. */
@@ -188,7 +190,7 @@ const parseSeconds = (value: unknown): number | undefined => {
  * Scopes of an answer: RFC 6749 separates them with spaces, GitHub and Slack with commas. Invalid ones
  * (appendix A.4) are left out, since scopes are shown to users.
  */
-const parseScopes = (text: string): string[] => [
+export const parseScopes = (text: string): string[] => [
   ...new Set(text.split(/[ ,]+/).filter((scope) => /^[\x21-\x7e]+$/.test(scope))),
 ]
 

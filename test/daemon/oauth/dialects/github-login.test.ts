@@ -66,6 +66,40 @@ describe('login to a GitHub', () => {
     assert.equal(askedWith('/user')[0]?.headers['user-agent'], 'doorward')
   })
 
+  it('imports a token only for a GitHub that knows it, and never logs one', async () => {
+    await start({ app: 'github-app' }, {})
+    await logIn()
+    const { access } = await alive()
+    const send = (name: string, accessToken: string) =>
+      app.send<{ code?: string; detail?: string }>('POST', '/oauth/import', {
+        provider: name,
+        accessToken,
+      })
+    const cases = [
+      ['google', access, 'provider-misconfigured'],
+      ['nowhere', access, 'provider-unknown'],
+      ['github', 'gho_unknown', 'provider-refused'],
+      ['github', 'two\nlines', 'request-invalid'],
+      ['github', '', 'request-invalid'],
+    ] as const
+    for (const [name, accessToken, code] of cases) {
+      const { body } = await send(name, accessToken)
+      assert.equal(body.code, code)
+      assert.doesNotMatch(JSON.stringify(body), /gho_unknown|two/)
+    }
+    provider.fail({ status: 503 })
+    assert.equal((await send('github', access)).body.code, 'provider-unavailable')
+    assert.equal((await alive()).access, access)
+    const { status, body } = await send('github', access)
+    assert.deepEqual(
+      [status, body],
+      [201, { provider: 'github', account: { id: '583231', name: 'octocat' }, scopes: [] }],
+    )
+    assert.equal((await record())['refreshToken'], undefined)
+    assert.equal(provider.isAlive(access), true)
+    assert.doesNotMatch(app.logLines.join('\n'), new RegExp(access))
+  })
+
   it('reads lifetimes that come as text', async () => {
     await start({ accessTokenSeconds: 28_800 })
     await logIn()
