@@ -9,7 +9,7 @@ import type {
   WebhookSummary,
 } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
-import { getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
+import { builtInProviders, getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { fromNow } from '../terminal/format.ts'
 import { eventStates, isFinished } from './events/format.ts'
@@ -67,21 +67,6 @@ const webhooks: Values = async ({ home, client }) =>
     async () => configured(home(), 'webhooks', 'webhooks'),
   )
 
-/** As in the schema of gateway.yaml, which takes long to load. */
-export const builtIn = [
-  'google',
-  'github',
-  'slack',
-  'microsoft',
-  'gitlab',
-  'linear',
-  'notion',
-  'atlassian',
-  'discord',
-  'spotify',
-  'dropbox',
-]
-
 const toNote = ({ status, account }: Pick<ProviderSummary, 'status' | 'account'>): string =>
   account ? `${status}, ${account.name}` : status
 
@@ -109,16 +94,16 @@ const providers: Values = async (sources, path) => {
             note: toNote(summary),
           }))
           const listed = new Set(known.map(({ value }) => value))
-          return [...known, ...named(builtIn.filter((name) => !listed.has(name)))]
+          return [...known, ...named(builtInProviders.filter((name) => !listed.has(name)))]
         },
         async () => [
           ...new Set([
-            ...builtIn,
+            ...builtInProviders,
             ...(await configured(home(), 'gateway', 'providers')),
             ...(await tokenFiles(sources)),
           ]),
         ],
-      ).catch(() => named(builtIn))
+      ).catch(() => named(builtInProviders))
     : either(
         async () =>
           (await fetchTokens(sources)).map((token) => ({

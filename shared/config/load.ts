@@ -5,12 +5,11 @@ import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isFixed, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
-import { parseLogin } from './name-forms.ts'
+import { builtInProviders, parseLogin } from './name-forms.ts'
 import { toProblems, getValueAt, describeIssue } from './problems.ts'
 import {
   type Agent,
   allHosts,
-  builtInProviders,
   type ConfigName,
   fileSchemas,
   type Gateway,

@@ -1,5 +1,21 @@
 /* Which characters names have that come from a person or a provider and go into paths, headers and requests. */
 
+/** Providers that need no entry in gateway.yaml. */
+export const builtInProviders = [
+  'google',
+  'github',
+  'slack',
+  'microsoft',
+  'gitlab',
+  'linear',
+  'notion',
+  'atlassian',
+  'discord',
+  'spotify',
+  'dropbox',
+] as const
+export type BuiltInProvider = (typeof builtInProviders)[number]
+
 /** The name of a provider, which is that of a file and a part of a path too. */
 export const providerNameForm = /^[a-z0-9][a-z0-9_-]{0,63}$/
 

@@ -129,22 +129,6 @@ export const agentsFileSchema = z.strictObject({
 
 const port = z.int().min(0).max(65_535)
 
-/** Providers that need no entry in gateway.yaml. */
-export const builtInProviders = [
-  'google',
-  'github',
-  'slack',
-  'microsoft',
-  'gitlab',
-  'linear',
-  'notion',
-  'atlassian',
-  'discord',
-  'spotify',
-  'dropbox',
-] as const
-export type BuiltInProvider = (typeof builtInProviders)[number]
-
 /** How providers deviate from the OAuth standard. */
 export const dialectNames = ['standard', 'google', 'github', 'slack'] as const
 export type DialectName = (typeof dialectNames)[number]

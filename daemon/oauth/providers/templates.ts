@@ -1,4 +1,5 @@
-import type { BuiltInProvider, DialectName } from '../../../shared/config/schema.ts'
+import type { BuiltInProvider } from '../../../shared/config/name-forms.ts'
+import type { DialectName } from '../../../shared/config/schema.ts'
 
 /** The app that a person registers at a provider, for hints and for the table of docs/providers.md. */
 export type App = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { builtIn } from '../../../cli/commands/completion-values.ts'
+import { builtInProviders } from '../../../shared/config/name-forms.ts'
 import type { EventDetail } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
 import { fixtureAgent } from '../../support/fixtures.ts'
@@ -117,7 +117,7 @@ describe('cli: completion', () => {
       gateway: 'providers: { work: { issuer: "https://example.com" } }\n',
     })
     assert.deepEqual((await asked(['webhook', 'send', ''], home)).slice(0, 1), ['/webhook/github'])
-    assert.deepEqual(await asked(['oauth', 'login', ''], home), [...builtIn, 'work'])
+    assert.deepEqual(await asked(['oauth', 'login', ''], home), [...builtInProviders, 'work'])
     assert.deepEqual(await asked(['oauth', 'token', ''], home), [])
     assert.deepEqual(await asked(['events', 'show', ''], home), [])
     // The home that is named in the line is the one that counts.

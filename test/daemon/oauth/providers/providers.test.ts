@@ -5,8 +5,7 @@ import {
   isProviderName,
   providerNames,
 } from '../../../../daemon/oauth/providers/providers.ts'
-import { builtIn } from '../../../../cli/commands/completion-values.ts'
-import { builtInProviders } from '../../../../shared/config/schema.ts'
+import { builtInProviders } from '../../../../shared/config/name-forms.ts'
 import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 
 const find = (name: string, entry?: object) =>
@@ -30,7 +29,6 @@ describe('providers', () => {
 
   it('knows the built-in ones with the default scopes', () => {
     assert.deepEqual(providerNames(gatewayOf({})), [...builtInProviders].sort())
-    assert.deepEqual([...builtIn].sort(), [...builtInProviders].sort())
     assert.deepEqual(find('google').scopes, [
       'https://www.googleapis.com/auth/gmail.modify',
       'https://www.googleapis.com/auth/calendar',
