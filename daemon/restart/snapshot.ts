@@ -144,9 +144,9 @@ const copyAccepted = ({
   targets,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
-  const { path, agentName, agent, values } = webhook
+  const { path, agentName, agent, values, deliverEmpty } = webhook
   return {
-    webhook: { path, agentName, agent, values },
+    webhook: { path, agentName, agent, values, deliverEmpty },
     receivedAt,
     known,
     targets: targets.map((target) =>

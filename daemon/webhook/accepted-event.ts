@@ -6,7 +6,10 @@ import type { DeliveryKey } from './dedupe.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
-  readonly webhook: Pick<CompiledWebhook, 'path' | 'agentName' | 'agent' | 'values'>
+  readonly webhook: Pick<
+    CompiledWebhook,
+    'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty'
+  >
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string

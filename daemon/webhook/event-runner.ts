@@ -11,6 +11,7 @@ import type { EventQueue, Job } from '../queue.ts'
 import { cancelled, isCancelled } from '../util/abort.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
+import { isEmpty } from '../delivery/format/parts.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
 /*
@@ -232,8 +233,10 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
       }
       stage = 'deliver'
-      if (earlier.length === 0)
-        return { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } }
+      const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
+      if (earlier.length === 0) return nothingSent
+      if (!event.webhook.deliverEmpty && isEmpty(text))
+        return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
       // While the folder of a program that had answered was being removed.
       if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')
       // This may start other jobs.

@@ -77,6 +77,10 @@ export const webhookSchema = z.strictObject({
     .describe(
       'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number> or http:<name>; a list delivers to each. Default none.',
     ),
+  deliver_empty: z
+    .boolean()
+    .default(false)
+    .describe('With true, an empty answer is delivered too. Default false.'),
   dedupe: z
     .enum(['id', 'body', 'off'])
     .optional()

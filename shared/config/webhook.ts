@@ -27,6 +27,8 @@ export type Webhook = {
   readonly scheme: SignatureScheme
   readonly filter: readonly FilterCondition[]
   readonly targets: readonly Target[]
+  /** Whether an empty answer is delivered. */
+  readonly deliverEmpty: boolean
   /** What identifies repeated deliveries. */
   readonly dedupe: 'id' | 'body' | 'off'
   readonly rateLimit: Rate | undefined
@@ -163,6 +165,7 @@ export const compileEntry = (
     scheme: getScheme(entry),
     filter: checked.filter,
     targets: checked.targets,
+    deliverEmpty: entry.deliver_empty,
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
   }

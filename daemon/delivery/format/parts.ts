@@ -56,6 +56,10 @@ export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): str
   }
 }
 
+/** True for an answer that shows nothing anywhere. */
+export const isEmpty = (text: string): boolean =>
+  [text.slice(0, 1000), text].every((some) => toPlainText(some).trim() === '')
+
 const cleanText = (text: string): string =>
   toPlainText(text).replaceAll(loneSurrogate, '\ufffd').trimEnd().replace(/^\n+/, '') ||
   '(the answer is empty)'

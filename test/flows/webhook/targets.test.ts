@@ -70,6 +70,15 @@ webhooks:
       - "github:{{event.repository.full_name}}#{{event.issue.number}}"
       - http:archive
       - file:answers.md
+  - path: /quiet
+    agent: echo
+    prompt_template: "{{event.text}}"
+    deliver_to: [discord:ops, http:archive, "file:quiet.md", notify:desktop]
+  - path: /loud
+    agent: echo
+    prompt_template: "{{event.text}}"
+    deliver_to: discord:ops
+    deliver_empty: true
 `,
     })
     await mkdir(home.tokens, { mode: 0o700 })
@@ -146,6 +155,28 @@ webhooks:
     assert.deepEqual([result?.state, result?.code], ['failed', 'target-invalid'])
     assert.match(result?.target ?? '', /\{\{event\.repository\.full_name\}\}/)
     assert.equal(sentTo('/github').length, before)
+  })
+
+  it('sends an empty answer nowhere, and says so, unless the webhook wants it', async () => {
+    const before = api.requests.length
+    const run = async (path: string, text: string) => {
+      const reply = await send(`${daemon.url}${path}`, {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ text }),
+      })
+      return untilFinished(daemon, String(reply.json()['id']))
+    }
+    for (const text of ['', ' \n', '\u001b[0m']) {
+      const quiet = await run('/quiet', text)
+      assert.deepEqual(
+        [quiet.state, quiet.detail, new Set(quiet.targets.map(({ state }) => state))],
+        ['done', 'the answer is empty: nothing was delivered', new Set(['waiting'])],
+      )
+    }
+    assert.equal(api.requests.length, before)
+    await assert.rejects(readFile(join(daemon.home.root, 'quiet.md')), { code: 'ENOENT' })
+    assert.equal((await run('/loud', ' ')).targets[0]?.state, 'done')
+    assert.equal(api.requests.at(-1)?.fields['content'], '(the answer is empty)')
   })
 
   it('leaves no token, URL, address or answer in the log', async () => {
