@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isCertificateError, isNotTls } from '../../shared/net.ts'
 import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
-import { parseDotPath } from '../../shared/templates.ts'
+import { parsePath } from '../../shared/paths.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
@@ -67,7 +67,7 @@ const getAnswerAt = (path: string, body: Buffer, { host }: URL): string => {
   const document = parseJson(body)
   if (document === undefined)
     throw new DoorwardError('agent-failed', `the answer of ${host} is not JSON`)
-  const value = valueAt(document, parseDotPath(path))
+  const value = valueAt(document, parsePath(path))
   if (value === undefined || value === null)
     throw new DoorwardError('agent-failed', `the answer of ${host} has no ${path}`)
   return textOfValue(value)

@@ -1,21 +1,32 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { DotPath } from '../../shared/templates.ts'
+import { each, type Path } from '../../shared/paths.ts'
 
 const arrayIndex = /^(0|[1-9]\d{0,9})$/
 
 /**
  * The value at a path, or undefined if it does not exist. Own properties of objects and items of arrays
- * only.
+ * only. With `[*]` in the path, a list of all values there.
  */
-export const valueAt = (payload: unknown, path: DotPath): unknown => {
+export const valueAt = (payload: unknown, path: Path): unknown => {
   let value: unknown = payload
   for (const name of path) {
+    if (name === each) return valuesIn(value, path.slice(path.indexOf(each) + 1))
     if (typeof value !== 'object' || value === null) return undefined
     if (Array.isArray(value) && !arrayIndex.test(name)) return undefined
     if (!Object.hasOwn(value, name)) return undefined
     value = (value as Record<string, unknown>)[name]
   }
   return value
+}
+
+const valuesIn = (list: unknown, path: Path): unknown[] => {
+  if (!Array.isArray(list)) return []
+  return list.flatMap((item: unknown) => {
+    const value = valueAt(item, path)
+    if (value === undefined) return []
+    // Flat, so that a list in a list gives one list of values.
+    return path.includes(each) ? value : [value]
+  })
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { PayloadDescription } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { isPathName } from '../../shared/templates.ts'
+import { formatBelow, formatPath } from '../../shared/paths.ts'
 import type { Payload } from './parse.ts'
 
 /** Fields that name the kind of event. */
@@ -53,41 +53,49 @@ const telling = [
 ]
 const maxProposed = 8
 
+type Names = readonly string[]
+type Described = { readonly names: Names; readonly type: string }
+
 /** Describes a payload: its paths without values, and a suggested filter and prompt. */
 export const describePayload = (webhook: string, payload: Payload): PayloadDescription => {
-  const { paths, cut } = describeShape(payload)
-  const filter = paths
-    .filter(({ path, type }) => type === 'text' && tellsKind(path.split('.')))
-    .map(({ path }) => path)
-    .toSorted((a, b) => a.split('.').length - b.split('.').length)
+  const { values, cut } = describeShape(payload)
+  const filter = values
+    .filter(({ names, type }) => type === 'text' && tellsKind(names))
+    .map(({ names }) => names)
+    .toSorted((a, b) => a.length - b.length)
     .slice(0, maxFilters)
-  return { webhook, paths, cut, filter, promptTemplate: toTemplate(paths, filter) }
+  return {
+    webhook,
+    paths: values.map(({ names, type }) => ({ path: formatPath(names), type })),
+    cut,
+    filter: filter.map(formatPath),
+    promptTemplate: toTemplate(values, filter),
+  }
 }
 
 /** By name at the top; deeper only in objects that contain the event, as a user has a `type` too. */
-const tellsKind = (names: readonly string[]): boolean => {
+const tellsKind = (names: Names): boolean => {
   const name = names.at(-1) ?? ''
   if (names.length === 1) return kinds.includes(name)
   const around = names.slice(0, -1)
   return innerKinds.includes(name) && around.every((outer) => containers.includes(outer))
 }
 
-const toTemplate = (paths: PayloadDescription['paths'], filter: readonly string[]): string => {
-  const proposed = paths
+const toTemplate = (values: readonly Described[], filter: readonly Names[]): string => {
+  const proposed = values
     .filter(({ type }) => type !== 'null' && type !== 'list' && type !== 'object')
-    .map(({ path }) => ({ path, rank: toRank(path) }))
-    .filter(({ path, rank }) => rank < telling.length * 3 && !filter.includes(path))
+    .map(({ names }) => ({ names, rank: toRank(names) }))
+    .filter(({ names, rank }) => rank < telling.length * 3 && !filter.includes(names))
     .toSorted((a, b) => a.rank - b.rank)
     .slice(0, maxProposed)
-  const lines = [...filter, ...proposed.map(({ path }) => path)].map(
-    (path) => `${path}: {{event.${path}}}`,
+  const lines = [...filter, ...proposed.map(({ names }) => names)].map(
+    (names) => `${formatPath(names)}: {{${formatBelow('event', names)}}}`,
   )
   return `An event came in.\n\n${lines.length > 0 ? lines.join('\n') : '{{event}}'}\n\nSay in three sentences what happened.\n`
 }
 
 /** Low for useful names near the top. */
-const toRank = (path: string): number => {
-  const names = path.split('.')
+const toRank = (names: Names): number => {
   const place = telling.indexOf(names.at(-1) ?? '')
   return place === -1 ? Number.POSITIVE_INFINITY : place + (names.length - 1) * 4
 }
@@ -97,31 +105,33 @@ const maxDepth = 12
 const maxNameLength = 100
 
 /**
- * The dot paths of a payload with the types of their values, and no value. Of a list only the first item is
- * included. Names that a dot path cannot contain are left out.
+ * The paths of a payload with the types of their values, and no value. Of a list only the first item is
+ * included. Names that a placeholder cannot contain are left out.
  */
-const describeShape = (payload: Payload): Pick<PayloadDescription, 'paths' | 'cut'> => {
-  const paths: { path: string; type: string }[] = []
+const describeShape = (payload: Payload): { values: Described[]; cut: boolean } => {
+  const values: Described[] = []
   let cut = false
-  const look = (value: unknown, names: readonly string[]): void => {
-    if (paths.length >= maxPaths || names.length > maxDepth) {
+  const look = (value: unknown, names: Names): void => {
+    if (values.length >= maxPaths || names.length > maxDepth) {
       cut = true
       return
     }
     const inner = toEntries(value)
     if (names.length > 0 && (inner.length === 0 || Array.isArray(value)))
-      paths.push({ path: names.join('.'), type: getType(value) })
+      values.push({ names, type: getType(value) })
     for (const [name, item] of inner) look(item, [...names, name])
   }
   look(payload, [])
-  return { paths, cut }
+  return { values, cut }
 }
 
 const toEntries = (value: unknown): [string, unknown][] => {
   if (typeof value !== 'object' || value === null) return []
   if (Array.isArray(value)) return value.length === 0 ? [] : [['0', value[0]]]
-  return Object.entries(value).filter(([name]) => isPathName(name) && name.length <= maxNameLength)
+  return Object.entries(value).filter(([name]) => isReadable(name) && name.length <= maxNameLength)
 }
+
+const isReadable = (name: string): boolean => name !== '' && !/[{}\p{Cc}]/u.test(name)
 
 const getType = (value: unknown): string => {
   if (value === null) return 'null'

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { formatBelow } from '../../shared/paths.ts'
 import type { Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
@@ -52,7 +53,7 @@ export const promptParts = (
       ? { text: part }
       : {
           text: styled(valueAt(payload, part), style, fenceId),
-          from: ['event', ...part].join('.'),
+          from: formatBelow('event', part),
         },
   )
   const hasValue = parts.some(({ text, from }) => from !== undefined && text !== '')

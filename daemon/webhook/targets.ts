@@ -1,7 +1,8 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import { addressForms, isAddress, type SentKind, type Target } from '../../shared/config/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { type DotPath, isFixed, type Template } from '../../shared/templates.ts'
+import { formatBelow, type Path } from '../../shared/paths.ts'
+import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { Payload } from './parse.ts'
@@ -65,7 +66,7 @@ export const expandAddress = (kind: SentKind, template: Template, payload: Paylo
   )
 }
 
-const addressPart = (kind: SentKind, path: DotPath, payload: Payload): string => {
+const addressPart = (kind: SentKind, path: Path, payload: Payload): string => {
   const value = valueAt(payload, path)
   const isPlain = typeof value === 'string' || typeof value === 'number'
   if (isPlain && value !== '') return String(value)
@@ -75,8 +76,7 @@ const addressPart = (kind: SentKind, path: DotPath, payload: Payload): string =>
   )
 }
 
-const toPlaceholder = (path: DotPath): string =>
-  `{{event${path.length > 0 ? '.' : ''}${path.join('.')}}}`
+const toPlaceholder = (path: Path): string => `{{${formatBelow('event', path)}}}`
 
 const maxNameLength = 200
 
@@ -98,7 +98,7 @@ export const expandFileName = (template: Template, payload: Payload): string => 
   return path
 }
 
-const namePart = (path: DotPath, payload: Payload): string => {
+const namePart = (path: Path, payload: Payload): string => {
   const given = valueAt(payload, path)
   const name = toPlaceholder(path)
   if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseDotPath } from '../templates.ts'
+import { parsePath } from '../paths.ts'
 import { agentClis, type CliKind } from './agent-clis.ts'
 import { headerNameForm } from './name-forms.ts'
 import { duration, environmentName, secureUrl, size } from './values.ts'
@@ -78,9 +78,9 @@ const headerName = z
   .regex(headerNameForm, 'not a header name')
   .refine((name) => !reservedHeaders.includes(name.toLowerCase()), 'doorward sets this header')
 
-const isDotPath = (text: string): boolean => {
+const isPath = (text: string): boolean => {
   try {
-    return parseDotPath(text).length > 0
+    return parsePath(text).length > 0
   } catch {
     return false
   }
@@ -141,7 +141,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
         .describe('Added headers: a value, or env:NAME for a variable of doorward.'),
       answer_path: z
         .string()
-        .refine(isDotPath, 'not a path of names with dots between them')
+        .refine(isPath, 'not a path of names with dots between them')
         .optional()
         .describe('Dot path of the answer in a JSON body. Default: the body is the answer.'),
       ...agentCommon,

@@ -1,6 +1,6 @@
 import { networkWarnings } from '../network/warnings.ts'
 import { presetSchemes, secretFault } from '../signature-schemes.ts'
-import { startsWithEvent } from '../templates.ts'
+import { startsWithEvent } from '../paths.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
 import { listSecrets } from './environment.ts'

@@ -1,6 +1,7 @@
 import { isCliKind } from './agent-clis.ts'
 import { type Agent, type WebhookEntry, webhookSchema } from './schema.ts'
-import { type DotPath, parseDotPath, parseTemplate, type Template } from '../templates.ts'
+import { parsePath, type Path } from '../paths.ts'
+import { parseTemplate, type Template } from '../templates.ts'
 import { DoorwardError } from '../errors.ts'
 import { didYouMean, type Rate } from '../text.ts'
 import { getValueAt } from './problems.ts'
@@ -36,7 +37,7 @@ export type Webhook = {
 
 export type FilterCondition = {
   readonly text: string
-  readonly path: DotPath
+  readonly path: Path
   readonly expected: readonly string[]
 }
 
@@ -128,7 +129,7 @@ const checkEntry = (
     }
     return attempt(['filter', text], () => ({
       text,
-      path: parseDotPath(text),
+      path: parsePath(text),
       expected: [expected].flat().map(String),
     }))
   })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parseDotPath, parseTemplate } from '../../shared/templates.ts'
+import { parseTemplate } from '../../shared/templates.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { parseTarget } from '../../shared/config/targets.ts'
 
@@ -11,31 +11,13 @@ const refused = (read: () => unknown, message: RegExp) =>
     return true
   })
 
-describe('a dot path', () => {
-  it('is split at its dots and nowhere else', () => {
-    for (const [text, names] of [
-      ['a', ['a']],
-      ['pull_request.head.sha', ['pull_request', 'head', 'sha']],
-      ['commits.0.message', ['commits', '0', 'message']],
-      ['first name.ü.[x]', ['first name', 'ü', '[x]']],
-      ['toString.hasOwnProperty', ['toString', 'hasOwnProperty']],
-    ] as const)
-      assert.deepEqual(parseDotPath(text), names)
-  })
-
-  it('has no empty name', () => {
-    refused(() => parseDotPath(''), /^the path is empty$/)
-    for (const text of ['.', '.a', 'a.', 'a..b'])
-      refused(() => parseDotPath(text), /has an empty name between its dots$/)
-  })
-})
-
 describe('a template', () => {
   const partsOf = (text: string) => parseTemplate(text).parts
 
   it('is taken apart into text and paths, in their order', () => {
     assert.deepEqual(partsOf('a {{event.b.c}}{{event}} d'), ['a ', ['b', 'c'], [], ' d'])
     assert.deepEqual(partsOf('{{ event.a }}'), [['a']])
+    assert.deepEqual(partsOf('{{event["a.b"]}}{{event[0].c}}'), [['a.b'], ['0', 'c']])
     assert.deepEqual(partsOf('nothing in it'), ['nothing in it'])
     assert.deepEqual(partsOf(''), [])
     assert.equal(parseTemplate('x {{event.a}}').source, 'x {{event.a}}')
@@ -48,7 +30,7 @@ describe('a template', () => {
   })
 
   it('is refused with every name that it does not know', () => {
-    for (const name of ['evnt', 'evnt.x', 'Event', 'event[0]', 'events.a', '', ' ', '#if event.a'])
+    for (const name of ['evnt', 'evnt.x', 'Event', 'event(0)', 'events.a', '', ' ', '#if event.a'])
       refused(
         () => partsOf(`a {{${name}}} b`),
         /^{{.*}}: only {{event}} and {{event.<path>}} can be used$/,

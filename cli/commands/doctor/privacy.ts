@@ -11,7 +11,8 @@ import { loadConfig } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { expandTilde, type Home } from '../../../shared/home/home.ts'
-import { type DotPath, parseTemplate } from '../../../shared/templates.ts'
+import { each, type Path } from '../../../shared/paths.ts'
+import { parseTemplate } from '../../../shared/templates.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -285,24 +286,26 @@ export const canaryPayload = (webhook: Webhook, canary: string): Node => {
   return payload
 }
 
-const pathsIn = (parts: readonly (string | DotPath)[]): DotPath[] =>
+const pathsIn = (parts: readonly (string | Path)[]): Path[] =>
   parts.filter((part) => typeof part !== 'string').filter((path) => path.length > 0)
 
-/** Lists are maps with numbers as keys here, so that paths work for both. */
-const put = (payload: Node, path: DotPath, value: unknown): void => {
+/** Lists are maps with numbers as keys here, so that paths work for both, but for those of a `[*]`. */
+const put = (payload: Node, path: Path, value: unknown): void => {
   let node = payload
-  for (const name of path.slice(0, -1)) {
+  const names = path.map((name) => (name === each ? '0' : name))
+  for (const [position, name] of names.slice(0, -1).entries()) {
     const next = Object.hasOwn(node, name) ? node[name] : undefined
+    const isList = path[position + 1] === each
     // What stood there as a text of its own is asked for deeper down as well.
-    const inner: Node =
+    const inner =
       typeof next === 'object' && next !== null
         ? (next as Node)
-        : next === undefined
-          ? {}
-          : { text: next }
+        : makeNode(isList, next === undefined ? {} : { text: next })
     node[name] = inner
     node = inner
   }
-  const last = path.at(-1) ?? ''
+  const last = names.at(-1) ?? ''
   if (typeof node[last] !== 'object' || node[last] === null) node[last] = value
 }
+
+const makeNode = (isList: boolean, map: Node): Node => (isList ? Object.assign([], map) : map)

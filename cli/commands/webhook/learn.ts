@@ -1,5 +1,6 @@
 import type { PayloadDescription } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { formatBelow, parsePath } from '../../../shared/paths.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
@@ -63,7 +64,7 @@ const printDescription = (
   for (const line of promptTemplate.trimEnd().split('\n'))
     terminal.print(line === '' ? '' : `      ${toPlainLine(line)}`)
   const shown = all ? paths : paths.slice(0, fewPaths)
-  const rows = shown.map(({ path, type }) => [`event.${path}`, type])
+  const rows = shown.map(({ path, type }) => [formatBelow('event', parsePath(path)), type])
   terminal.print('')
   for (const line of tableLines([['PATH', 'TYPE'], ...rows])) terminal.print(line)
   const more = paths.length - shown.length

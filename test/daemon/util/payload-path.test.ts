@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { valueAt } from '../../../daemon/util/payload-path.ts'
+import { each } from '../../../shared/paths.ts'
 
 const payload: unknown = JSON.parse(`{
   "a": {"b": [10, {"c": "text"}, [20]]}, "n": null, "f": false, "z": 0, "e": "",
@@ -60,6 +61,20 @@ describe('valueAt', () => {
 
   it('gives the whole payload for the empty path', () => {
     assert.equal(valueAt(payload, []), payload)
+  })
+
+  it('finds all values of the items of a list', () => {
+    const push = {
+      commits: [{ id: 1, added: ['a', 'b'] }, { added: [] }, null, { id: null, added: ['c'] }],
+      map: { x: { id: 1 } },
+    }
+    assert.deepEqual(valueAt(push, ['commits', each, 'id']), [1, null])
+    assert.deepEqual(valueAt(push, ['commits', each, 'added', each]), ['a', 'b', 'c'])
+    assert.deepEqual(valueAt(push, ['commits', each, 'added']), [['a', 'b'], [], ['c']])
+    assert.deepEqual(valueAt(push, ['commits', each, 'constructor']), [])
+    for (const path of [['map', each], ['missing', each], [each]] as const)
+      assert.deepEqual(valueAt(push, path), [])
+    assert.deepEqual(valueAt([[1], [2]], [each, each]), [1, 2])
   })
 
   it('finds nothing inside a payload that is no object', () => {

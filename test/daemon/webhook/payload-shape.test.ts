@@ -28,9 +28,12 @@ describe('what a payload teaches', () => {
     assert.doesNotMatch(JSON.stringify(lesson), /canary/)
   })
 
-  it('leaves out names that no path can have', () => {
-    const payload = JSON.parse('{"a.b":1,"":1,"__proto__":{"x":1},"c":1,"constructor":1}')
+  it('quotes names with dots, and leaves out those that no placeholder can have', () => {
+    const payload = JSON.parse(
+      '{"a.b":{"c d":1},"":1,"{{x}}":1,"__proto__":{"x":1},"c":1,"constructor":1}',
+    )
     assert.deepEqual(describePayload('/a', payload).paths, [
+      { path: '["a.b"]["c d"]', type: 'number' },
       { path: '__proto__.x', type: 'number' },
       { path: 'c', type: 'number' },
       { path: 'constructor', type: 'number' },

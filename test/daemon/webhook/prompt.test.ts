@@ -25,7 +25,7 @@ describe('expand', () => {
     ['<{{event.nothing}}{{event.missing}}{{event.missing.deeper}}{{event.empty}}>', '<>'],
     ['{{event.list}}', '[1,"two",null]'],
     ['{{event.list.1}}', 'two'],
-    ['<{{event.list.3}}{{event.list.-1}}{{event.list.01}}{{event.list.length}}>', '<>'],
+    ['<{{event.list.3}}{{event.list[4]}}{{event.list.01}}{{event.list.length}}>', '<>'],
     ['<{{event.text.0}}{{event.text.length}}>', '<>'],
     ['<{{event.toString}}{{event.object.hasOwnProperty}}>', '<>'],
     ['<{{event.__proto__}}{{event.constructor.name}}{{event.object.prototype}}>', '<>'],
@@ -138,7 +138,7 @@ describe('parseTemplate', () => {
     '{{event..a}}',
     '{{event.a.}}',
     '{{events}}',
-    '{{event[0]}}',
+    '{{event[-1]}}',
   ])
     it(`refuses ${template}`, () =>
       assert.throws(
