@@ -72,8 +72,8 @@ describe('valueAt', () => {
     assert.deepEqual(valueAt(push, ['commits', each, 'added', each]), ['a', 'b', 'c'])
     assert.deepEqual(valueAt(push, ['commits', each, 'added']), [['a', 'b'], [], ['c']])
     assert.deepEqual(valueAt(push, ['commits', each, 'constructor']), [])
-    for (const path of [['map', each], ['missing', each], [each]] as const)
-      assert.deepEqual(valueAt(push, path), [])
+    for (const path of [['map', each], [each]] as const) assert.deepEqual(valueAt(push, path), [])
+    assert.equal(valueAt(push, ['missing', each]), undefined)
     assert.deepEqual(valueAt([[1], [2]], [each, each]), [1, 2])
   })
 
