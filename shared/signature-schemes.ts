@@ -47,6 +47,10 @@ export type SignatureScheme = {
   readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
   /** Header with the kind of event; other senders have it in the body. */
   readonly eventHeader?: string
+  /** The sender calls its JSON text/plain. */
+  readonly jsonAsText?: true
+  /** The sender has no body: these headers, in lower case, are the payload. */
+  readonly emptyBody?: readonly string[]
   readonly source: string
 }
 

@@ -4,7 +4,6 @@ import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { BodyHeaders } from './parse.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
@@ -80,11 +79,15 @@ const always = [
 ]
 
 /** The headers that are read in a delivery of this scheme, in lower case. */
-export const listHeaderNames = ({ forms, deliveryId }: SignatureScheme): readonly string[] => {
+export const listHeaderNames = ({
+  forms,
+  deliveryId,
+  emptyBody = [],
+}: SignatureScheme): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
     [header, timestampHeader, idHeader].filter((name) => name !== undefined),
   )
-  return [...new Set([...ofForms, ...deliveryId.headers, ...always])].map((name) =>
+  return [...new Set([...ofForms, ...deliveryId.headers, ...emptyBody, ...always])].map((name) =>
     name.toLowerCase(),
   )
 }
@@ -112,12 +115,6 @@ export const headersNamed = (
   }
   return found
 }
-
-/** The headers about the format of the body, as node:http combines them: one type, any number of codings. */
-export const toBodyHeaders = (given: SignatureHeaders): BodyHeaders => ({
-  'content-type': given['content-type']?.[0],
-  'content-encoding': given['content-encoding']?.join(', '),
-})
 
 type Counts = WebhookSummary['counts']
 

@@ -14,10 +14,11 @@ import type { ResolvedTarget } from '../delivery/sender.ts'
 import { tryFile } from '../delivery/targets/file.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { toBodyHeaders, type CompiledWebhook } from './compiled-webhook.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { holds } from './filter.ts'
-import { parse, type Payload } from './parse.ts'
+import { loadMultipart } from './multipart.ts'
+import { isMultipart, type Payload, readPayload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { checkBodyTimestamp, findHandshake } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
@@ -46,8 +47,8 @@ const explain = async (
 ): Promise<Explanation> => {
   const { scheme } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
-  const { 'content-type': type = 'application/json', ...others } = toBodyHeaders(headers)
-  const payload = parse(checked.body, { 'content-type': type, ...others }, scheme.name === 'slack')
+  if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
+  const payload = readPayload(checked.body, headers, scheme)
   const filter = webhook.filter.map((condition) => ({
     path: condition.text,
     expected: [...condition.expected],

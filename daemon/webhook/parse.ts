@@ -1,6 +1,9 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
+import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import { parseMultipart } from './multipart.ts'
+import type { SignatureHeaders } from './signature-header.ts'
 import type { VerifiedBody } from './verify.ts'
 
 /** The parsed body of a verified delivery: any JSON value. */
@@ -27,16 +30,16 @@ const readMediaType = (contentType: string | undefined): string =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
 /**
- * Third stage: JSON, or a form with a `payload` field that contains JSON (GitHub, Slack's buttons). With
- * `plainForms`, a form without that field becomes an object of its fields (Slack's commands). Throws
+ * Third stage: JSON, the fields of a form, or JSON in its one field `payload` (GitHub, Slack's buttons);
+ * files of a multipart form are only named. Without a content type the body must be JSON. Throws
  * `media-type-unsupported` for anything else, for JSON declared as a form, and for any content coding (a
- * small gzip can be a huge body); `payload-not-json` for invalid UTF-8 or JSON (RFC 8259), and for JSON
- * over the limits of complexity.
+ * small gzip can be a huge body); `payload-not-json` for invalid UTF-8 or JSON (RFC 8259), for JSON
+ * over the limits of complexity, and for a multipart form that is cut off or too large.
  */
 export const parse = (
   body: VerifiedBody,
   { 'content-type': contentType, 'content-encoding': contentEncoding }: BodyHeaders,
-  plainForms = false,
+  jsonAsText = false,
 ): Payload => {
   const coding = contentEncoding?.trim().toLowerCase() ?? ''
   if (coding !== '' && coding !== 'identity')
@@ -45,30 +48,64 @@ export const parse = (
       'send the body without a content encoding',
     )
   const mediaType = parseMediaType(contentType)
-  if (mediaType === 'application/json' || mediaType.endsWith('+json')) return parseJson(body.bytes)
-  if (isForm(contentType)) return parseForm(decode(body.bytes), plainForms)
-  const named =
-    mediaType === '' ? 'has no content type' : `is ${toPlainLine(mediaType).slice(0, 80)}`
-  throw unsupported(named, 'send application/json')
+  if (isJson(mediaType) || (jsonAsText && mediaType === 'text/plain')) return parseJson(body.bytes)
+  if (isForm(contentType)) return parseForm(decode(body.bytes))
+  if (contentType !== undefined && isMultipart(contentType))
+    return toFormPayload(parseMultipart(body.bytes, contentType))
+  throw unsupported(`is ${toPlainLine(mediaType).slice(0, 80)}`, 'send application/json')
 }
+
+const isJson = (mediaType: string): boolean =>
+  ['application/json', '', 'text/json'].includes(mediaType) || mediaType.endsWith('+json')
+
+export const isMultipart = (contentType: string | undefined): boolean =>
+  parseMediaType(contentType) === 'multipart/form-data'
+
+/**
+ * The payload of a verified delivery: what `parse` returns, or the headers that the scheme names where its
+ * sender sends no body.
+ */
+export const readPayload = (
+  body: VerifiedBody,
+  headers: SignatureHeaders,
+  { emptyBody, jsonAsText }: Pick<SignatureScheme, 'emptyBody' | 'jsonAsText'>,
+): Payload =>
+  emptyBody && body.bytes.length === 0
+    ? Object.fromEntries(emptyBody.flatMap((name) => toEntry(name, headers[name]?.[0])))
+    : parse(body, toBodyHeaders(headers), jsonAsText)
+
+const toEntry = (name: string, value: string | undefined): [string, string][] =>
+  value === undefined ? [] : [[name, value]]
+
+/** The headers about the format of the body, as node:http combines them: one type, any number of codings. */
+export const toBodyHeaders = (given: SignatureHeaders): BodyHeaders => ({
+  'content-type': given['content-type']?.[0],
+  'content-encoding': given['content-encoding']?.join(', '),
+})
 
 const maxFormFields = 100
 
 /** The beginning of every JSON document that can contain a form field; no form begins like this. */
 const beginsLikeJson = /^\s*["[{]/
 
-const parseForm = (form: string, plainForms: boolean): Payload => {
+const parseForm = (form: string): Payload => {
   // No signature covers the content type: signed JSON that is sent again as a form must not be parsed from
   // a `&payload=` in the middle of some title.
   if (beginsLikeJson.test(form))
     throw unsupported('is JSON that is called a form', 'send it as application/json')
   // Counted before parsing, as one body can contain millions of empty fields.
-  const isSmall = form.split('&', maxFormFields + 1).length <= maxFormFields
-  if (isSmall) requireUtf8(form)
-  const fields = new URLSearchParams(isSmall ? form : '')
-  const [payload, second] = fields.getAll('payload')
-  if (payload !== undefined && second === undefined) return parseJson(Buffer.from(payload))
-  if (plainForms && payload === undefined && fields.size > 0) return toPayload(fields)
+  if (form.split('&', maxFormFields + 1).length > maxFormFields)
+    throw unsupported('is a form', `a form has at most ${maxFormFields} fields`)
+  requireUtf8(form)
+  return toFormPayload([...new URLSearchParams(form)])
+}
+
+/** Own properties only, whatever the names of the fields; of two fields with one name the last counts. */
+const toFormPayload = (fields: readonly (readonly [string, unknown])[]): Payload => {
+  const [payload, second] = fields.filter(([name]) => name === 'payload')
+  if (fields.length === 0) throw unsupported('is a form', 'a form needs a field')
+  if (payload === undefined || typeof payload[1] !== 'string') return Object.fromEntries(fields)
+  if (second === undefined) return parseJson(Buffer.from(payload[1]))
   throw unsupported('is a form', 'a form needs exactly one field named payload')
 }
 
@@ -80,9 +117,6 @@ const requireUtf8 = (form: string): void => {
     throw notUtf8(error)
   }
 }
-
-/** Own properties only, whatever the names of the fields; of two fields with one name the last counts. */
-const toPayload = (fields: URLSearchParams): Payload => Object.fromEntries(fields)
 
 const decode = (bytes: Buffer): string => {
   // Most bodies are ASCII, and are decoded and parsed in half the time this way.

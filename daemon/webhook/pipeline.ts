@@ -8,12 +8,13 @@ import type { EventStore } from '../events/event-store.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import { valueAt } from '../util/payload-path.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
-import { toBodyHeaders, headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
+import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
 import type { Engine } from './engine.ts'
 import type { RunEvent } from './event-runner.ts'
 import { firstMismatch } from './filter.ts'
-import { type BodyHeaders, isForm, parse, type Payload } from './parse.ts'
+import { loadMultipart } from './multipart.ts'
+import { isForm, isMultipart, type Payload, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
@@ -59,7 +60,6 @@ type Delivery = {
   readonly request: IncomingMessage
   readonly webhook: CompiledWebhook
   readonly headers: SignatureHeaders
-  readonly bodyHeaders: BodyHeaders
   readonly receivedAt: Date
   stage: Stage
   size: number
@@ -83,7 +83,6 @@ export const acceptDelivery = async (
     request,
     webhook,
     headers,
-    bodyHeaders: toBodyHeaders(headers),
     receivedAt: new Date(),
     stage: 'receive',
     // A sender can declare more than a safe integer, which the schema of events does not allow.
@@ -98,6 +97,7 @@ export const acceptDelivery = async (
       // Before verification, so that an unverified sender waits like any other.
       const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined
       if (posted) await posted
+      if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
       return processBody(delivery, body, runEvent, parts)
     } finally {
       body.release()
@@ -114,7 +114,7 @@ const processBody = (
   runEvent: RunEvent,
   parts: PipelineParts,
 ): Accepted => {
-  const { webhook, headers, bodyHeaders, receivedAt } = delivery
+  const { webhook, headers, receivedAt } = delivery
   const { scheme } = webhook
   const now = receivedAt.getTime()
   delivery.size = body.bytes.length
@@ -122,7 +122,7 @@ const processBody = (
   const verified = verifyOrDiagnose(body.bytes, delivery, parts.diagnose)
   const isSigned = webhook.verifier !== 'none'
   delivery.stage = 'parse'
-  const payload = parse(verified, bodyHeaders, scheme.name === 'slack')
+  const payload = readPayload(verified, headers, scheme)
   delivery.stage = 'verify'
   if (isSigned) checkBodyTimestamp(payload, scheme, now)
   delivery.signed = isSigned
@@ -195,10 +195,10 @@ const pass = (
 }
 
 const toAccepted = (
-  { webhook, bodyHeaders }: Delivery,
+  { webhook, headers }: Delivery,
   id: string,
   status: Status,
-  text = wantsEmptyAnswer(webhook.scheme, bodyHeaders['content-type']) ? '' : undefined,
+  text = wantsEmptyAnswer(webhook.scheme, headers['content-type']?.[0]) ? '' : undefined,
 ): Accepted => (text === undefined ? { id, status } : { id, status, text })
 
 const addRejected = (

@@ -7,12 +7,12 @@ const parsed = (
   body: string | Buffer,
   contentType: string | undefined = 'application/json',
   contentEncoding?: string,
-  plainForms?: boolean,
+  jsonAsText?: boolean,
 ) =>
   parse(
     verify(Buffer.from(body), {}, 'none', 0),
     { 'content-type': contentType, 'content-encoding': contentEncoding },
-    plainForms,
+    jsonAsText,
   )
 
 const form = 'application/x-www-form-urlencoded'
@@ -31,6 +31,9 @@ describe('parse', () => {
     ['{"a":1}', { a: 1 }, 'application/json', 'identity'],
     ['{"a":1}', { a: 1 }, 'application/json', ' Identity '],
     ['{"a":1}', { a: 1 }, 'application/json', ''],
+    ['{"a":1}', { a: 1 }, 'text/json; charset=utf-8'],
+    ['{"a":1}', { a: 1 }, ''],
+    ['a=1&b=x+y', { a: '1', b: 'x y' }, form],
     ['payload=%7B%22a%22%3A%22b+c%22%7D', { a: 'b c' }, form],
     ['x=1&payload=null&y=2', null, form],
     ['payload=%22%C3%A9%f0%9f%98%80%22&x=100%&y=%zz', 'é😀', form],
@@ -81,7 +84,10 @@ describe('parse', () => {
     ['UTF-16', Buffer.from('{}', 'utf16le'), 'payload-not-json'],
     ['a form whose payload is no JSON', 'payload=secret-word', 'payload-not-json', form],
     ['a form with an empty payload', 'payload=', 'payload-not-json', form],
-    ['a form without a payload', 'a=1', 'media-type-unsupported', form],
+    ['an empty form', '', 'media-type-unsupported', form],
+    ['a form of 101 fields', 'a&'.repeat(100), 'media-type-unsupported', form],
+    ['text without a content type', 'hello', 'payload-not-json', ''],
+    ['an empty body without a content type', '', 'payload-not-json', ''],
     ['JSON that is called a form', '{"a":"&payload={}&"}', 'media-type-unsupported', form],
     ['the same, after white space', ' \n{"a":"&payload={}&"}', 'media-type-unsupported', form],
     ['the same, after a mark', '\ufeff["&payload={}&"]', 'media-type-unsupported', form],
@@ -91,9 +97,13 @@ describe('parse', () => {
     ['a form with a surrogate', 'payload=1&%ED%A0%80=x', 'payload-not-json', form],
     ['a form with two payloads', 'payload=1&payload=2', 'media-type-unsupported', form],
     ['text', '{}', 'media-type-unsupported', 'text/plain'],
-    ['no content type', '{}', 'media-type-unsupported', ''],
     ['a type that only begins like JSON', '{}', 'media-type-unsupported', 'application/jsonx'],
-    ['several parts', '{}', 'media-type-unsupported', 'multipart/form-data; boundary=x'],
+    [
+      'several parts of another kind',
+      '{}',
+      'media-type-unsupported',
+      'multipart/mixed; boundary=x',
+    ],
     ['gzip', '{}', 'media-type-unsupported', 'application/json', 'gzip'],
     ['brotli', '{}', 'media-type-unsupported', 'application/json', 'br'],
     ['gzip behind identity', '{}', 'media-type-unsupported', 'application/json', 'identity, gzip'],
@@ -111,8 +121,13 @@ describe('parse', () => {
         undefined,
         'the body is text/plain: send application/json',
       ],
-      ['{}', '', undefined, 'the body has no content type: send application/json'],
-      ['a=1', form, undefined, 'the body is a form: it needs exactly one field named payload'],
+      ['', form, undefined, 'the body is a form: it needs a field'],
+      [
+        'payload=1&payload=2',
+        form,
+        undefined,
+        'the body is a form: it needs exactly one field named payload',
+      ],
       [
         '{}',
         form,
@@ -137,16 +152,20 @@ describe('parse', () => {
       )
   })
 
-  it('reads a form without a payload as its fields where those are wanted', () => {
-    const fields = parsed('command=%2Fdo&text=a+b&text=c&__proto__=x', form, undefined, true)
+  it('reads a form without a payload as its fields', () => {
+    const fields = parsed('command=%2Fdo&text=a+b&text=c&__proto__=x', form)
     assert.deepEqual(Object.entries(fields as object), [
       ['command', '/do'],
       ['text', 'c'],
       ['__proto__', 'x'],
     ])
-    assert.deepEqual(parsed('payload=%5B1%5D&x=2', form, undefined, true), [1])
-    for (const body of ['', 'payload=1&payload=2', 'a&'.repeat(101)])
-      assert.throws(() => parsed(body, form, undefined, true), { code: 'media-type-unsupported' })
+  })
+
+  it('reads JSON called text/plain where the sender calls it so', () => {
+    assert.deepEqual(parsed('{"a":1}', 'text/plain; charset=UTF-8', undefined, true), { a: 1 })
+    assert.throws(() => parsed('a=1', 'text/html', undefined, true), {
+      code: 'media-type-unsupported',
+    })
   })
 
   it('never quotes the payload in its error', () => {

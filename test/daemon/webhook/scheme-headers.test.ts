@@ -2,11 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import {
-  toBodyHeaders,
-  listHeaderNames,
-  headersNamed,
-} from '../../../daemon/webhook/compiled-webhook.ts'
+import { headersNamed, listHeaderNames } from '../../../daemon/webhook/compiled-webhook.ts'
+import { toBodyHeaders } from '../../../daemon/webhook/parse.ts'
 import { schemeNames, toScheme } from '../../../shared/signature-schemes.ts'
 
 describe('the headers that a scheme looks at', () => {

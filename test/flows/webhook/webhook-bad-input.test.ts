@@ -163,11 +163,11 @@ webhooks:
         'parse',
       ],
       [
-        'a form without a payload',
-        'canary=1',
-        { 'content-type': 'application/x-www-form-urlencoded' },
-        415,
-        'media-type-unsupported',
+        'a multipart form that is cut off',
+        '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\ncanary',
+        { 'content-type': 'multipart/form-data; boundary=x' },
+        400,
+        'payload-not-json',
         'parse',
       ],
       [

@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { textOfValue, valueAt } from '../../../daemon/util/payload-path.ts'
 import { expandPrompt } from '../../../daemon/webhook/prompt.ts'
 import { holds as fits } from '../../../daemon/webhook/filter.ts'
+import { loadMultipart } from '../../../daemon/webhook/multipart.ts'
 import { exceedsJsonLimits, parse, type Payload } from '../../../daemon/webhook/parse.ts'
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -18,6 +19,8 @@ const contentTypes = [
   'application/x-www-form-urlencoded',
   'text/plain',
   'multipart/form-data',
+  'multipart/form-data; boundary=x',
+  'text/json',
   '+json',
 ]
 
@@ -25,12 +28,12 @@ const parsed = (
   bytes: Buffer,
   type: string | undefined,
   encoding: string | undefined,
-  forms: boolean,
+  jsonAsText: boolean,
 ): { readonly payload: Payload } | undefined => {
   try {
     const body = verify(bytes, {}, 'none', 0)
     const headers = { 'content-type': type, 'content-encoding': encoding }
-    return { payload: parse(body, headers, forms) }
+    return { payload: parse(body, headers, jsonAsText) }
   } catch (error) {
     assert.ok(error instanceof DoorwardError, String(error))
     assert.ok(['payload-not-json', 'media-type-unsupported'].includes(error.code), error.code)
@@ -90,6 +93,8 @@ describe('any integer', () => {
 })
 
 describe('any body', () => {
+  beforeEach(loadMultipart)
+
   holds(
     'is a payload or an error of ours, and gives nothing to other objects',
     3000,
@@ -98,8 +103,8 @@ describe('any body', () => {
       fc.constantFrom(...contentTypes),
       fc.constantFrom(undefined, 'identity', 'gzip', 'br', ' IDENTITY '),
       fc.boolean(),
-      (bytes, type, encoding, forms) => {
-        const found = parsed(bytes, type, encoding, forms)
+      (bytes, type, encoding, jsonAsText) => {
+        const found = parsed(bytes, type, encoding, jsonAsText)
         if (!found) return
         if (type !== undefined && /json/i.test(type))
           assertSame(found.payload, JSON.parse(new TextDecoder().decode(bytes)))
