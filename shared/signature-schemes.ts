@@ -45,8 +45,11 @@ export type SignatureScheme = {
   readonly bodyTimestamp?: string
   /** Where the delivery id is: headers, tried in order, and a field of the verified body. */
   readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
-  /** Header with the kind of event; other senders have it in the body. */
-  readonly eventHeader?: string
+  /**
+   * What names the kind of event, for `on`: a field of the body, which a signature covers, else a header; and
+   * the field with the action.
+   */
+  readonly event?: { readonly header?: string; readonly field?: string; readonly action?: string }
   /** The sender calls its JSON text/plain. */
   readonly jsonAsText?: true
   /** The sender has no body: these headers, in lower case, are the payload. */
@@ -112,7 +115,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     name: 'github',
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: ['x-github-delivery'] },
-    eventHeader: 'x-github-event',
+    event: { header: 'x-github-event', action: 'action' },
     source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
   },
   stripe: {
@@ -129,6 +132,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     ],
     toleranceSeconds: 300,
     deliveryId: { headers: [], body: 'id' },
+    event: { field: 'type' },
     source: 'https://docs.stripe.com/webhooks/signatures',
   },
   slack: {
@@ -144,6 +148,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     ],
     toleranceSeconds: 300,
     deliveryId: { headers: [], body: 'event_id' },
+    event: { field: 'event.type' },
     source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
   },
   'standard-webhooks': {
@@ -151,6 +156,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     forms: [standardWebhooks('svix'), standardWebhooks('webhook')],
     toleranceSeconds: 300,
     deliveryId: { headers: ['svix-id', 'webhook-id'] },
+    event: { field: 'type' },
     source:
       'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md',
   },
@@ -164,7 +170,11 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     toleranceSeconds: 300,
     // The event's UUID comes last: webhooks that trigger each other share it.
     deliveryId: { headers: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'] },
-    eventHeader: 'x-gitlab-event',
+    event: {
+      header: 'x-gitlab-event',
+      field: 'object_kind',
+      action: 'object_attributes.action',
+    },
     source: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
   },
   shopify: {
@@ -175,7 +185,7 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
       { ...overBody, header: 'x-shopify-hmac-sha256', encoding: 'base64' },
     ],
     deliveryId: { headers: ['x-shopify-webhook-id', 'shopify-webhook-id'] },
-    eventHeader: 'x-shopify-topic',
+    event: { header: 'x-shopify-topic' },
     source: 'https://shopify.dev/docs/apps/build/webhooks/subscribe/https',
   },
   linear: {
@@ -185,14 +195,14 @@ const presets: { readonly [Name in PresetName]: SignatureScheme & { readonly nam
     toleranceSeconds: 60,
     bodyTimestamp: 'webhookTimestamp',
     deliveryId: { headers: ['linear-delivery'] },
-    eventHeader: 'linear-event',
+    event: { header: 'linear-event', field: 'type', action: 'action' },
     source: 'https://linear.app/developers/webhooks#securing-webhooks',
   },
   sentry: {
     name: 'sentry',
     forms: [{ ...overBody, header: 'sentry-hook-signature' }],
     deliveryId: { headers: ['request-id'] },
-    eventHeader: 'sentry-hook-resource',
+    event: { header: 'sentry-hook-resource', action: 'action' },
     source: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
   },
 }

@@ -1,15 +1,12 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { CompiledWebhook } from './compiled-webhook.ts'
+import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
-  readonly webhook: Pick<
-    CompiledWebhook,
-    'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty'
-  >
+  readonly webhook: Pick<CompiledRule, 'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty'>
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string

@@ -1,6 +1,7 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
 import { type ChangedValue, listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
+import type { Rule } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -8,13 +9,17 @@ import type { SignatureHeaders } from './signature-header.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
 /** A definition with its secrets as keys: everything for a request, prepared once. */
-export type CompiledWebhook = Webhook & {
+export type CompiledWebhook = Omit<Webhook, 'rules'> & {
+  readonly rules: readonly [CompiledRule, ...CompiledRule[]]
   readonly verifier: Verifier
   /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
   /** The secrets of this home as text, to diagnose a bad signature. */
   readonly secrets: () => KnownSecrets
 }
+
+/** A rule with the path of its webhook. */
+export type CompiledRule = Rule & Pick<Webhook, 'path'>
 
 export type KnownSecrets = {
   readonly own: readonly string[]
@@ -36,6 +41,7 @@ export const webhooksByPath = (
       .flatMap((webhook) => {
         const ready: CompiledWebhook = {
           ...webhook,
+          rules: compileRules(webhook),
           verifier: createVerifier(webhook, env),
           headerNames: listHeaderNames(webhook.scheme),
           secrets: () => knownSecrets(webhook, config, env, changed),
@@ -43,6 +49,11 @@ export const webhooksByPath = (
         return webhook.urlPaths.map((path) => [path, ready] as const)
       }),
   )
+
+const compileRules = ({ path, rules: [first, ...more] }: Webhook): CompiledWebhook['rules'] => {
+  const compile = (rule: Rule) => ({ ...rule, path })
+  return [compile(first), ...more.map(compile)]
+}
 
 const createVerifier = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
   if (secretNames.length === 0) return 'none'
@@ -181,11 +192,11 @@ export const summarize = (
     return {
       path: webhook.path,
       url: `${baseUrl.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
-      agent: webhook.agentName,
+      agent: webhook.rules[0].agentName,
       enabled: webhook.enabled,
       scheme: webhook.scheme.name,
       secret: secretState(webhook, env),
-      deliverTo: webhook.targets.map(({ text }) => text),
+      deliverTo: webhook.rules[0].targets.map(({ text }) => text),
       counts: { ...counts },
       lastEventAt,
     }

@@ -3,7 +3,7 @@ import { explainSchema, type Explanation, learnSchema } from '../../shared/api.t
 import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { prefixHint } from '../../shared/config/warnings.ts'
-import type { FilterCondition } from '../../shared/config/webhook.ts'
+import type { FilterCondition, Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { startsWithEvent } from '../../shared/paths.ts'
 import { didYouMean } from '../../shared/text.ts'
@@ -45,11 +45,14 @@ const explain = async (
   webhook: CompiledWebhook,
   { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
 ): Promise<Explanation> => {
-  const { scheme } = webhook
+  const {
+    scheme,
+    rules: [rule],
+  } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
   if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
   const payload = readPayload(checked.body, headers, scheme)
-  const filter = webhook.filter.map((condition) => ({
+  const filter = rule.filter.map((condition) => ({
     path: condition.text,
     expected: [...condition.expected],
     actual: toJson(valueAt(payload, condition.path)),
@@ -58,7 +61,7 @@ const explain = async (
   }))
   const handshake = findHandshake(scheme, headers, payload)?.status
   const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
-  const { prompt, substituted } = markedPrompt(webhook, payload)
+  const { prompt, substituted } = markedPrompt(rule, payload)
   return {
     webhook: webhook.path,
     signature: checkTime(checked.signature, payload, webhook, nowMs),
@@ -68,8 +71,8 @@ const explain = async (
     filter,
     prompt,
     substituted,
-    agent: describeAgent(webhook),
-    targets: await tryTargets(expandTargets(webhook.targets, payload), prompt, tryFile),
+    agent: describeAgent(rule),
+    targets: await tryTargets(expandTargets(rule.targets, payload), prompt, tryFile),
   }
 }
 
@@ -140,13 +143,13 @@ const getHint = (
   return isMeant ? { hint: prefixHint(text) } : {}
 }
 
-const describeAgent = ({ agentName, agent }: CompiledWebhook): Explanation['agent'] => ({
+const describeAgent = ({ agentName, agent }: Rule): Explanation['agent'] => ({
   name: agentName,
   kind: agent.kind,
   ...argvIn(agent),
 })
 
-const argvIn = (agent: CompiledWebhook['agent']): Pick<Explanation['agent'], 'argv'> => {
+const argvIn = (agent: Rule['agent']): Pick<Explanation['agent'], 'argv'> => {
   switch (agent.kind) {
     case 'command':
       return { argv: [...agent.command] }
@@ -206,7 +209,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       loopGuard,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
-    const detail = await explainStart(webhook.agent, setup.env, homeFolder)
+    const detail = await explainStart(webhook.rules[0].agent, setup.env, homeFolder)
     ctx.body =
       detail === undefined
         ? explanation

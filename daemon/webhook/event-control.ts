@@ -1,7 +1,7 @@
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { isForModel } from '../../shared/config/webhook.ts'
+import { isForModel } from '../../shared/config/rule.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { EventQueue } from '../queue.ts'

@@ -1,4 +1,4 @@
-import type { FilterCondition } from '../../shared/config/webhook.ts'
+import type { FilterCondition } from '../../shared/config/rule.ts'
 import type { Payload } from './parse.ts'
 import { valueAt } from '../util/payload-path.ts'
 

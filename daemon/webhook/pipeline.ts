@@ -138,7 +138,10 @@ const processBody = (
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload)
-  const mismatch = firstMismatch(payload, webhook.filter)
+  const {
+    rules: [rule],
+  } = webhook
+  const mismatch = firstMismatch(payload, rule.filter)
   if (mismatch) {
     // The path is from the owner's configuration; the value, which is the sender's, is not shown.
     return pass(delivery, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
@@ -147,14 +150,14 @@ const processBody = (
   if (eventId !== undefined)
     return pass(delivery, 'duplicate', `the same delivery as ${eventId}`, parts)
   delivery.stage = 'expand'
-  const { values } = webhook
-  const prompt = expandPrompt(webhook.prompt, payload, values, fenceIdFor(values))
-  const targets = expandTargets(webhook.targets, payload)
+  const { values } = rule
+  const prompt = expandPrompt(rule.prompt, payload, values, fenceIdFor(values))
+  const targets = expandTargets(rule.targets, payload)
   delivery.stage = 'queue'
   // The prompt replaces the body, whose bytes become free for it.
   body.release()
   const known = toKnownDelivery(delivery)
-  const event = { webhook, receivedAt, known, prompt, targets, delivery: key }
+  const event = { webhook: rule, receivedAt, known, prompt, targets, delivery: key }
   return toAccepted(delivery, runEvent.accept(event), 'accepted')
 }
 
@@ -175,7 +178,7 @@ const toKnownDelivery = ({
   signed,
 }: Delivery): AcceptedEvent['known'] => ({
   webhook: webhook.path,
-  agent: webhook.agentName,
+  agent: webhook.rules[0].agentName,
   size,
   deliveryId: deliveryId?.id,
   signed,

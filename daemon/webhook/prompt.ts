@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api.ts'
+import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatBelow } from '../../shared/paths.ts'
 import type { Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Payload } from './parse.ts'
 import { sanitize } from './sanitize.ts'
 
@@ -143,7 +143,7 @@ const cutValue = (text: string, maxLength: number, fullLength = text.length): st
 
 /** The prompt of an event, and the positions of the payload's values in it. */
 export const markedPrompt = (
-  { prompt: template, values }: CompiledWebhook,
+  { prompt: template, values }: Rule,
   payload: Payload,
 ): Pick<Explanation, 'prompt' | 'substituted'> => {
   const parts = promptParts(template, payload, values, fenceIdFor(values))

@@ -6,6 +6,7 @@ import type { Agent, CliAgent, CommandAgent } from './agent-schema.ts'
 import { findProgram, isExecutable } from './detect-agents.ts'
 import type { Config } from './load.ts'
 import { warn, type Warning } from './warning.ts'
+import { enabledRules } from './webhook.ts'
 
 /** An agent that runs a program. */
 export type ProgramAgent = CliAgent | CommandAgent
@@ -131,11 +132,7 @@ export const agentProgramWarnings = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<Warning[]> => {
-  const used = new Map(
-    config.webhooks
-      .filter(({ enabled }) => enabled)
-      .map(({ agentName, agent }) => [agentName, agent]),
-  )
+  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
   const found = await Promise.all(
     [...used].map(async ([name, agent]) => {
       if (!runsProgram(agent)) return []

@@ -1,18 +1,9 @@
 import { z } from 'zod'
 import { agentSchema } from './agent-schema.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
-import {
-  duration,
-  environmentName,
-  headerName,
-  rate,
-  secureBaseUrl,
-  secureUrl,
-  size,
-} from './values.ts'
-import { pathFault } from '../errors.ts'
-import { schemeAliases, schemeNames } from '../signature-schemes.ts'
 import { targetsSchema } from './target-schema.ts'
+import { duration, environmentName, secureBaseUrl, secureUrl, size } from './values.ts'
+import { webhookSchema } from './webhook-schema.ts'
 
 export type { Agent, CommandAgent } from './agent-schema.ts'
 export { isLoopbackUrl } from './values.ts'
@@ -22,99 +13,6 @@ export type { TargetSettings } from './target-schema.ts'
  * The schemas of the three configuration files. They check what is loaded and generate the JSON Schema
  * files for editors.
  */
-
-/** YAML would round a larger number, and the filter would match others. */
-const exactNumber = z
-  .number()
-  .refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
-    error: 'the number is too large to be exact: put it in quotes',
-  })
-const scalar = z.union([z.string(), exactNumber, z.boolean()])
-
-const webhookPath = z
-  .string()
-  .regex(/^(\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+\/?$/, {
-    error: ({ input }) => `not a URL path: ${pathFault(String(input))}`,
-  })
-
-export const webhookSchema = z.strictObject({
-  path: webhookPath.describe(
-    'URL path; a path that does not begin with /webhook/ is also served below it.',
-  ),
-  agent: z.string().describe('Name of an agent in agents.yaml.'),
-  prompt_template: z
-    .string()
-    .regex(/\S/, 'the prompt is empty')
-    .describe('The prompt; {{event.<path>}} is replaced by a value of the payload.'),
-  secret_env: z
-    .union([environmentName, z.array(environmentName).min(1)])
-    .optional()
-    .describe('Environment variable with the secret; a list while secrets are rotated.'),
-  signature_scheme: z
-    .enum([...schemeNames, ...(Object.keys(schemeAliases) as (keyof typeof schemeAliases)[])])
-    .default('hmac')
-    .describe(
-      'How the sender signs: hmac with the three fields below, or the name of a sender. Default hmac.',
-    ),
-  signature_header: headerName
-    .prefault('x-hub-signature-256')
-    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
-  signature_algo: z
-    .enum(['sha256', 'sha1'])
-    .default('sha256')
-    .describe('With hmac: algorithm. Default sha256.'),
-  signature_prefix: z
-    .string()
-    .default('sha256=')
-    .describe('With hmac: the text before the hex digits; may be empty. Default sha256=.'),
-  filter: z
-    .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
-    .optional()
-    .describe('Dot path to expected value, compared as strings; all must match; a list means any.'),
-  deliver_to: z
-    .union([z.string(), z.array(z.string()).min(1)])
-    .optional()
-    .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number> or http:<name>; a list delivers to each. Default none.',
-    ),
-  deliver_empty: z
-    .boolean()
-    .default(false)
-    .describe('With true, an empty answer is delivered too. Default false.'),
-  dedupe: z
-    .enum(['id', 'body', 'off'])
-    .optional()
-    .describe(
-      'What identifies repeated deliveries: id (set by the sender), body (the same bytes), off. Default: id if the sender sets one.',
-    ),
-  delivery_id_header: headerName
-    .optional()
-    .describe('Header with the id of a delivery. Default: those of known senders.'),
-  rate_limit: rate
-    .optional()
-    .describe(
-      'Limit of accepted deliveries, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not retry what exceeds it. Default: none.',
-    ),
-  event_text: z
-    .enum(['fenced', 'plain'])
-    .optional()
-    .describe(
-      'fenced marks values of the payload as data; plain inserts them unchanged. Default fenced for language models, plain for echo, command and http.',
-    ),
-  max_value_length: z
-    .int()
-    .min(1)
-    .max(1_000_000_000)
-    .optional()
-    .describe(
-      'Maximum characters of one value; longer values are cut and marked. Default 4000 when fenced.',
-    ),
-  accept_risk: z
-    .boolean()
-    .default(false)
-    .describe('Silences the warning about a dangerous combination. Default false.'),
-  enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
-})
 
 export const webhooksFileSchema = z.strictObject({
   webhooks: z.array(webhookSchema).describe('The webhook definitions.'),
@@ -291,7 +189,6 @@ export const gatewayFileSchema = z.strictObject({
   targets: targetsSchema.prefault({}).describe('Settings of targets in deliver_to.'),
 })
 
-export type WebhookEntry = z.output<typeof webhookSchema>
 export type ProviderEntry = z.output<typeof providerSchema>
 export type Gateway = z.output<typeof gatewayFileSchema>
 

@@ -14,6 +14,7 @@ import {
 import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from './variables.ts'
 import { warn, type Warning } from './warning.ts'
+import { enabledRules } from './webhook.ts'
 
 /** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
 export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
@@ -36,10 +37,10 @@ type TargetVariable = {
   readonly findDoubt?: (text: string) => string | undefined
 }
 
-const listVariables = ({ webhooks, gateway: { targets } }: Config): TargetVariable[] =>
-  webhooks
-    .filter(({ enabled }) => enabled)
-    .flatMap((webhook) => webhook.targets)
+const listVariables = (config: Config): TargetVariable[] => {
+  const { targets } = config.gateway
+  return enabledRules(config)
+    .flatMap((rule) => rule.targets)
     .flatMap((target): TargetVariable[] => {
       const named = (
         name: string | undefined,
@@ -99,6 +100,7 @@ const listVariables = ({ webhooks, gateway: { targets } }: Config): TargetVariab
           ])
       }
     })
+}
 
 /** The entry that a target names, or all entries if an event chooses one. */
 const listEntries = <Entry>(
@@ -215,10 +217,10 @@ type FilePath = {
 }
 
 /** The file targets of enabled webhooks, each once. */
-export const listFilePaths = ({ webhooks }: Config, homeFolder: string): FilePath[] => {
+export const listFilePaths = (config: Config, homeFolder: string): FilePath[] => {
   const paths = new Map<string, FilePath>()
-  for (const { enabled, targets } of webhooks)
-    for (const target of enabled ? targets : [])
+  for (const { targets } of enabledRules(config))
+    for (const target of targets)
       if (target.kind === 'file') {
         const { text, path } = target
         const folder = fixedFolder(path, homeFolder)

@@ -6,6 +6,7 @@ import { describePermission } from './agent-schema.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
+import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { sentKinds } from './targets.ts'
@@ -16,15 +17,18 @@ import type { Webhook } from './webhook.ts'
 /** The warnings of a valid configuration. They never contain a secret's value. */
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
+  const rules = enabled.flatMap((webhook) => webhook.rules)
   return [
     ...limitWarnings(config),
     ...enabled.flatMap((webhook) => secretWarnings(webhook, config, env)),
     ...enabled.flatMap((webhook) => [
       ...schemeWarnings(webhook, env),
-      ...templateWarnings(webhook),
-      ...filterWarnings(webhook),
+      ...webhook.rules.flatMap((rule) => [
+        ...templateWarnings(webhook.path, rule),
+        ...filterWarnings(webhook, rule),
+      ]),
     ]),
-    ...agentKeyWarnings(enabled, config, env),
+    ...agentKeyWarnings(rules, config, env),
     ...targetWarnings(config, env),
     ...providerWarnings(config),
     ...riskWarnings(config),
@@ -63,13 +67,13 @@ const secretWarnings = (
   )
 }
 
-/** Unset variables of agents that enabled webhooks use. */
+/** Unset variables of agents that rules of enabled webhooks use. */
 const agentKeyWarnings = (
-  enabled: readonly Webhook[],
+  rules: readonly Rule[],
   config: Config,
   env: NodeJS.ProcessEnv,
 ): Warning[] => {
-  const used = new Map(enabled.map(({ agentName, agent }) => [agentName, agent]))
+  const used = new Map(rules.map(({ agentName, agent }) => [agentName, agent]))
   return [...used].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
     if (unset.length === 0) return []
@@ -93,20 +97,24 @@ export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
 
 /** Untrusted text, an agent that may act, and a target outside this machine: together a way in. */
 export const riskWarnings = (config: Config): Warning[] =>
-  config.webhooks.flatMap((webhook) => {
-    const { path, enabled, acceptsRisk, agentName, agent, prompt, targets } = webhook
-    const permission = describePermission(agent)
-    const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
-    const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
-    if (!enabled || acceptsRisk || !hasEventText || permission === undefined) return []
-    if (sent.length === 0) return []
-    const where = sent.map(({ text }) => text).join(', ')
-    return warn(
-      'dangerous-combination',
-      `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}), and sends its answer out of this machine (${where}): the author of that text can make the agent act and send out what it finds`,
-      `take ${permission} from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this`,
-    )
-  })
+  config.webhooks.flatMap(({ path, enabled, rules }) =>
+    enabled ? rules.flatMap((rule) => riskWarning(path, rule)) : [],
+  )
+
+const riskWarning = (path: string, rule: Rule): Warning[] => {
+  const { acceptsRisk, agentName, agent, prompt, targets } = rule
+  const permission = describePermission(agent)
+  const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
+  const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
+  if (acceptsRisk || !hasEventText || permission === undefined) return []
+  if (sent.length === 0) return []
+  const where = sent.map(({ text }) => text).join(', ')
+  return warn(
+    'dangerous-combination',
+    `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}), and sends its answer out of this machine (${where}): the author of that text can make the agent act and send out what it finds`,
+    `take ${permission} from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this`,
+  )
+}
 
 /** The hint for a filter path with the prefix of a placeholder. */
 export const prefixHint = (path: string): string =>
@@ -116,12 +124,10 @@ export const prefixHint = (path: string): string =>
  * Paths of a filter that begin with `event.`, as in a prompt. Payloads of Slack do have a field `event`, as
  * do those from which the prompt reads it.
  */
-const filterWarnings = ({
-  path,
-  scheme,
-  filter,
-  prompt,
-}: Pick<Webhook, 'path' | 'scheme' | 'filter' | 'prompt'>): Warning[] => {
+const filterWarnings = (
+  { path, scheme }: Pick<Webhook, 'path' | 'scheme'>,
+  { filter, prompt }: Pick<Rule, 'filter' | 'prompt'>,
+): Warning[] => {
   const hasField = scheme.name === 'slack' || prompt.parts.some(([first]) => first === 'event')
   if (hasField) return []
   return filter
@@ -191,7 +197,7 @@ export const schemeWarnings = (
 const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/
 
 /** Text of a prompt that looks like a placeholder but is not one. */
-export const templateWarnings = ({ path, prompt }: Pick<Webhook, 'path' | 'prompt'>): Warning[] =>
+export const templateWarnings = (path: string, { prompt }: Pick<Rule, 'prompt'>): Warning[] =>
   prompt.parts.flatMap((part) => {
     const [found] = (typeof part === 'string' && brokenPlaceholder.exec(part)) || []
     if (found === undefined) return []

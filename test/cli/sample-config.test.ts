@@ -31,11 +31,11 @@ describe('the sample configuration', () => {
     assert.equal(webhook?.path, '/webhook/github')
     assert.deepEqual(webhook.secretNames, ['GITHUB_WEBHOOK_SECRET'])
     assert.deepEqual(
-      webhook.filter.map(({ text, expected }) => [text, expected]),
+      webhook.rules[0].filter.map(({ text, expected }) => [text, expected]),
       [['action', ['opened']]],
     )
     assert.deepEqual(
-      webhook.targets.map(({ text }) => text),
+      webhook.rules[0].targets.map(({ text }) => text),
       ['notify:desktop'],
     )
   })

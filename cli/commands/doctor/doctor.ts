@@ -128,7 +128,7 @@ export const listPrivateTexts = (config: Config | undefined, userHome: string): 
     : [[config.gateway.server.public_url, '<public url>'] as const]),
   // These targets name people and places; others are names of gateway.yaml.
   ...(config?.webhooks ?? [])
-    .flatMap(({ targets }) => targets)
+    .flatMap(({ rules }) => rules.flatMap(({ targets }) => targets))
     .filter(({ kind }) => ['slack', 'telegram', 'email', 'github'].includes(kind))
     .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
   ...(config?.webhooks ?? [])

@@ -8,6 +8,7 @@ import type { Client } from '../../../shared/client/client.ts'
 import { agentClis, cliKinds } from '../../../shared/config/agent-clis.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
+import type { Rule } from '../../../shared/config/rule.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { expandTilde, type Home } from '../../../shared/home/home.ts'
@@ -114,15 +115,16 @@ const announce = (webhooks: readonly Webhook[], terminal: Terminal): void => {
   terminal.warn(
     'A made-up event goes through these webhooks. Their agents run and answer for real:',
   )
-  for (const webhook of webhooks)
-    terminal.warn(
-      toPlainLine(
-        `  ${webhook.path} -> agent ${webhook.agentName} (${describeAction(webhook.agent)}) -> ${listTargets(webhook).join(', ') || 'none'}`,
-      ),
-    )
+  for (const { path, rules } of webhooks)
+    for (const rule of rules)
+      terminal.warn(
+        toPlainLine(
+          `  ${path} -> agent ${rule.agentName} (${describeAction(rule.agent)}) -> ${listTargets(rule).join(', ') || 'none'}`,
+        ),
+      )
 }
 
-const describeAction = (agent: Webhook['agent']): string => {
+const describeAction = (agent: Rule['agent']): string => {
   switch (agent.kind) {
     case 'echo':
       return 'answers with the prompt'
@@ -147,7 +149,7 @@ const permission = {
   interrupted: 'nothing was run or sent',
 }
 
-const listTargets = ({ targets }: Webhook): string[] => targets.map(({ text }) => text)
+const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => text)
 
 const sendCanary = async (
   client: Client,
@@ -157,9 +159,13 @@ const sendCanary = async (
   interrupt: AbortSignal,
   terminal: Terminal,
 ): Promise<{ readonly sent: Sent; readonly event?: EventDetail }> => {
-  const { path, agentName: agent } = webhook
-  const about = { path, agent, targets: listTargets(webhook) }
-  const fixed = webhook.targets.every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
+  const {
+    path,
+    rules: [rule],
+  } = webhook
+  const { agentName: agent } = rule
+  const about = { path, agent, targets: listTargets(rule) }
+  const fixed = rule.targets.every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
   if (!fixed) {
     const detail = 'left out: where its answer goes depends on the event'
     return { sent: { ...about, state: 'not sent', detail } }
@@ -167,7 +173,7 @@ const sendCanary = async (
   terminal.say(`${path}: waiting for agent ${agent} ...`)
   try {
     const nowMs = Date.now()
-    const payload = Buffer.from(JSON.stringify(canaryPayload(webhook, canary)))
+    const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary)))
     const delivery = ownDelivery(webhook, payload, nowMs)
     const headers = signedHeaders(webhook, env, delivery, nowMs)
     const url = new URL(webhook.urlPaths[0] ?? path, client.daemon.url)
@@ -185,9 +191,10 @@ const sendCanary = async (
 
 /** Where an event could leave files: our home, the agents' folders, temporary folders. */
 const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
+  const agents = webhooks.flatMap(({ rules }) => rules.map(({ agent }) => agent))
   const environments = [
     process.env,
-    ...webhooks.map(({ agent }) => ({
+    ...agents.map((agent) => ({
       ...process.env,
       ...('env' in agent ? plainValues(agent.env ?? {}) : {}),
     })),
@@ -198,7 +205,7 @@ const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
       ...environments.flatMap((env) =>
         cliKinds.flatMap((kind) => agentClis[kind].stateFolders(env)),
       ),
-      ...webhooks.flatMap(({ agent }) =>
+      ...agents.flatMap((agent) =>
         'cwd' in agent && agent.cwd ? [resolve(home.root, expandTilde(agent.cwd))] : [],
       ),
       tmpdir(),
@@ -273,16 +280,16 @@ const report = (
 type Node = { [name: string]: unknown }
 
 /**
- * A payload that passes the filter of a webhook and puts the canary into its prompt, in every value of the
+ * A payload that passes the filter of a rule and puts the canary into its prompt, in every value of the
  * template. Values that a target uses are plain words.
  */
-export const canaryPayload = (webhook: Webhook, canary: string): Node => {
+export const canaryPayload = (rule: Rule, canary: string): Node => {
   const payload: Node = { doorward_canary: canary }
-  for (const path of pathsIn(webhook.prompt.parts)) put(payload, path, canary)
-  for (const target of webhook.targets)
+  for (const path of pathsIn(rule.prompt.parts)) put(payload, path, canary)
+  for (const target of rule.targets)
     for (const path of pathsIn(parseTemplate(target.text).parts))
       put(payload, path, 'privacy-check')
-  for (const { path, expected } of webhook.filter) put(payload, path, expected[0])
+  for (const { path, expected } of rule.filter) put(payload, path, expected[0])
   return payload
 }
 

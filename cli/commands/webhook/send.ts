@@ -97,7 +97,7 @@ const deliveryMaker = async (
     throw new DoorwardError('usage', 'there is no payload to send', {
       hint: 'name a file, - for standard input, or --sample github:pull_request.opened',
     })
-  if (event !== undefined && scheme.eventHeader === undefined)
+  if (event !== undefined && scheme.event?.header === undefined)
     throw new DoorwardError(
       'usage',
       `--event does not go with the scheme ${scheme.name}, which has no header for it`,

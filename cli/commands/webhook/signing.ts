@@ -34,8 +34,8 @@ export const ownDelivery = (
     headers: {
       'content-type': 'application/json',
       'user-agent': 'doorward',
-      ...(scheme.eventHeader !== undefined &&
-        event !== undefined && { [scheme.eventHeader]: event }),
+      ...(scheme.event?.header !== undefined &&
+        event !== undefined && { [scheme.event.header]: event }),
       ...toIdHeader(webhook, deliveryId),
     },
   }

@@ -76,7 +76,7 @@ describe('getting started', () => {
     assert.match(saidBy(/config check/), /ok: 2 webhooks, 2 agents/)
     const { webhooks } = await loadConfig(home, {})
     assert.deepEqual(
-      webhooks.map(({ path, agentName }) => [path, agentName]),
+      webhooks.map(({ path, rules: [rule] }) => [path, rule.agentName]),
       [
         ['/webhook/github', 'echo'],
         ['/webhook/reviews', 'reviewer'],

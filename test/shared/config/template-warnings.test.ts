@@ -3,7 +3,7 @@ import { parseTemplate } from '../../../shared/templates.ts'
 import { templateWarnings } from '../../../shared/config/warnings.ts'
 
 describe('warnings of templates', () => {
-  const of = (source: string) => templateWarnings({ path: '/x', prompt: parseTemplate(source) })
+  const of = (source: string) => templateWarnings('/x', { prompt: parseTemplate(source) })
 
   for (const source of [
     'Number {{event.number',

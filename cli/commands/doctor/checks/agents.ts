@@ -6,6 +6,7 @@ import { agentClis, isCliKind } from '../../../../shared/config/agent-clis.ts'
 import { inspectProgram, type ProgramFault } from '../../../../shared/config/agent-program.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
+import { enabledRules } from '../../../../shared/config/webhook.ts'
 import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
 import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
@@ -36,13 +37,11 @@ const versionMs = 3500
 
 /** Collects the agents of enabled webhooks, and which of their requirements are met. */
 export const collectAgents = async (
-  { webhooks }: Config,
+  config: Config,
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts[]> => {
-  const used = new Map(
-    webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
-  )
+  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
   return Promise.all(
     [...used].map(async ([name, agent]) => collectAgent(name, agent, env, homeFolder)),
   )
@@ -252,13 +251,8 @@ const killGroup = (pid: number | undefined): void => {
 }
 
 /** Checks whether the servers of agents answer; asks no model. */
-export const reachAgents = async (
-  { webhooks }: Config,
-  env: NodeJS.ProcessEnv,
-): Promise<Check[]> => {
-  const used = new Map(
-    webhooks.filter(({ enabled }) => enabled).map(({ agentName, agent }) => [agentName, agent]),
-  )
+export const reachAgents = async (config: Config, env: NodeJS.ProcessEnv): Promise<Check[]> => {
+  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
   const checks = await Promise.all(
     [...used].map(async ([name, agent]): Promise<Check[]> => {
       if (agent.kind === 'openai') {

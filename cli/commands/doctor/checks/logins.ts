@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Status, TokenSummary } from '../../../../shared/api.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
+import { enabledRules } from '../../../../shared/config/webhook.ts'
 import type { Target } from '../../../../shared/config/targets.ts'
 import { compareLogins, getProviderName } from '../../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../../shared/errors.ts'
@@ -212,10 +213,7 @@ type NeededLogin = {
 }
 
 /** The logins that enabled webhooks need. */
-export const neededLogins = (
-  { webhooks, gateway }: Config,
-  defaults: DefaultAccounts = {},
-): NeededLogin[] => {
+export const neededLogins = (config: Config, defaults: DefaultAccounts = {}): NeededLogin[] => {
   const needed = new Map<string, { by: Set<string>; anyOf: readonly string[] }>()
   const need = (name: string, by: string, anyOf: readonly string[]) => {
     const provider = resolveLogin(name, defaults)
@@ -223,10 +221,9 @@ export const neededLogins = (
     found.by.add(by)
     needed.set(provider, { by: found.by, anyOf: anyOf.length > 0 ? anyOf : found.anyOf })
   }
-  for (const { enabled, agent, agentName, targets } of webhooks) {
-    if (!enabled) continue
+  for (const { agent, agentName, targets } of enabledRules(config)) {
     for (const { kind } of targets) {
-      const { provider, anyOf } = findLogin(kind, gateway.targets) ?? {}
+      const { provider, anyOf } = findLogin(kind, config.gateway.targets) ?? {}
       if (provider !== undefined) need(provider, `target ${kind}`, anyOf ?? [])
     }
     for (const value of Object.values('env' in agent ? (agent.env ?? {}) : {}))

@@ -2,6 +2,7 @@ import type { AccessToken } from '../../../../shared/api.ts'
 import type { Client } from '../../../../shared/client/client.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
+import { enabledRules } from '../../../../shared/config/webhook.ts'
 import {
   parseDiscordUrl,
   type SmtpServer,
@@ -38,8 +39,8 @@ type Parts = {
 
 /** Checks each target of an enabled webhook that leaves this machine and has its secret. */
 export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
-  const { webhooks, gateway } = parts.config
-  const targets = webhooks.filter(({ enabled }) => enabled).flatMap((webhook) => webhook.targets)
+  const { gateway } = parts.config
+  const targets = enabledRules(parts.config).flatMap((rule) => rule.targets)
   const kinds = new Set(targets.map(({ kind }) => kind))
   const named = (kind: 'discord' | 'http'): string[] => {
     const all = Object.keys(gateway.targets[kind])

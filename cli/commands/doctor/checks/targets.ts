@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Config } from '../../../../shared/config/load.ts'
+import { enabledRules } from '../../../../shared/config/webhook.ts'
 import { listFilePaths, targetWarnings } from '../../../../shared/config/target-warnings.ts'
 import type { Warning } from '../../../../shared/config/warning.ts'
 import type { Home } from '../../../../shared/home/home.ts'
@@ -17,7 +18,7 @@ export const checkTargets = (
   fileWarnings: readonly Warning[],
   reached: readonly Check[] | undefined,
 ): Check[] => {
-  const targets = config.webhooks.filter(({ enabled }) => enabled).flatMap(({ targets }) => targets)
+  const targets = enabledRules(config).flatMap((rule) => rule.targets)
   if (targets.length === 0) return [skipped('targets', 'no enabled webhook delivers anywhere')]
   const faults = targetWarnings(config, env).map(({ code, detail, hint }) => {
     const [, name = 'target', rest = detail] = /^target ([^ ]+): (.*)$/s.exec(detail) ?? []

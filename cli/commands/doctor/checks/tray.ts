@@ -167,7 +167,7 @@ const { ok, warning, error, skipped } = checksFor('tray')
 
 type Delivering = {
   readonly webhooks: readonly (Pick<Config['webhooks'][number], 'path' | 'enabled'> & {
-    readonly targets: readonly { readonly kind: string }[]
+    readonly rules: readonly { readonly targets: readonly { readonly kind: string }[] }[]
   })[]
 }
 
@@ -186,7 +186,8 @@ export const checkTray = (facts: DesktopFacts, config?: Delivering): Check[] => 
 
 const absent = (config: Delivering | undefined): Check => {
   const waiting = (config?.webhooks ?? []).filter(
-    ({ enabled, targets }) => enabled && targets.some(({ kind }) => kind === 'notify'),
+    ({ enabled, rules }) =>
+      enabled && rules.some(({ targets }) => targets.some(({ kind }) => kind === 'notify')),
   )
   const [first, ...more] = waiting
   if (!first) return skipped('running', 'it does not run; start it with: doorward tray')

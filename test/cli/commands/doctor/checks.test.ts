@@ -260,7 +260,7 @@ describe('doctor: tray', () => {
   })
 
   it('says that nobody is shown what a webhook delivers to it while it does not run', () => {
-    const webhook = { path: '/orders', enabled: true, targets: [{ kind: 'notify' }] }
+    const webhook = { path: '/orders', enabled: true, rules: [{ targets: [{ kind: 'notify' }] }] }
     const running = (config: Parameters<typeof checkTray>[1], pid?: number) =>
       checkTray({ ...good, pid }, config).find(({ name }) => name === 'running')
     const check = running({ webhooks: [webhook] })
@@ -275,7 +275,7 @@ describe('doctor: tray', () => {
     assert.equal(running({ webhooks: [webhook] }, 5)?.status, 'ok')
     assert.equal(running({ webhooks: [{ ...webhook, enabled: false }] })?.status, 'skipped')
     assert.equal(
-      running({ webhooks: [{ ...webhook, targets: [{ kind: 'log' }] }] })?.status,
+      running({ webhooks: [{ ...webhook, rules: [{ targets: [{ kind: 'log' }] }] }] })?.status,
       'skipped',
     )
   })

@@ -130,7 +130,7 @@ describe('canaryPayload', () => {
     )
     const [webhook] = checked
     assert.ok(webhook)
-    assert.deepEqual(canaryPayload(webhook, 'X'), {
+    assert.deepEqual(canaryPayload(webhook.rules[0], 'X'), {
       doorward_canary: 'X',
       a: { text: 'X', b: 'X' },
       c: { 0: { d: 'X' } },

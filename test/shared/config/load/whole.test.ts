@@ -58,21 +58,27 @@ describe('a configuration', () => {
         path: '/a',
         urlPaths: ['/a', '/webhook/a'],
         enabled: true,
-        agentName: 'echo',
-        agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
-        prompt: { source: 'x', parts: ['x'] },
-        values: { eventText: 'plain', maxValueLength: undefined },
-        acceptsRisk: false,
         secretNames: [],
         scheme: hmacScheme({
           header: 'x-hub-signature-256',
           algorithm: 'sha256',
           prefix: 'sha256=',
         }),
-        filter: [],
-        targets: [],
         dedupe: 'id',
         rateLimit: undefined,
+        rules: [
+          {
+            name: undefined,
+            agentName: 'echo',
+            agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
+            prompt: { source: 'x', parts: ['x'] },
+            values: { eventText: 'plain', maxValueLength: undefined },
+            acceptsRisk: false,
+            filter: [],
+            targets: [],
+            deliverEmpty: false,
+          },
+        ],
       },
     ])
   })
@@ -120,12 +126,12 @@ describe('a configuration', () => {
       given?.scheme.forms.map(({ header, algorithm, prefix }) => [header, algorithm, prefix]),
       [['x-signature', 'sha1', '']],
     )
-    assert.deepEqual(given?.filter, [
+    assert.deepEqual(given?.rules[0].filter, [
       { text: 'a.0.b', path: ['a', '0', 'b'], expected: ['1', 'true', 'x'] },
       { text: 'c', path: ['c'], expected: ['1.5'] },
     ])
     assert.deepEqual(
-      given?.targets.map(({ text }) => text),
+      given?.rules[0].targets.map(({ text }) => text),
       ['log', 'file:{{event.a}}.md'],
     )
     assert.equal(given?.enabled, false)
@@ -214,7 +220,11 @@ describe('a configuration', () => {
     const home = resolveHome(fileURLToPath(packageFolder))
     const config = await loadConfig(home, {})
     assert.deepEqual(
-      config.webhooks.map(({ path, agentName, secretNames }) => [path, agentName, secretNames]),
+      config.webhooks.map(({ path, rules: [rule], secretNames }) => [
+        path,
+        rule.agentName,
+        secretNames,
+      ]),
       [['/webhook/github', 'echo', ['GITHUB_WEBHOOK_SECRET']]],
     )
     assert.deepEqual([...config.agents.keys()], ['echo'])

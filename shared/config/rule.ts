@@ -1,0 +1,138 @@
+import { DoorwardError } from '../errors.ts'
+import { parsePath, type Path } from '../paths.ts'
+import { parseTemplate, type Template } from '../templates.ts'
+import { didYouMean } from '../text.ts'
+import { isCliKind } from './agent-clis.ts'
+import type { Agent } from './schema.ts'
+import { parseTarget, type Target } from './targets.ts'
+import type { RuleEntry } from './webhook-schema.ts'
+import type { Problem, YamlFile, YamlPath } from './yaml.ts'
+
+/** What runs for a delivery to a webhook, compiled once. A definition without `rules` is one without a name. */
+export type Rule = {
+  readonly name: string | undefined
+  readonly filter: readonly FilterCondition[]
+  readonly agentName: string
+  readonly agent: Agent
+  readonly prompt: Template
+  /** How values of the payload appear in the prompt. */
+  readonly values: {
+    readonly eventText: 'fenced' | 'plain'
+    readonly maxValueLength: number | undefined
+  }
+  readonly targets: readonly Target[]
+  /** Whether an empty answer is delivered. */
+  readonly deliverEmpty: boolean
+  readonly acceptsRisk: boolean
+}
+
+export type FilterCondition = {
+  readonly text: string
+  readonly path: Path
+  readonly expected: readonly string[]
+}
+
+/** The fields of a rule that match the schema. */
+export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Key] | undefined }
+
+/** The parsed parts of one rule, as far as they are valid. */
+export type ParsedRule = Pick<Rule, 'filter' | 'targets'> & {
+  readonly prompt: Template | undefined
+}
+
+/** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
+export const checkRule = (
+  entry: ValidRuleFields,
+  place: YamlPath,
+  agentNames: readonly string[] | undefined,
+  file: YamlFile,
+  problems: Problem[],
+): ParsedRule => {
+  const at = (key: YamlPath, reason: string, hint?: string) =>
+    problems.push(file.problemAt([...place, ...key], reason, hint))
+  const attempt = <Value>(key: YamlPath, read: () => Value): Value[] => {
+    try {
+      return [read()]
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      at(key, error.message, error.hint)
+      return []
+    }
+  }
+
+  const { agent, prompt_template: template, filter = {}, deliver_to: deliverTo = [] } = entry
+  if (agent !== undefined && agentNames && !agentNames.includes(agent))
+    at(
+      ['agent'],
+      `unknown agent "${agent}"`,
+      didYouMean(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
+    )
+  const [prompt] =
+    template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
+  const conditions = Object.entries(filter).flatMap(([text, expected]) => {
+    for (const [index, value] of [expected].flat().entries()) {
+      const key = Array.isArray(expected) ? ['filter', text, index] : ['filter', text]
+      const written = file.plainTextAt([...place, ...key])
+      // A version, short hash or postcode would match another one.
+      if (typeof value === 'number' && written !== undefined && written !== String(value))
+        at(
+          key,
+          `YAML reads ${written} as the number ${value}`,
+          `write '${written}' in quotes, or ${value}`,
+        )
+    }
+    return attempt(['filter', text], () => ({
+      text,
+      path: parsePath(text),
+      expected: [expected].flat().map(String),
+    }))
+  })
+  const targets = [deliverTo]
+    .flat()
+    .flatMap((text, position) =>
+      attempt(Array.isArray(deliverTo) ? ['deliver_to', position] : ['deliver_to'], () =>
+        parseTarget(text),
+      ),
+    )
+    .filter(({ kind }) => kind !== 'none')
+  return { prompt, filter: conditions, targets }
+}
+
+/** Throws `internal` for a rule that was not checked. */
+export const compileRule = (
+  entry: RuleEntry,
+  agents: Readonly<Record<string, Agent>>,
+  { prompt, filter, targets }: ParsedRule,
+): Rule => {
+  const agent = agents[entry.agent]
+  if (!agent || !prompt)
+    throw new DoorwardError('internal', `a rule with agent ${entry.agent} was not checked`)
+  return {
+    name: undefined,
+    filter,
+    agentName: entry.agent,
+    agent,
+    prompt,
+    values: getValues(entry, agent),
+    targets,
+    deliverEmpty: entry.deliver_empty,
+    acceptsRisk: entry.accept_risk,
+  }
+}
+
+const fencedLength = 4000
+
+/** True for agents whose prompt a language model reads. */
+export const isForModel = (kind: Agent['kind']): boolean => isCliKind(kind) || kind === 'openai'
+
+/** Prompts for a language model are fenced unless the entry says otherwise. */
+const getValues = (
+  { event_text: given, max_value_length: maxLength }: RuleEntry,
+  { kind }: Agent,
+): Rule['values'] => {
+  const eventText = given ?? (isForModel(kind) ? 'fenced' : 'plain')
+  return {
+    eventText,
+    maxValueLength: maxLength ?? (eventText === 'fenced' ? fencedLength : undefined),
+  }
+}
