@@ -132,6 +132,15 @@ const buildRequest = async (
     throw new DoorwardError('usage', '--client-id is empty', {
       hint: 'is its shell variable set?',
     })
+  // On a terminal one is asked for after the other.
+  if (options.clientSecretStdin && options.paste && !process.stdin.isTTY)
+    throw new DoorwardError(
+      'usage',
+      '--client-secret-stdin and --paste cannot both read a pipe or file',
+      {
+        hint: 'run it on a terminal, which asks for both; or put the secret into .env and name it in client_secret_env of the provider in gateway.yaml',
+      },
+    )
   const clientSecret = options.clientSecretStdin ? await readSecret() : options.clientSecret
   const scopes = options.scopes?.split(/[\s,]+/).filter((scope) => scope !== '')
   if (scopes?.length === 0) throw new DoorwardError('usage', '--scopes names no scope')

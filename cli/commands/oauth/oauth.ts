@@ -25,11 +25,9 @@ export const addOauthCommands = (
         'OAuth client secret; other users can see it: prefer --client-secret-stdin',
       ).conflicts('clientSecretStdin'),
     )
-    .addOption(
-      new Option(
-        '--client-secret-stdin',
-        'read the client secret from standard input; prompts on a terminal',
-      ).conflicts('paste'),
+    .option(
+      '--client-secret-stdin',
+      'read the client secret from standard input; prompts on a terminal',
     )
     .option('--scopes <a,b>', "scopes to request (default: the provider's)")
     .option('--no-browser', 'print the URL and open no browser')

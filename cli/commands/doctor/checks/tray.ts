@@ -179,12 +179,12 @@ export const checkTray = (facts: DesktopFacts, config?: Delivering): Check[] => 
   const { pid } = facts
   return [
     checkTrayProgram(facts),
-    pid === undefined ? absent(config) : ok('running', `pid ${pid}`),
+    pid === undefined ? absent(facts, config) : ok('running', `pid ${pid}`),
     ...(facts.platform === 'linux' ? checkSession(facts) : []),
   ]
 }
 
-const absent = (config: Delivering | undefined): Check => {
+const absent = (facts: DesktopFacts, config: Delivering | undefined): Check => {
   const waiting = (config?.webhooks ?? []).filter(
     ({ enabled, rules }) =>
       enabled && rules.some(({ targets }) => targets.some(({ kind }) => kind === 'notify')),
@@ -195,7 +195,9 @@ const absent = (config: Delivering | undefined): Check => {
   return warning(
     'running',
     `it does not run, so nothing shows what ${first.path} ${deliver} to notify:desktop`,
-    'doorward tray',
+    isWithoutDesktop(facts)
+      ? 'there is no desktop here: deliver to log or to a file, or watch with: doorward events --follow'
+      : 'doorward tray',
   )
 }
 
@@ -212,10 +214,13 @@ const checkTrayProgram = ({ program, platform, arch }: DesktopFacts): Check => {
   }
 }
 
+/** A container, or a login over ssh, which has a session bus too, but no panel. */
+const isWithoutDesktop = ({ platform, hasDisplay, hasHost }: DesktopFacts): boolean =>
+  platform === 'linux' && !hasDisplay && !hasHost
+
 const checkSession = (facts: DesktopFacts): Check[] => {
-  const { hasDisplay, hasBus, hasHost, hasNotifications, hasLibrary } = facts
-  // A login over ssh has a session bus too, but no panel.
-  if (!hasDisplay && !hasHost) return [skipped('session', 'this is not a desktop session')]
+  const { hasBus, hasHost, hasNotifications, hasLibrary } = facts
+  if (isWithoutDesktop(facts)) return [skipped('session', 'this is not a desktop session')]
   return [
     hasLibrary
       ? ok('library', 'libappindicator3 is installed')

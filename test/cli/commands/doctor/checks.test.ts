@@ -280,6 +280,15 @@ describe('doctor: tray', () => {
     )
   })
 
+  it('does not advise to start it where there is no desktop', () => {
+    const webhook = { path: '/orders', enabled: true, rules: [{ targets: [{ kind: 'notify' }] }] }
+    const [, running] = checkTray(
+      { ...good, hasDisplay: false, hasHost: false },
+      { webhooks: [webhook] },
+    )
+    assert.match(running?.hint ?? '', /no desktop here: .*doorward events --follow$/)
+  })
+
   it('never runs a changed program, and wants no desktop where there is none', () => {
     assert.equal(statusOf({ ...good, program: 'changed' }, 'program'), 'error')
     assert.equal(statusOf({ ...good, hasHost: false }, 'host'), 'warning')

@@ -264,7 +264,7 @@ describe('cli: oauth login', () => {
     })
 
     /** A login on a terminal that waits for the browser, until something is pasted. */
-    const asking = async (env: CliOptions['env'], args = '') => {
+    const asking = async (env: CliOptions['env'], args = '', secret?: string) => {
       let browserWins: () => void = () => undefined
       const finished = (response: ServerResponse) => response.end(JSON.stringify(authorized))
       const server = await startLoginServer(['open'], {
@@ -280,6 +280,10 @@ describe('cli: oauth login', () => {
       })
       const child = startOnTerminal(`oauth login github ${args}`, { home: server.home, env })
       const ended = resultOf(child)
+      if (secret !== undefined) {
+        await untilSaid(child, 'stdout', /not shown/)
+        child.stdin?.write(`${secret}\r`)
+      }
       await untilSaid(child, 'stdout', /or paste> /)
       return { server, child, ended, browserWins: () => browserWins() }
     }
@@ -298,6 +302,26 @@ describe('cli: oauth login', () => {
       assert.match(stdout, /logged in to github as octocat/)
       const pasted = server.calls.filter(({ path }) => path.endsWith('/redirect')).at(-1)
       assert.deepEqual(pasted?.body, { url: long })
+    })
+
+    it('asks for the client secret before the address', async function () {
+      if (!hasTerminal()) return this.skip()
+      const args = '--client-secret-stdin --paste --no-browser'
+      const { server, child, ended } = await asking({}, args, 's3cret')
+      child.stdin?.write(`${redirected}\r`)
+      const { code, stdout } = await ended
+      await server.close()
+      assert.equal(code, 0, stdout)
+      assert.doesNotMatch(stdout, /s3cret/)
+      const sent = server.calls.find(({ path }) => path === '/oauth/start')
+      assert.deepEqual(sent?.body, { provider: 'github', clientSecret: 's3cret' })
+    })
+
+    it('says that a pipe cannot give both the client secret and the address', async () => {
+      const args = ['oauth', 'login', 'github', '--client-secret-stdin', '--paste']
+      const { code, stderr } = await run(args, { stdin: 's3cret' })
+      assert.equal(code, 2)
+      assert.match(stderr, /cannot both read a pipe[^]*client_secret_env/)
     })
 
     it('is as well finished by the browser, with something half typed', async function () {
