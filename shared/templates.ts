@@ -1,7 +1,9 @@
+import { headerNameForm } from './config/name-forms.ts'
 import { DoorwardError } from './errors.ts'
-import { parsePath, type Path } from './paths.ts'
+import { formatPath, parsePath, type Path } from './paths.ts'
+import { presetSchemes } from './signature-schemes.ts'
 
-/** A parsed template. */
+/** A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`. */
 export type Template = {
   readonly source: string
   readonly parts: readonly (string | Path)[]
@@ -11,11 +13,22 @@ export type Template = {
 export const isFixed = ({ parts }: Template): boolean =>
   parts.every((part) => typeof part === 'string')
 
+/** The paths of a template's placeholders. */
+export const pathsIn = ({ parts }: Template): Path[] =>
+  parts.filter((part) => typeof part !== 'string')
+
+/** The names of the headers that these paths read, as they are written there. */
+export const headerNamesIn = (paths: readonly Path[]): string[] => [
+  ...new Set(
+    paths.flatMap(([root, name]) => (root === 'headers' && typeof name === 'string' ? [name] : [])),
+  ),
+]
+
 const placeholder = /\{\{([^{}]*)\}\}/g
 
 /**
- * Parses `{{event}}` and `{{event.<path>}}`; other text is literal. Throws `config-invalid` with all other
- * names between double braces.
+ * Parses `{{event}}`, `{{event.<path>}}` and the few other values of a delivery; other text is literal. Throws
+ * `config-invalid` with all other names between double braces.
  */
 export const parseTemplate = (source: string): Template => {
   const parts: (string | Path)[] = []
@@ -38,8 +51,37 @@ export const parseTemplate = (source: string): Template => {
 }
 
 const parsePlaceholder = (expression: string): Path => {
-  if (expression === 'event') return []
-  if (expression.startsWith('event.')) return parsePath(expression.slice('event.'.length))
-  if (expression.startsWith('event[')) return parsePath(expression.slice('event'.length))
-  throw new DoorwardError('config-invalid', 'only {{event}} and {{event.<path>}} can be used')
+  if (!/^(event|headers|webhook|delivery)([.[]|$)/.test(expression)) throw unknownName()
+  const path = parsePath(expression)
+  checkScopePath(path)
+  const [root, name] = path
+  return root === 'headers' && typeof name === 'string' ? [root, name.toLowerCase()] : path
 }
+
+/** Throws `config-invalid` for a path to a value that a delivery does not have. */
+export const checkScopePath = (path: Path): void => {
+  const [root, name = ''] = path
+  if (root === 'event' || fixedPaths.has(formatPath(path))) return
+  if (root !== 'headers') throw unknownName()
+  if (path.length !== 2 || typeof name !== 'string' || !headerNameForm.test(name))
+    throw new DoorwardError('config-invalid', 'write headers.<name>, the name of one header')
+  if (secretHeaders.has(name.toLowerCase()))
+    throw new DoorwardError('config-invalid', 'this header holds a secret or a signature')
+}
+
+/** Headers with a secret or a signature, which belong in no prompt. */
+const secretHeaders = new Set([
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  ...presetSchemes.flatMap(({ forms }) => forms.map(({ header }) => header)),
+])
+
+const fixedPaths = new Set(['webhook.path', 'delivery.id', 'delivery.received_at'])
+
+const unknownName = () =>
+  new DoorwardError(
+    'config-invalid',
+    `only event, event.<path>, headers.<name>, ${[...fixedPaths].join(', ')} can be used`,
+  )

@@ -1,9 +1,10 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
 import { type ChangedValue, listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
-import type { Rule } from '../../shared/config/rule.ts'
+import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
@@ -14,6 +15,8 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly verifier: Verifier
   /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
+  /** Those of them that filters and templates read, as they are written there. */
+  readonly scopeHeaders: readonly string[]
   /** The secrets of this home as text, to diagnose a bad signature. */
   readonly secrets: () => KnownSecrets
 }
@@ -39,11 +42,13 @@ export const webhooksByPath = (
     config.webhooks
       .filter((webhook) => webhook.enabled)
       .flatMap((webhook) => {
+        const scopeHeaders = headerNamesIn(webhook.rules.flatMap(scopePaths))
         const ready: CompiledWebhook = {
           ...webhook,
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env),
-          headerNames: listHeaderNames(webhook.scheme),
+          headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
+          scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env, changed),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)
@@ -89,18 +94,16 @@ const always = [
   'content-encoding',
 ]
 
-/** The headers that are read in a delivery of this scheme, in lower case. */
-export const listHeaderNames = ({
-  forms,
-  deliveryId,
-  emptyBody = [],
-}: SignatureScheme): readonly string[] => {
+/** The headers that are read in a delivery of this scheme, and those of templates, in lower case. */
+export const listHeaderNames = (
+  { forms, deliveryId, emptyBody = [] }: SignatureScheme,
+  ofTemplates: readonly string[] = [],
+): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
     [header, timestampHeader, idHeader].filter((name) => name !== undefined),
   )
-  return [...new Set([...ofForms, ...deliveryId.headers, ...emptyBody, ...always])].map((name) =>
-    name.toLowerCase(),
-  )
+  const all = [...ofForms, ...deliveryId.headers, ...emptyBody, ...always, ...ofTemplates]
+  return [...new Set(all.map((name) => name.toLowerCase()))]
 }
 
 /**

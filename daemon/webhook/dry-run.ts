@@ -16,11 +16,12 @@ import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
+import { createScope } from './event-scope.ts'
 import { holds } from './filter.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
-import { checkBodyTimestamp, findHandshake } from './pipeline.ts'
+import { checkBodyTimestamp, findHandshake, getDeliveryId } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
 import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
@@ -61,7 +62,10 @@ const explain = async (
   }))
   const handshake = findHandshake(scheme, headers, payload)?.status
   const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
-  const { prompt, substituted } = markedPrompt(rule, payload)
+  const { signedId } = checked.body
+  const id = getDeliveryId(scheme, headers, { payload, signedId, isSigned: true })?.id
+  const scope = createScope(webhook, headers, payload, id, new Date(nowMs))
+  const { prompt, substituted } = markedPrompt(rule, scope)
   return {
     webhook: webhook.path,
     signature: checkTime(checked.signature, payload, webhook, nowMs),
@@ -72,7 +76,7 @@ const explain = async (
     prompt,
     substituted,
     agent: describeAgent(rule),
-    targets: await tryTargets(expandTargets(rule.targets, payload), prompt, tryFile),
+    targets: await tryTargets(expandTargets(rule.targets, scope), prompt, tryFile),
   }
 }
 

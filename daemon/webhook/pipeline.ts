@@ -11,6 +11,7 @@ import type { AcceptedEvent } from './accepted-event.ts'
 import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
 import type { Engine } from './engine.ts'
+import { createScope } from './event-scope.ts'
 import type { RunEvent } from './event-runner.ts'
 import { firstMismatch } from './filter.ts'
 import { loadMultipart } from './multipart.ts'
@@ -138,6 +139,7 @@ const processBody = (
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload)
+  const scope = createScope(webhook, headers, payload, delivery.deliveryId?.id, receivedAt)
   const {
     rules: [rule],
   } = webhook
@@ -151,8 +153,8 @@ const processBody = (
     return pass(delivery, 'duplicate', `the same delivery as ${eventId}`, parts)
   delivery.stage = 'expand'
   const { values } = rule
-  const prompt = expandPrompt(rule.prompt, payload, values, fenceIdFor(values))
-  const targets = expandTargets(rule.targets, payload)
+  const prompt = expandPrompt(rule.prompt, scope, values, fenceIdFor(values))
+  const targets = expandTargets(rule.targets, scope)
   delivery.stage = 'queue'
   // The prompt replaces the body, whose bytes become free for it.
   body.release()

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { formatBelow } from '../../shared/paths.ts'
+import { formatPath } from '../../shared/paths.ts'
 import type { Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { Payload } from './parse.ts'
+import type { EventScope } from './event-scope.ts'
 import { sanitize } from './sanitize.ts'
 
 /** How values of the payload are inserted into a prompt. */
@@ -25,7 +25,7 @@ type Part = { readonly text: string; readonly from?: string }
  */
 export const expandPrompt = (
   template: Template,
-  payload: Payload,
+  scope: EventScope,
   style: ValueStyle,
   fenceId: string,
 ): string => {
@@ -33,7 +33,7 @@ export const expandPrompt = (
   const prompt = joined(
     template.parts.map((part) => {
       if (typeof part === 'string') return part
-      const text = styled(valueAt(payload, part), style, fenceId)
+      const text = styled(valueAt(scope, part), style, fenceId)
       hasValue ||= text !== ''
       return text
     }),
@@ -44,7 +44,7 @@ export const expandPrompt = (
 /** The pieces of a prompt, to show which part came from where. */
 export const promptParts = (
   template: Template,
-  payload: Payload,
+  scope: EventScope,
   style: ValueStyle,
   fenceId: string,
 ): Part[] => {
@@ -52,8 +52,8 @@ export const promptParts = (
     typeof part === 'string'
       ? { text: part }
       : {
-          text: styled(valueAt(payload, part), style, fenceId),
-          from: formatBelow('event', part),
+          text: styled(valueAt(scope, part), style, fenceId),
+          from: formatPath(part),
         },
   )
   const hasValue = parts.some(({ text, from }) => from !== undefined && text !== '')
@@ -76,13 +76,11 @@ const styled = (
 /** Expands a template in one pass, with values unchanged or as `textOf` writes them. Throws as `expandPrompt`. */
 export const expand = (
   template: Template,
-  payload: Payload,
+  scope: EventScope,
   textOf: (value: unknown) => string = textOfValue,
 ): string =>
   joined(
-    template.parts.map((part) =>
-      typeof part === 'string' ? part : textOf(valueAt(payload, part)),
-    ),
+    template.parts.map((part) => (typeof part === 'string' ? part : textOf(valueAt(scope, part)))),
   )
 
 const joined = (texts: readonly string[]): string => {
@@ -144,9 +142,9 @@ const cutValue = (text: string, maxLength: number, fullLength = text.length): st
 /** The prompt of an event, and the positions of the payload's values in it. */
 export const markedPrompt = (
   { prompt: template, values }: Rule,
-  payload: Payload,
+  scope: EventScope,
 ): Pick<Explanation, 'prompt' | 'substituted'> => {
-  const parts = promptParts(template, payload, values, fenceIdFor(values))
+  const parts = promptParts(template, scope, values, fenceIdFor(values))
   let end = 0
   const substituted = parts.flatMap(({ text, from }) => {
     const start = end

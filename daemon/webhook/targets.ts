@@ -1,14 +1,14 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import { addressForms, isAddress, type SentKind, type Target } from '../../shared/config/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { formatBelow, type Path } from '../../shared/paths.ts'
+import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { Payload } from './parse.ts'
+import type { EventScope } from './event-scope.ts'
 
 /** Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written. */
-export const expandTargets = (targets: readonly Target[], payload: Payload): ResolvedTarget[] =>
+export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
   targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
       case 'none':
@@ -19,7 +19,7 @@ export const expandTargets = (targets: readonly Target[], payload: Payload): Res
       case 'file':
         return [
           orInvalid(target.text, () => {
-            const path = expandFileName(target.path, payload)
+            const path = expandFileName(target.path, scope)
             return { text: `file:${path}`, kind: 'file', path }
           }),
         ]
@@ -32,7 +32,7 @@ export const expandTargets = (targets: readonly Target[], payload: Payload): Res
         return [
           orInvalid(target.text, () => {
             const { kind } = target
-            const address = expandAddress(kind, target.address, payload)
+            const address = expandAddress(kind, target.address, scope)
             return { text: `${kind}:${address}`, kind, address }
           }),
         ]
@@ -52,11 +52,11 @@ const orInvalid = (text: string, make: () => ResolvedTarget): ResolvedTarget => 
  * The name of a remote target, checked with the strict grammar of its kind after the payload's values were
  * inserted. Throws `target-invalid`, without the value.
  */
-export const expandAddress = (kind: SentKind, template: Template, payload: Payload): string => {
+export const expandAddress = (kind: SentKind, template: Template, scope: EventScope): string => {
   // Checked when the configuration was loaded.
   if (isFixed(template)) return template.source
   const address = template.parts
-    .map((part) => (typeof part === 'string' ? part : addressPart(kind, part, payload)))
+    .map((part) => (typeof part === 'string' ? part : addressPart(kind, part, scope)))
     .join('')
   if (isAddress(kind, address)) return address
   throw new DoorwardError(
@@ -66,8 +66,8 @@ export const expandAddress = (kind: SentKind, template: Template, payload: Paylo
   )
 }
 
-const addressPart = (kind: SentKind, path: Path, payload: Payload): string => {
-  const value = valueAt(payload, path)
+const addressPart = (kind: SentKind, path: Path, scope: EventScope): string => {
+  const value = valueAt(scope, path)
   const isPlain = typeof value === 'string' || typeof value === 'number'
   if (isPlain && value !== '') return String(value)
   throw new DoorwardError(
@@ -76,7 +76,7 @@ const addressPart = (kind: SentKind, path: Path, payload: Payload): string => {
   )
 }
 
-const toPlaceholder = (path: Path): string => `{{${formatBelow('event', path)}}}`
+const toPlaceholder = (path: Path): string => `{{${formatPath(path)}}}`
 
 const maxNameLength = 200
 
@@ -84,9 +84,9 @@ const maxNameLength = 200
  * A path in which each value from the payload is a plain part of a file name. Throws
  * `target-invalid`, without the value, for an empty one and for one that could lead elsewhere.
  */
-export const expandFileName = (template: Template, payload: Payload): string => {
+export const expandFileName = (template: Template, scope: EventScope): string => {
   const path = template.parts
-    .map((part) => (typeof part === 'string' ? part : namePart(part, payload)))
+    .map((part) => (typeof part === 'string' ? part : namePart(part, scope)))
     .join('')
   // Harmless parts must not combine to a harmful one: `.` and `.` to `..`.
   const literal = template.parts.map((part) => (typeof part === 'string' ? part : 'x')).join('')
@@ -98,8 +98,8 @@ export const expandFileName = (template: Template, payload: Payload): string => 
   return path
 }
 
-const namePart = (path: Path, payload: Payload): string => {
-  const given = valueAt(payload, path)
+const namePart = (path: Path, scope: EventScope): string => {
+  const given = valueAt(scope, path)
   const name = toPlaceholder(path)
   if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
   const value = textOfValue(given)

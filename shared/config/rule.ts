@@ -1,10 +1,10 @@
 import { DoorwardError } from '../errors.ts'
 import { parsePath, type Path } from '../paths.ts'
-import { parseTemplate, type Template } from '../templates.ts'
+import { parseTemplate, pathsIn, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { isCliKind } from './agent-clis.ts'
 import type { Agent } from './schema.ts'
-import { parseTarget, type Target } from './targets.ts'
+import { parseTarget, type Target, targetPaths } from './targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
@@ -97,6 +97,12 @@ export const checkRule = (
     .filter(({ kind }) => kind !== 'none')
   return { prompt, filter: conditions, targets }
 }
+
+/** What the templates of a rule read of a delivery. */
+export const scopePaths = ({ prompt, targets }: ParsedRule): Path[] => [
+  ...(prompt ? pathsIn(prompt) : []),
+  ...targets.flatMap(targetPaths),
+]
 
 /** Throws `internal` for a rule that was not checked. */
 export const compileRule = (

@@ -1,7 +1,8 @@
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { DoorwardError } from '../errors.ts'
 import { expandTilde } from '../home/home.ts'
-import { isFixed, parseTemplate, type Template } from '../templates.ts'
+import type { Path } from '../paths.ts'
+import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 
 /*
@@ -76,6 +77,12 @@ export type Target = { readonly text: string } & (
   | { readonly kind: 'file'; readonly path: Template }
   | { readonly kind: SentKind; readonly address: Template }
 )
+
+/** The paths that the template of a target reads. */
+export const targetPaths = (target: Target): Path[] => {
+  if ('address' in target) return pathsIn(target.address)
+  return target.kind === 'file' ? pathsIn(target.path) : []
+}
 
 /** The forms of `deliver_to`, for messages. */
 const targetForms = [

@@ -1,6 +1,7 @@
 import { networkWarnings } from '../network/warnings.ts'
 import { presetSchemes, secretFault } from '../signature-schemes.ts'
 import { startsWithEvent } from '../paths.ts'
+import { pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
 import { listSecrets } from './environment.ts'
@@ -104,7 +105,7 @@ export const riskWarnings = (config: Config): Warning[] =>
 const riskWarning = (path: string, rule: Rule): Warning[] => {
   const { acceptsRisk, agentName, agent, prompt, targets } = rule
   const permission = describePermission(agent)
-  const hasEventText = prompt.parts.some((part) => typeof part !== 'string')
+  const hasEventText = pathsIn(prompt).length > 0
   const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
   if (acceptsRisk || !hasEventText || permission === undefined) return []
   if (sent.length === 0) return []
@@ -128,7 +129,7 @@ const filterWarnings = (
   { path, scheme }: Pick<Webhook, 'path' | 'scheme'>,
   { filter, prompt }: Pick<Rule, 'filter' | 'prompt'>,
 ): Warning[] => {
-  const hasField = scheme.name === 'slack' || prompt.parts.some(([first]) => first === 'event')
+  const hasField = scheme.name === 'slack' || pathsIn(prompt).some(([, first]) => first === 'event')
   if (hasField) return []
   return filter
     .filter((condition) => startsWithEvent(condition.path))

@@ -27,7 +27,9 @@ const ruleFields = {
   prompt_template: z
     .string()
     .regex(/\S/, 'the prompt is empty')
-    .describe('The prompt; {{event.<path>}} is replaced by a value of the payload.'),
+    .describe(
+      'The prompt; {{event.<path>}} is replaced by a value of the payload, {{headers.<name>}} by a header.',
+    ),
   filter: z
     .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
     .optional()

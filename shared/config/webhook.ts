@@ -1,8 +1,9 @@
 import { DoorwardError } from '../errors.ts'
 import { type SignatureScheme, toScheme } from '../signature-schemes.ts'
+import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import { getValueAt } from './problems.ts'
-import { checkRule, compileRule, type ParsedRule, type Rule } from './rule.ts'
+import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
@@ -78,7 +79,12 @@ const checkEntry = (
           `cannot be combined with signature_scheme ${scheme}, which defines it`,
           'remove it, or write signature_scheme: hmac',
         )
-  return { rules: [checkRule(entry, ['webhooks', index], agentNames, file, problems)] }
+  const rules = [checkRule(entry, ['webhooks', index], agentNames, file, problems)]
+  const header = entry.signature_header ?? ''
+  const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
+  if (read.includes(header.toLowerCase()))
+    at(['signature_header'], `headers.${header} holds a signature: no template can read it`)
+  return { rules }
 }
 
 /** Throws `internal` for an entry that was not checked. */

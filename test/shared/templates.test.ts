@@ -15,9 +15,17 @@ describe('a template', () => {
   const partsOf = (text: string) => parseTemplate(text).parts
 
   it('is taken apart into text and paths, in their order', () => {
-    assert.deepEqual(partsOf('a {{event.b.c}}{{event}} d'), ['a ', ['b', 'c'], [], ' d'])
-    assert.deepEqual(partsOf('{{ event.a }}'), [['a']])
-    assert.deepEqual(partsOf('{{event["a.b"]}}{{event[0].c}}'), [['a.b'], ['0', 'c']])
+    assert.deepEqual(partsOf('a {{event.b.c}}{{event}} d'), [
+      'a ',
+      ['event', 'b', 'c'],
+      ['event'],
+      ' d',
+    ])
+    assert.deepEqual(partsOf('{{ event.a }}'), [['event', 'a']])
+    assert.deepEqual(partsOf('{{event["a.b"]}}{{event[0].c}}'), [
+      ['event', 'a.b'],
+      ['event', '0', 'c'],
+    ])
     assert.deepEqual(partsOf('nothing in it'), ['nothing in it'])
     assert.deepEqual(partsOf(''), [])
     assert.equal(parseTemplate('x {{event.a}}').source, 'x {{event.a}}')
@@ -26,19 +34,37 @@ describe('a template', () => {
   it('leaves single, lone and open braces as they are', () => {
     for (const text of ['{event.a}', '{{event.a', 'event.a}}', '{ {event.a} }', '{{a{b}}', '}}{{'])
       assert.deepEqual(partsOf(text), [text])
-    assert.deepEqual(partsOf('{{{event.a}}}'), ['{', ['a'], '}'])
+    assert.deepEqual(partsOf('{{{event.a}}}'), ['{', ['event', 'a'], '}'])
   })
 
   it('is refused with every name that it does not know', () => {
     for (const name of ['evnt', 'evnt.x', 'Event', 'event(0)', 'events.a', '', ' ', '#if event.a'])
       refused(
         () => partsOf(`a {{${name}}} b`),
-        /^{{.*}}: only {{event}} and {{event.<path>}} can be used$/,
+        /^{{.*}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used$/,
       )
     refused(
       () => partsOf('{{a}} {{event.}} {{b}} {{a}} {{event.a..b}}'),
-      /^{{a}}: only[^;]*; {{event.}}: the path is empty; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
+      /^{{a}}: only[^;]*; {{event.}}: [^;]* has an empty name[^;]*; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
     )
+  })
+
+  it('reads a header by its name in any case, and what else is known of a delivery', () => {
+    assert.deepEqual(partsOf('{{headers.X-GitHub-Event}}{{headers["x-a.b"]}}'), [
+      ['headers', 'x-github-event'],
+      ['headers', 'x-a.b'],
+    ])
+    for (const path of ['webhook.path', 'delivery.id', 'delivery.received_at'])
+      assert.deepEqual(partsOf(`{{${path}}}`), [path.split('.')])
+    for (const path of ['webhook', 'webhook.secret', 'delivery', 'delivery.id.x'])
+      refused(() => partsOf(`{{${path}}}`), /: only event/)
+    for (const path of ['headers', 'headers.a.b', 'headers[*]', 'headers["a b"]'])
+      refused(() => partsOf(`{{${path}}}`), /: write headers.<name>, the name of one header$/)
+  })
+
+  it('reads no header that holds a secret or a signature', () => {
+    for (const name of ['Authorization', 'cookie', 'X-Hub-Signature-256', 'x-gitlab-token'])
+      refused(() => partsOf(`{{headers.${name}}}`), /: this header holds a secret or a signature$/)
   })
 
   it('is read in a time that grows with its length alone', () => {
@@ -61,7 +87,7 @@ describe('a target', () => {
     }
     const file = parseTarget('file: answers/{{event.number}}.md ')
     assert.ok(file.kind === 'file')
-    assert.deepEqual(file.path.parts, ['answers/', ['number'], '.md'])
+    assert.deepEqual(file.path.parts, ['answers/', ['event', 'number'], '.md'])
   })
 
   it('is refused when it is none of them, with those there are', () => {

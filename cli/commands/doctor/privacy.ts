@@ -9,11 +9,12 @@ import { agentClis, cliKinds } from '../../../shared/config/agent-clis.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Rule } from '../../../shared/config/rule.ts'
+import { targetPaths } from '../../../shared/config/targets.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { expandTilde, type Home } from '../../../shared/home/home.ts'
 import { each, type Path } from '../../../shared/paths.ts'
-import { parseTemplate } from '../../../shared/templates.ts'
+import { pathsIn } from '../../../shared/templates.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -285,16 +286,15 @@ type Node = { [name: string]: unknown }
  */
 export const canaryPayload = (rule: Rule, canary: string): Node => {
   const payload: Node = { doorward_canary: canary }
-  for (const path of pathsIn(rule.prompt.parts)) put(payload, path, canary)
-  for (const target of rule.targets)
-    for (const path of pathsIn(parseTemplate(target.text).parts))
-      put(payload, path, 'privacy-check')
+  for (const path of inPayload(pathsIn(rule.prompt))) put(payload, path, canary)
+  for (const path of inPayload(rule.targets.flatMap(targetPaths)))
+    put(payload, path, 'privacy-check')
   for (const { path, expected } of rule.filter) put(payload, path, expected[0])
   return payload
 }
 
-const pathsIn = (parts: readonly (string | Path)[]): Path[] =>
-  parts.filter((part) => typeof part !== 'string').filter((path) => path.length > 0)
+const inPayload = (paths: readonly Path[]): Path[] =>
+  paths.filter(([root, ...path]) => root === 'event' && path.length > 0).map(([, ...path]) => path)
 
 /** Lists are maps with numbers as keys here, so that paths work for both, but for those of a `[*]`. */
 const put = (payload: Node, path: Path, value: unknown): void => {

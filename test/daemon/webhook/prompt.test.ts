@@ -7,6 +7,7 @@ import {
 } from '../../../daemon/webhook/prompt.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
+import { scopeOf } from '../../support/scope.ts'
 
 const payload: unknown = JSON.parse(`{
   "text": "a  b\\n", "number": -1.5, "big": 1e21, "zero": 0, "yes": true, "no": false,
@@ -14,7 +15,7 @@ const payload: unknown = JSON.parse(`{
   "braces": "{{event.secret}} {{event}}", "secret": "hidden", "dollar": "$& $1 $\`", "euro": "€😀"
 }`)
 const expanded = (template: string, value: unknown = payload) =>
-  expand(parseTemplate(template), value)
+  expand(parseTemplate(template), scopeOf(value))
 
 describe('expand', () => {
   const table: readonly [string, string][] = [
@@ -63,7 +64,7 @@ describe('expand', () => {
 
   it('lets the caller decide how a value is written', () => {
     const upper = (value: unknown) => String(value).toUpperCase()
-    assert.equal(expand(parseTemplate('a {{event.secret}}'), payload, upper), 'a HIDDEN')
+    assert.equal(expand(parseTemplate('a {{event.secret}}'), scopeOf(payload), upper), 'a HIDDEN')
   })
 })
 
@@ -71,7 +72,7 @@ describe('expandPrompt', () => {
   const fenced: ValueStyle = { eventText: 'fenced', maxValueLength: 4000 }
   const plain: ValueStyle = { eventText: 'plain', maxValueLength: undefined }
   const made = (template: string, value: unknown, style = fenced) =>
-    expandPrompt(parseTemplate(template), value, style, 'f00d')
+    expandPrompt(parseTemplate(template), scopeOf(value), style, 'f00d')
 
   it('sets every value off by a marker with the id of the run, and tells the model first', () => {
     assert.equal(
@@ -113,20 +114,28 @@ describe('expandPrompt', () => {
   })
 
   it('says of every part where it comes from', () => {
-    const parts = promptParts(parseTemplate('a {{event.b.0}} {{event}}'), { b: ['x'] }, plain, 'id')
+    const parts = promptParts(
+      parseTemplate('a {{event.b.0}} {{event}}'),
+      scopeOf({ b: ['x'] }),
+      plain,
+      'id',
+    )
     assert.deepEqual(parts, [
       { text: 'a ' },
       { text: 'x', from: 'event.b.0' },
       { text: ' ' },
       { text: '{"b":["x"]}', from: 'event' },
     ])
-    const marked = promptParts(parseTemplate('{{event.b}}'), { b: 'x' }, fenced, 'id')
+    const marked = promptParts(parseTemplate('{{event.b}}'), scopeOf({ b: 'x' }), fenced, 'id')
     assert.deepEqual(
       marked.map(({ from }) => from),
       [undefined, 'event.b'],
     )
     const whole = marked.map(({ text }) => text).join('')
-    assert.equal(whole, expandPrompt(parseTemplate('{{event.b}}'), { b: 'x' }, fenced, 'id'))
+    assert.equal(
+      whole,
+      expandPrompt(parseTemplate('{{event.b}}'), scopeOf({ b: 'x' }), fenced, 'id'),
+    )
   })
 })
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { expandAddress, expandFileName, expandTargets } from '../../../daemon/webhook/targets.ts'
 import { parseTarget, type SentKind } from '../../../shared/config/targets.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
+import { scopeOf } from '../../support/scope.ts'
 
 const fileName = (template: string, values: unknown) =>
-  expandFileName(parseTemplate(template), values)
+  expandFileName(parseTemplate(template), scopeOf(values))
 
 describe('expandFileName', () => {
   const taken: readonly [string, unknown, string][] = [
@@ -69,7 +70,7 @@ describe('expandFileName', () => {
 
 describe('expandAddress', () => {
   const address = (kind: SentKind, template: string, values: unknown) =>
-    expandAddress(kind, parseTemplate(template), values)
+    expandAddress(kind, parseTemplate(template), scopeOf(values))
 
   for (const [kind, template, values, expected] of [
     ['github', '{{event.r}}#{{event.n}}', { r: 'acme/door', n: 7 }, 'acme/door#7'],
@@ -118,7 +119,7 @@ describe('expandTargets', () => {
   )
 
   it('keeps the order, leaves none out and names the file as it will be', () => {
-    const ready = expandTargets(targets, { a: 'x' })
+    const ready = expandTargets(targets, scopeOf({ a: 'x' }))
     assert.deepEqual(ready, [
       { text: 'log', kind: 'log' },
       { text: 'file:x.md', kind: 'file', path: 'x.md' },
@@ -128,7 +129,7 @@ describe('expandTargets', () => {
   })
 
   it('fails the one target whose value may not be used, and no other', () => {
-    const ready = expandTargets(targets, { a: '../x' })
+    const ready = expandTargets(targets, scopeOf({ a: '../x' }))
     assert.deepEqual(
       ready.map(({ kind }) => kind),
       ['log', 'invalid', 'notify', 'file'],

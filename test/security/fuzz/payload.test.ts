@@ -8,6 +8,7 @@ import { exceedsJsonLimits, parse, type Payload } from '../../../daemon/webhook/
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
+import { scopeOf } from '../../support/scope.ts'
 import { bytesLike, corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const contentTypes = [
@@ -181,7 +182,7 @@ describe('any body', () => {
       (a, b) => {
         const template = parseTemplate('1 {{event.a}} 2 {{event.b}}{{event.a}} {{ event.c }}.')
         const style = { eventText: 'plain', maxValueLength: undefined } as const
-        assert.equal(expandPrompt(template, { a, b }, style, ''), `1 ${a} 2 ${b}${a} .`)
+        assert.equal(expandPrompt(template, scopeOf({ a, b }), style, ''), `1 ${a} 2 ${b}${a} .`)
       },
     ),
   )

@@ -9,6 +9,7 @@ import {
   toPlainText,
 } from '../../../shared/text.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
+import { scopeOf } from '../../support/scope.ts'
 import { corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
 const id = '0123456789abcdef'
@@ -105,7 +106,7 @@ describe('any text in a prompt', () => {
       (a, b, maxValueLength) => {
         const template = parseTemplate('read {{event.a}} and {{event.b}}')
         const style = { eventText: 'fenced', maxValueLength } as const
-        const prompt = expandPrompt(template, { a, b }, style, id)
+        const prompt = expandPrompt(template, scopeOf({ a, b }), style, id)
         const values = [a, b].filter((value) => value !== '').length
         const inNotice = values > 0 ? 1 : 0
         assert.equal(count(prompt, opening), values + inNotice)

@@ -6,6 +6,7 @@ import { composeMail } from '../../../daemon/delivery/targets/smtp.ts'
 import { parseTarget } from '../../../shared/config/targets.ts'
 import { makeReply } from '../../support/servers/deliver.ts'
 import { corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
+import { scopeOf } from '../../support/scope.ts'
 
 const value = textOf([
   ...corpus('attacks').map((bytes) => bytes.toString()),
@@ -50,7 +51,7 @@ describe('any value in the name of a target', () => {
       `makes of ${template} a name of its kind, or nothing`,
       1500,
       fc.property(value, value, value, (a, b, c) => {
-        const [target] = expandTargets([parseTarget(template)], { a, b, c })
+        const [target] = expandTargets([parseTarget(template)], scopeOf({ a, b, c }))
         assert.ok(target)
         if (target.kind === 'invalid') return
         assert.ok('address' in target)
@@ -62,10 +63,8 @@ describe('any value in the name of a target', () => {
     'leads a file nowhere but into its folder, under a name of one part',
     3000,
     fc.property(value, value, (a, b) => {
-      const [target] = expandTargets([parseTarget('file:notes/{{event.a}}-{{event.b}}.md')], {
-        a,
-        b,
-      })
+      const file = parseTarget('file:notes/{{event.a}}-{{event.b}}.md')
+      const [target] = expandTargets([file], scopeOf({ a, b }))
       assert.ok(target)
       if (target.kind === 'invalid') return
       assert.ok(target.kind === 'file')

@@ -8,6 +8,7 @@ import { createProgress } from '../../../daemon/delivery/multipart.ts'
 import type { OAuth } from '../../../daemon/oauth/oauth.ts'
 import { expandTargets } from '../../../daemon/webhook/targets.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { scopeOf } from '../scope.ts'
 
 /** The rules of retries with waits that a test can wait for. */
 export const quickRules = {
@@ -77,7 +78,7 @@ export const deliverWith = (
 
 /** Targets as they are after the configuration was read and the event was put into them. */
 export const resolveTargets = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
-  expandTargets(texts.map(parseTarget), payload)
+  expandTargets(texts.map(parseTarget), scopeOf(payload))
 
 export const makeReply = (text = 'an answer'): AgentReply => ({
   eventId: 'evt_0123456789abcdef01',
