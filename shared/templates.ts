@@ -1,7 +1,7 @@
 import { headerNameForm } from './config/name-forms.ts'
 import { DoorwardError } from './errors.ts'
 import { formatPath, parsePath, type Path } from './paths.ts'
-import { presetSchemes } from './signature-schemes.ts'
+import { presetSchemes } from './signatures/presets.ts'
 
 /** A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`. */
 export type Template = {

@@ -3,7 +3,7 @@ import { type ChangedValue, listSecrets } from '../../shared/config/environment.
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
-import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signature-header.ts'
@@ -46,7 +46,7 @@ export const webhooksByPath = (
         const ready: CompiledWebhook = {
           ...webhook,
           rules: compileRules(webhook),
-          verifier: createVerifier(webhook, env),
+          verifier: createVerifier(webhook, env, config),
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env, changed),
@@ -60,10 +60,16 @@ const compileRules = ({ path, rules: [first, ...more] }: Webhook): CompiledWebho
   return [compile(first), ...more.map(compile)]
 }
 
-const createVerifier = ({ scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Verifier => {
+const createVerifier = (
+  { scheme, secretNames }: Webhook,
+  env: NodeJS.ProcessEnv,
+  { gateway }: Config,
+): Verifier => {
   if (secretNames.length === 0) return 'none'
   const secrets = listSecrets(secretNames, env)
-  return secrets.length === 0 ? 'unset' : prepareVerifier(scheme, secrets)
+  if (secrets.length === 0) return 'unset'
+  const publicUrl = gateway.server.public_url?.replace(/\/+$/, '')
+  return prepareVerifier(scheme, secrets, publicUrl)
 }
 
 const knownSecrets = (

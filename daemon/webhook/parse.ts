@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { parseMultipart } from './multipart.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import type { VerifiedBody } from './verify.ts'

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { SignatureScheme } from '../../shared/signature-schemes.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
@@ -232,9 +232,9 @@ const verifyOrDiagnose = (
 ): VerifiedBody => {
   const now = receivedAt.getTime()
   try {
-    return verify(bytes, headers, webhook.verifier, now)
+    return verify(bytes, headers, webhook.verifier, now, request)
   } catch (error) {
-    throw diagnose(error, bytes, request.headersDistinct, webhook, now)
+    throw diagnose(error, bytes, request.headersDistinct, webhook, now, request)
   }
 }
 

@@ -1,15 +1,17 @@
-import { type BinaryLike, createHmac } from 'node:crypto'
 import { describeChange } from '../../shared/config/environment.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
-import {
-  keyBytes,
-  presetSchemes,
-  type SignatureForm,
-  type SignatureScheme,
-  signedHead,
-} from '../../shared/signature-schemes.ts'
+import { computeMac, type MacAlgorithm, type SignatureForm } from '../../shared/signatures/form.ts'
+import { presetSchemes } from '../../shared/signatures/presets.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
+import { keyBytes } from '../../shared/signatures/secrets.ts'
 import type { CompiledWebhook, KnownSecrets } from './compiled-webhook.ts'
-import { type GivenSignature, readSignature, type SignatureHeaders } from './signature-header.ts'
+import {
+  type GivenSignature,
+  readSignature,
+  type SignatureHeaders,
+  toMilliseconds,
+} from './signature-header.ts'
+import { type RequestLine, toSignedValues } from './verify.ts'
 
 /*
  * Why a signature was refused. It runs only after the refusal, decides nothing, and only the owner reads
@@ -22,6 +24,8 @@ type Refusal = {
   readonly scheme: SignatureScheme
   readonly secrets: KnownSecrets
   readonly nowMs: number
+  readonly line?: RequestLine
+  readonly publicUrl?: string | undefined
 }
 
 /** Limits of one diagnosis: it hashes for a few milliseconds at most. */
@@ -95,8 +99,8 @@ const listWritten = ({ changed = [] }: KnownSecrets) =>
 /** Something that the sender may have signed, and the key it may have used. */
 type Guess = {
   readonly cause: string
-  readonly key: BinaryLike
-  readonly algorithm?: 'sha256' | 'sha1'
+  readonly key: Buffer
+  readonly algorithm?: MacAlgorithm
   readonly body?: Buffer
 }
 
@@ -104,7 +108,7 @@ const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   const given = readGiven(refusal.headers, form)
   if (!given)
     return 'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
-  const head = signedHead(form.signs, given.timestamp, given.id) ?? ''
+  const values = toSignedValues(given, refusal.line ?? {}, refusal.publicUrl)
   const rewritten = rewriteJson(refusal.bytes)
   const guess = rewritten?.guess
   const again: Guess[] = guess ? getKeys(refusal, form).map((key) => ({ key, ...guess })) : []
@@ -115,7 +119,7 @@ const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   ]) {
     hashedBytes += body.length
     if (hashedBytes > maxHashedBytes) return 'not diagnosed completely: the body is too large'
-    const digest = createHmac(algorithm, key).update(head, 'latin1').update(body).digest()
+    const digest = computeMac({ ...form, algorithm }, key, body, values)
     if (given.digests.some((signature) => signature.equals(digest))) return cause
   }
   return rewritten?.isAsRelaysWrite
@@ -134,12 +138,12 @@ const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignatu
   }
   const value = headers[form.header]?.[0] ?? ''
   const [, sha1] = /^(?:sha1=|sha256=)?([0-9a-f]{40})$/.exec(value) ?? []
-  return sha1 === undefined
+  return sha1 === undefined || form.algorithm !== 'sha256'
     ? undefined
     : { digests: [Buffer.from(sha1, 'hex')], timestamp: '', id: '' }
 }
 
-const getKeys = ({ secrets }: Pick<Refusal, 'secrets'>, form: SignatureForm): BinaryLike[] =>
+const getKeys = ({ secrets }: Pick<Refusal, 'secrets'>, form: SignatureForm): Buffer[] =>
   secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
 
 /** The likeliest first. */
@@ -149,7 +153,7 @@ const listGuesses = function* (
   timestamp: string,
 ): Generator<Guess> {
   for (const key of getKeys({ secrets }, form)) {
-    yield { key, cause: describeClock(timestamp, scheme, nowMs) }
+    yield { key, cause: describeClock(timestamp, form, scheme, nowMs) }
     if (form.algorithm === 'sha256')
       yield { key, algorithm: 'sha1', cause: 'it is made with SHA-1: set SHA-256 at the sender' }
   }
@@ -159,8 +163,11 @@ const listGuesses = function* (
       if (key) yield { key, cause: `the signature matches ${trimmedCause}` }
     }
     if (form.secret === 'base64' || form.secret === 'whsec')
-      for (const key of [secret, secret.replace(/^whsec_/, '')])
-        yield { key, cause: 'the sender uses the secret as text and does not decode its base64' }
+      for (const text of [secret, secret.replace(/^whsec_/, '')])
+        yield {
+          key: Buffer.from(text),
+          cause: 'the sender uses the secret as text and does not decode its base64',
+        }
   }
   for (const { written, cause } of listWritten(secrets)) {
     const key = keyBytes(form, written)
@@ -174,10 +181,12 @@ const listGuesses = function* (
 
 const describeClock = (
   timestamp: string,
+  { timestampUnit }: SignatureForm,
   { toleranceSeconds = 0 }: SignatureScheme,
   nowMs: number,
 ): string => {
-  const ageSeconds = timestamp === '' ? 0 : Math.floor(nowMs / 1000) - Number(timestamp)
+  const sentMs = timestamp === '' ? nowMs : toMilliseconds(timestamp, timestampUnit)
+  const ageSeconds = Math.floor(nowMs / 1000) - Math.floor(sentMs / 1000)
   if (Math.abs(ageSeconds) <= toleranceSeconds) return 'the signature itself matches'
   return ageSeconds > 0
     ? `the signature matches: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (delayed, or sent again)`
@@ -244,6 +253,7 @@ export type DiagnoseRefusal = (
   headers: SignatureHeaders,
   webhook: CompiledWebhook,
   nowMs: number,
+  line?: RequestLine,
 ) => unknown
 
 const windowMs = 1000
@@ -272,7 +282,7 @@ export const diagnoseWithBudget = (
     return spent.ms < maxMs
   }
 
-  return (error, bytes, headers, webhook, nowMs) => {
+  return (error, bytes, headers, webhook, nowMs, line = {}) => {
     if (!(error instanceof DoorwardError) || error.code !== 'signature-invalid') return error
     const start = clock()
     const ofWebhook = byPath.get(webhook.path) ?? { since: Number.NEGATIVE_INFINITY, ms: 0 }
@@ -281,7 +291,9 @@ export const diagnoseWithBudget = (
     let cause = 'not diagnosed: too many signatures were refused in this second'
     if (!isInBudget.includes(false)) {
       const { scheme } = webhook
-      cause = diagnoseSafely({ bytes, headers, scheme, secrets: webhook.secrets(), nowMs })
+      const publicUrl = getPublicUrl(webhook)
+      const known = { secrets: webhook.secrets(), line, publicUrl }
+      cause = diagnoseSafely({ bytes, headers, scheme, nowMs, ...known })
       const tookMs = clock() - start
       total.ms += tookMs
       ofWebhook.ms += tookMs
@@ -291,6 +303,9 @@ export const diagnoseWithBudget = (
     })
   }
 }
+
+const getPublicUrl = ({ verifier }: CompiledWebhook): string | undefined =>
+  typeof verifier === 'string' ? undefined : verifier[0].publicUrl
 
 /** Whatever goes wrong here, the sender gets the same refusal. */
 const diagnoseSafely = (refusal: Refusal): string => {

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import type { SignatureForm } from '../../shared/signature-schemes.ts'
+import type { SignatureForm } from '../../shared/signatures/form.ts'
 
 /** Headers as in `headersDistinct`: every value separately. */
 export type SignatureHeaders = Readonly<Record<string, readonly string[] | undefined>>
@@ -12,7 +12,13 @@ export type GivenSignature = {
   readonly id: string
 }
 
-const hexLength = { sha256: 64, sha1: 40 } as const
+const digestBytes = { sha256: 32, sha1: 20, sha512: 64 } as const
+const separators = {
+  spaces: ' ',
+  commas: ',',
+  semicolons: ';',
+  'commas-or-semicolons': /[,;]/,
+} as const
 const maxSignatures = 20
 
 /** The one error for every invalid signature; only `localDetail` has the cause. */
@@ -34,74 +40,101 @@ export const oneValue = (headers: SignatureHeaders, name: string): string => {
  */
 export const readSignature = (headers: SignatureHeaders, form: SignatureForm): GivenSignature => {
   const value = oneValue(headers, form.header)
-  if (form.list === 'one') {
-    const timestamp = form.timestampHeader === undefined ? '' : getTimestamp(headers, form)
-    if (!value.startsWith(form.prefix))
-      throw invalid(`the signature does not begin with "${form.prefix}"`)
-    return { digests: [parseDigest(value.slice(form.prefix.length), form)], timestamp, id: '' }
-  }
-  const items = value.split(form.list === 'commas' ? ',' : ' ', maxSignatures + 2)
-  const mine = items.filter((item) => item.startsWith(form.prefix))
-  if (mine.length === 0) throw invalid(`no signature begins with "${form.prefix}"`)
+  const items = splitList(value, form)
+  const start = form.param === undefined ? form.prefix : `${form.param}=${form.prefix}`
+  const mine = items.filter((item) => item.startsWith(start))
+  if (mine.length === 0)
+    throw invalid(
+      form.list === 'one'
+        ? `the signature does not begin with "${start}"`
+        : `no signature begins with "${start}"`,
+    )
   if (mine.length > maxSignatures) throw invalid(`there are more than ${maxSignatures} signatures`)
-  const timestamp = form.list === 'commas' ? timestampAmong(items) : getTimestamp(headers, form)
-  const id = form.idHeader === undefined ? '' : getId(headers, form.idHeader)
-  return { digests: parseDigests(mine, form), timestamp, id }
+  const timestamp = readTimestamp(headers, form, items)
+  const id = form.idHeader === undefined ? '' : getId(headers, form, form.idHeader)
+  const texts = mine.map((item) => item.slice(start.length))
+  return { digests: parseDigests(texts, form), timestamp, id }
+}
+
+const splitList = (value: string, { list }: SignatureForm): readonly string[] => {
+  if (list === 'one') return [value]
+  const items = value.split(separators[list], maxSignatures + 2)
+  return list === 'commas-or-semicolons' ? items.map((item) => item.trim()) : items
 }
 
 /** The valid digests of a list. Throws the fault of the first one when all are invalid. */
-const parseDigests = (items: readonly string[], form: SignatureForm): Buffer[] => {
-  const texts = items.map((item) => item.slice(form.prefix.length))
+const parseDigests = (texts: readonly string[], form: SignatureForm): Buffer[] => {
   const wellFormed = texts.filter((text) => findFault(text, form) === undefined)
-  if (wellFormed.length === 0) return [parseDigest(texts[0] ?? '', form)]
+  if (wellFormed.length === 0) throw invalid(findFault(texts[0] ?? '', form) ?? '')
   return wellFormed.map((text) => Buffer.from(text, form.encoding))
 }
 
-const parseDigest = (text: string, form: SignatureForm): Buffer => {
-  const fault = findFault(text, form)
-  if (fault !== undefined) throw invalid(fault)
-  return Buffer.from(text, form.encoding)
-}
+const findFault = (text: string, form: SignatureForm): string | undefined =>
+  form.encoding === 'hex' ? hexFault(text, form) : base64Fault(text, form)
 
-const findFault = (text: string, { encoding, algorithm }: SignatureForm): string | undefined =>
-  encoding === 'hex' ? hexFault(text, algorithm) : base64Fault(text)
-
-const hexFault = (text: string, algorithm: 'sha256' | 'sha1'): string | undefined => {
-  if (!/^[0-9a-f]*$/.test(text))
-    return /^[0-9a-fA-F]*$/.test(text)
-      ? 'the signature has upper-case hex digits'
-      : 'the signature has characters that are not hex digits'
-  if (text.length !== hexLength[algorithm])
-    return `the signature has ${text.length} hex digits, ${algorithm} has ${hexLength[algorithm]}`
+const hexFault = (text: string, { algorithm, anyCase }: SignatureForm): string | undefined => {
+  if (!/^[0-9a-fA-F]*$/.test(text)) return 'the signature has characters that are not hex digits'
+  if (!anyCase && !/^[0-9a-f]*$/.test(text)) return 'the signature has upper-case hex digits'
+  const length = digestBytes[algorithm] * 2
+  if (text.length !== length)
+    return `the signature has ${text.length} hex digits, ${algorithm} has ${length}`
   return undefined
 }
 
-/** 32 bytes, in the one text that encodes them (RFC 4648 section 3.5): the last digit has two spare bits. */
-const base64Fault = (text: string): string | undefined => {
-  if (/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text)) return undefined
-  return /^[A-Za-z0-9+/]*=*$/.test(text)
-    ? `the signature is not the base64 text of 32 bytes, which has 44 characters (it has ${text.length})`
-    : 'the signature has characters that are not base64'
+/** The one text that encodes these bytes (RFC 4648 section 3.5): the last digit has spare bits. */
+const base64Fault = (text: string, { algorithm, encoding }: SignatureForm): string | undefined => {
+  const bytes = Buffer.from(text, encoding)
+  const canonical = bytes.toString(encoding)
+  const isPadded = encoding === 'base64url' && text === canonical + padding(canonical.length)
+  if (bytes.length === digestBytes[algorithm] && (text === canonical || isPadded)) return undefined
+  const digits = encoding === 'base64' ? /^[A-Za-z0-9+/]*=*$/ : /^[A-Za-z0-9_-]*=*$/
+  if (!digits.test(text)) return `the signature has characters that are not ${encoding}`
+  const length = Buffer.alloc(digestBytes[algorithm]).toString(encoding).length
+  return `the signature is not the ${encoding} text of ${digestBytes[algorithm]} bytes, which has ${length} characters (it has ${text.length})`
 }
 
-const getTimestamp = (headers: SignatureHeaders, { timestampHeader = '' }: SignatureForm): string =>
-  checkedTimestamp(oneValue(headers, timestampHeader), timestampHeader)
+const padding = (length: number): string => '='.repeat((4 - (length % 4)) % 4)
 
-const timestampAmong = (items: readonly string[]): string => {
-  const [value, second] = items.filter((item) => item.startsWith('t='))
+const readTimestamp = (
+  headers: SignatureHeaders,
+  { timestampHeader, timestampParam, timestampUnit }: SignatureForm,
+  items: readonly string[],
+): string => {
+  if (timestampHeader !== undefined)
+    return checkedTimestamp(oneValue(headers, timestampHeader), timestampUnit, timestampHeader)
+  if (timestampParam === undefined) return ''
+  const name = `${timestampParam}=`
+  const [value, second] = items.filter((item) => item.startsWith(name))
   if (value === undefined || second !== undefined)
-    throw invalid(`the header has ${value === undefined ? 'no' : 'more than one'} "t="`)
-  return checkedTimestamp(value.slice('t='.length), 't=')
+    throw invalid(`the header has ${value === undefined ? 'no' : 'more than one'} "${name}"`)
+  return checkedTimestamp(value.slice(name.length), timestampUnit, name)
 }
 
-const checkedTimestamp = (text: string, name: string): string => {
-  if (/^(0|[1-9]\d{0,11})$/.test(text)) return text
-  throw invalid(`${name} is not a time in Unix seconds`)
+const times = {
+  s: { form: /^(0|[1-9]\d{0,11})$/, text: 'Unix seconds' },
+  ms: { form: /^(0|[1-9]\d{0,14})$/, text: 'Unix milliseconds' },
+  iso: {
+    form: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/,
+    text: 'ISO 8601',
+  },
+} as const
+
+const checkedTimestamp = (text: string, unit: SignatureForm['timestampUnit'], name: string) => {
+  const { form, text: unitText } = times[unit]
+  if (form.test(text) && Number.isFinite(toMilliseconds(text, unit))) return text
+  throw invalid(`${name} is not a time in ${unitText}`)
 }
 
-/** Without a full stop, which separates the signed parts (Standard Webhooks, "Signature scheme"). */
-const getId = (headers: SignatureHeaders, name: string): string => {
+/** A signed time as a number; it was checked. */
+export const toMilliseconds = (text: string, unit: SignatureForm['timestampUnit']): number => {
+  if (unit === 'iso') return Date.parse(text)
+  return unit === 's' ? Number(text) * 1000 : Number(text)
+}
+
+/** Without the text that separates it from the next signed part, a full stop in Standard Webhooks. */
+const getId = (headers: SignatureHeaders, { signs }: SignatureForm, name: string): string => {
   const id = oneValue(headers, name)
-  if (/^[\x21-\x2d\x2f-\x7e]{1,256}$/.test(id)) return id
+  const next = signs[signs.indexOf('{id}') + 1] ?? '{body}'
+  if (/^[\x21-\x7e]{1,256}$/.test(id) && (next.startsWith('{') || !id.includes(next))) return id
   throw invalid(`${name} is empty, too long, or has a character that no id may have`)
 }

@@ -1,19 +1,17 @@
-import {
-  createHash,
-  createHmac,
-  createSecretKey,
-  type KeyObject,
-  timingSafeEqual,
-} from 'node:crypto'
+import { createHash, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
-import {
-  keyBytes,
-  type SignatureForm,
-  type SignatureScheme,
-  signedHead,
-} from '../../shared/signature-schemes.ts'
+import { computeMac, type SignatureForm, type SignedValues } from '../../shared/signatures/form.ts'
+import { type SignatureScheme, signsAddress } from '../../shared/signatures/scheme.ts'
+import { keyBytes } from '../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../http/guard.ts'
-import { invalid, oneValue, readSignature, type SignatureHeaders } from './signature-header.ts'
+import {
+  type GivenSignature,
+  invalid,
+  oneValue,
+  readSignature,
+  type SignatureHeaders,
+  toMilliseconds,
+} from './signature-header.ts'
 
 export type { SignatureHeaders }
 
@@ -41,6 +39,12 @@ class VerifiedBody {
 }
 export type { VerifiedBody }
 
+/** The first line of a request, as it was sent. */
+export type RequestLine = {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+}
+
 /**
  * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header
  * is present. After a failure no weaker form is tried. Throws `signature-invalid`, the same for every
@@ -52,6 +56,7 @@ export const verify = (
   headers: SignatureHeaders,
   verifier: Verifier,
   nowMs: number,
+  line: RequestLine = {},
 ): VerifiedBody => {
   if (typeof verifier === 'string') return withoutSignature(bytes, headers, verifier)
   const form =
@@ -60,17 +65,36 @@ export const verify = (
     checkToken(oneValue(headers, form.header), form)
     return new VerifiedBody(bytes)
   }
-  const { digests, timestamp, id } = readSignature(headers, form)
-  if (timestamp !== '') checkAge(Math.floor(nowMs / 1000) - Number(timestamp), form)
-  const head = signedHead(form.signs, timestamp, id) ?? ''
+  const given = readSignature(headers, form)
+  const { digests, timestamp, id } = given
+  if (timestamp !== '') checkAge(timestamp, form, nowMs)
+  const values = toSignedValues(given, line, form.publicUrl)
   // Every key is tried with every signature, so that the time does not show which one fits.
   let matches = false
   for (const key of form.keys) {
-    const digest = createHmac(form.algorithm, key).update(head, 'latin1').update(bytes).digest()
-    for (const given of digests) if (timingSafeEqual(digest, given)) matches = true
+    const digest = computeMac(form, key, bytes, values)
+    for (const signature of digests) if (timingSafeEqual(digest, signature)) matches = true
   }
   if (!matches) throw invalid('the signature does not match the body and the secret')
   return new VerifiedBody(bytes, id === '' ? undefined : id)
+}
+
+const whyUnavailable = {
+  unset: 'its secret_env names a variable that is unset or empty',
+  unusable:
+    'the value of its secret_env is not a secret of its signature_scheme: doorward config check says why',
+  'no-address': 'its signature covers the public address: set server.public_url in gateway.yaml',
+} as const
+
+/** What this request has of what a signature can cover. */
+export const toSignedValues = (
+  { timestamp, id }: Pick<GivenSignature, 'timestamp' | 'id'>,
+  { method = 'POST', url = '/' }: RequestLine,
+  publicUrl = '',
+): SignedValues => {
+  const query = url.indexOf('?')
+  const path = query === -1 ? url : url.slice(0, query)
+  return { timestamp, id, method, url: publicUrl + url, path }
 }
 
 const withoutSignature = (
@@ -80,10 +104,7 @@ const withoutSignature = (
 ): VerifiedBody => {
   if (verifier !== 'none')
     throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
-      localDetail:
-        verifier === 'unset'
-          ? 'its secret_env names a variable that is unset or empty'
-          : 'the value of its secret_env is not a secret of its signature_scheme: doorward config check says why',
+      localDetail: whyUnavailable[verifier],
     })
   // A web page in the owner's browser can post a form to this machine.
   if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.join()))
@@ -101,7 +122,10 @@ const checkToken = (value: string, { tokens }: CompiledForm): void => {
   if (!matches) throw invalid('the token is not the secret')
 }
 
-const checkAge = (ageSeconds: number, { toleranceSeconds }: CompiledForm): void => {
+const checkAge = (timestamp: string, form: CompiledForm, nowMs: number): void => {
+  const sentSeconds = Math.floor(toMilliseconds(timestamp, form.timestampUnit) / 1000)
+  const ageSeconds = Math.floor(nowMs / 1000) - sentSeconds
+  const { toleranceSeconds } = form
   if (ageSeconds > toleranceSeconds || ageSeconds < -toleranceSeconds)
     throw invalid(
       `the signed time is ${Math.abs(ageSeconds)} s in the ${ageSeconds < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed`,
@@ -115,22 +139,29 @@ type CompiledForm = SignatureForm & {
   /** SHA-256 of each token, so that tokens of any length compare in constant time. */
   readonly tokens: readonly Buffer[]
   readonly toleranceSeconds: number
+  /** Before the path, where the signature covers the address. */
+  readonly publicUrl?: string | undefined
 }
 
 /**
  * How deliveries are verified: `none` when no secret is configured, `unset` when the named variables are
- * unset or empty, `unusable` when their values are not secrets of the scheme.
+ * unset or empty, `unusable` when their values are not secrets of the scheme, `no-address` when the
+ * signature covers an address that is not configured.
  */
-export type Verifier = 'none' | 'unset' | 'unusable' | readonly [CompiledForm, ...CompiledForm[]]
+export type Verifier =
+  'none' | 'unset' | 'unusable' | 'no-address' | readonly [CompiledForm, ...CompiledForm[]]
 
 /** Compiles the forms of a scheme that have a usable secret. */
 export const prepareVerifier = (
   scheme: SignatureScheme,
   secrets: readonly string[],
-): readonly [CompiledForm, ...CompiledForm[]] | 'unusable' => {
+  publicUrl?: string,
+): readonly [CompiledForm, ...CompiledForm[]] | 'unusable' | 'no-address' => {
+  if (publicUrl === undefined && signsAddress(scheme)) return 'no-address'
   const [first, ...more] = scheme.forms
     .map((form) => compileForm(form, secrets, scheme.toleranceSeconds ?? 0))
     .filter(({ keys, tokens }) => keys.length + tokens.length > 0)
+    .map((form) => ({ ...form, publicUrl }))
   return first ? [first, ...more] : 'unusable'
 }
 

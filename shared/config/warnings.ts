@@ -1,6 +1,7 @@
 import { networkWarnings } from '../network/warnings.ts'
-import { presetSchemes, secretFault } from '../signature-schemes.ts'
 import { startsWithEvent } from '../paths.ts'
+import { presetSchemes } from '../signatures/presets.ts'
+import { secretFault } from '../signatures/secrets.ts'
 import { pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
@@ -169,7 +170,8 @@ export const schemeWarnings = (
   const preset = presetSchemes.find(({ forms }) => forms.some((form) => form.header === header))
   // The signatures of GitHub, Linear and Sentry are a plain HMAC too.
   const isPlainHmac = preset?.forms.every(
-    ({ encoding, signs, check }) => encoding === 'hex' && signs === '{raw}' && check === 'mac',
+    ({ encoding, signs, check }) =>
+      encoding === 'hex' && signs.join() === '{body}' && check === 'mac',
   )
   const warnings =
     preset === undefined || isPlainHmac

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pathFault } from '../errors.ts'
-import { schemeAliases, schemeNames } from '../signature-schemes.ts'
+import { signatureFields } from './signature-fields.ts'
 import { environmentName, headerName, rate } from './values.ts'
 
 /*
@@ -74,23 +74,7 @@ export const webhookSchema = z.strictObject({
     .union([environmentName, z.array(environmentName).min(1)])
     .optional()
     .describe('Environment variable with the secret; a list while secrets are rotated.'),
-  signature_scheme: z
-    .enum([...schemeNames, ...(Object.keys(schemeAliases) as (keyof typeof schemeAliases)[])])
-    .default('hmac')
-    .describe(
-      'How the sender signs: hmac with the three fields below, or the name of a sender. Default hmac.',
-    ),
-  signature_header: headerName
-    .prefault('x-hub-signature-256')
-    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
-  signature_algo: z
-    .enum(['sha256', 'sha1'])
-    .default('sha256')
-    .describe('With hmac: algorithm. Default sha256.'),
-  signature_prefix: z
-    .string()
-    .default('sha256=')
-    .describe('With hmac: the text before the hex digits; may be empty. Default sha256=.'),
+  ...signatureFields,
   filter: ruleFields.filter,
   deliver_to: ruleFields.deliver_to,
   deliver_empty: ruleFields.deliver_empty,

@@ -1,10 +1,11 @@
 import { DoorwardError } from '../errors.ts'
-import { type SignatureScheme, toScheme } from '../signature-schemes.ts'
+import type { SignatureScheme } from '../signatures/scheme.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import { getValueAt } from './problems.ts'
 import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from './rule.ts'
 import type { Agent } from './schema.ts'
+import { checkSignatureFields, readScheme } from './signature-fields.ts'
 import { type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
@@ -55,9 +56,6 @@ const parseValidFields = (value: unknown): ValidFields =>
     }),
   )
 
-/** The fields of `signature_scheme: hmac`. */
-const hmacFields = ['signature_header', 'signature_algo', 'signature_prefix'] as const
-
 /** The parsed rules of one entry. */
 type ParsedEntry = { readonly rules: readonly ParsedRule[] }
 
@@ -70,15 +68,7 @@ const checkEntry = (
 ): ParsedEntry => {
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
-  const { signature_scheme: scheme = 'hmac' } = entry
-  if (scheme !== 'hmac')
-    for (const field of hmacFields)
-      if (entry[field] !== undefined)
-        at(
-          [field],
-          `cannot be combined with signature_scheme ${scheme}, which defines it`,
-          'remove it, or write signature_scheme: hmac',
-        )
+  checkSignatureFields(entry, at)
   const rules = [checkRule(entry, ['webhooks', index], agentNames, file, problems)]
   const header = entry.signature_header ?? ''
   const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
@@ -109,11 +99,7 @@ export const compileEntry = (
 }
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
-  const scheme = toScheme(entry.signature_scheme, {
-    header: entry.signature_header,
-    algorithm: entry.signature_algo,
-    prefix: entry.signature_prefix,
-  })
+  const scheme = readScheme(entry)
   const header = entry.delivery_id_header
   // Replaces the other places, which identify something else.
   return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }

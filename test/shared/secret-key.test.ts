@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { keyBytes, type SchemeName, secretFault } from '../../shared/signature-schemes.ts'
+import type { SchemeName } from '../../shared/signatures/presets.ts'
+import { keyBytes, secretFault } from '../../shared/signatures/secrets.ts'
 import { schemeNamed } from '../support/daemon/accepts.ts'
 
 const whsec = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

@@ -25,7 +25,7 @@ import { interruptSignal } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { untilFinished } from '../events/wait.ts'
 import { postWebhook } from '../webhook/send.ts'
-import { ownDelivery, signedHeaders } from '../webhook/signing.ts'
+import { ownDelivery, signedHeaders, type SigningHome } from '../webhook/signing.ts'
 import { findText, type Found } from './find-text.ts'
 
 /*
@@ -60,7 +60,8 @@ export const checkPrivacy = async (
 ): Promise<void> => {
   const { home, terminal } = context
   const env = await readEnvironment(home)
-  const { webhooks } = await loadConfig(home, env)
+  const { webhooks, gateway } = await loadConfig(home, env)
+  const signer = { env, publicUrl: gateway.server.public_url }
   const chosen = choose(webhooks, paths)
   announce(chosen, terminal)
   if (!yes && !(await confirm(permission, terminal))) {
@@ -75,7 +76,7 @@ export const checkPrivacy = async (
   const sent = await withDaemon(context, async (client) => {
     const all: { readonly sent: Sent; readonly event?: EventDetail }[] = []
     for (const webhook of chosen)
-      all.push(await sendCanary(client, webhook, env, canary, interrupt, terminal))
+      all.push(await sendCanary(client, webhook, signer, canary, interrupt, terminal))
     return all
   })
   terminal.say('searching files that have changed since ...')
@@ -155,7 +156,7 @@ const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => t
 const sendCanary = async (
   client: Client,
   webhook: Webhook,
-  env: NodeJS.ProcessEnv,
+  signer: SigningHome,
   canary: string,
   interrupt: AbortSignal,
   terminal: Terminal,
@@ -176,7 +177,7 @@ const sendCanary = async (
     const nowMs = Date.now()
     const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary)))
     const delivery = ownDelivery(webhook, payload, nowMs)
-    const headers = signedHeaders(webhook, env, delivery, nowMs)
+    const headers = signedHeaders(webhook, signer, delivery, nowMs)
     const url = new URL(webhook.urlPaths[0] ?? path, client.daemon.url)
     const send = async () => (await postWebhook(url, headers, delivery.body)).id
     const event = await untilFinished(client, send, interrupt)

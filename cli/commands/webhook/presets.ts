@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { SchemeName } from '../../../shared/signature-schemes.ts'
+import type { SchemeName } from '../../../shared/signatures/presets.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 

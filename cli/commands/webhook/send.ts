@@ -44,11 +44,13 @@ export const sendWebhook = async (
       hint: 'doorward webhook list shows them',
     })
   const env = await readEnvironment(home)
-  const webhook = webhookAt(path, (await loadConfig(home, env)).webhooks)
+  const { webhooks, gateway } = await loadConfig(home, env)
+  const webhook = webhookAt(path, webhooks)
+  const signer = { env, publicUrl: gateway.server.public_url }
   const make = await deliveryMaker(file, options, webhook)
   const sign = (nowMs: number) => {
     const { body, ...delivery } = make(nowMs)
-    return { body, headers: signedHeaders(webhook, env, { body, ...delivery }, nowMs) }
+    return { body, headers: signedHeaders(webhook, signer, { body, ...delivery }, nowMs) }
   }
   // Fail before a daemon is started.
   sign(Date.now())

@@ -1,10 +1,16 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import { describeUnset } from '../../../shared/config/variables.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { keyBytes, type SignatureScheme, signedHead } from '../../../shared/signature-schemes.ts'
+import {
+  computeMac,
+  type SignatureForm,
+  type SignedValues,
+} from '../../../shared/signatures/form.ts'
+import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
+import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 
@@ -92,13 +98,19 @@ const renamed = (body: Buffer, field: string, id: string): Buffer => {
   )
 }
 
+/** Where the secrets are, and `server.public_url`, which some senders sign. */
+export type SigningHome = {
+  readonly env: NodeJS.ProcessEnv
+  readonly publicUrl: string | undefined
+}
+
 /**
  * The headers of a delivery, signed as the sender would. Throws `unavailable` when no secret is set or
  * none fits the scheme.
  */
 export const signedHeaders = (
-  { path, scheme, secretNames }: Webhook,
-  env: NodeJS.ProcessEnv,
+  { path, urlPaths, scheme, secretNames }: Webhook,
+  { env, publicUrl }: SigningHome,
   { body, deliveryId, headers }: Delivery,
   nowMs: number,
 ): Readonly<Record<string, string>> => {
@@ -109,8 +121,15 @@ export const signedHeaders = (
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
       hint: describeUnset(secretNames, env),
     })
+  if (publicUrl === undefined && signsAddress(scheme))
+    throw new DoorwardError('unavailable', `cannot sign for ${path}: the address is not known`, {
+      hint: 'the signature covers it: set server.public_url in gateway.yaml',
+    })
+  const [urlPath = path] = urlPaths
+  const url = (publicUrl ?? '').replace(/\/+$/, '') + urlPath
   for (const secret of secrets) {
-    const signature = signPayload(scheme, secret, body, { deliveryId, nowMs })
+    const values = { id: deliveryId, method: 'POST', url, path: urlPath }
+    const signature = signPayload(scheme, secret, body, values, nowMs)
     if (signature) return { ...headers, ...signature }
   }
   throw new DoorwardError(
@@ -118,12 +137,6 @@ export const signedHeaders = (
     `cannot sign for ${path}: ${names} is not a secret of the scheme ${scheme.name}`,
     { hint: 'doorward config check says what is wrong with it' },
   )
-}
-
-type SigningTime = {
-  /** The id that is signed, where the scheme signs one. */
-  readonly deliveryId: string
-  readonly nowMs: number
 }
 
 /**
@@ -134,23 +147,30 @@ const signPayload = (
   scheme: SignatureScheme,
   secret: string,
   body: Buffer,
-  { deliveryId, nowMs }: SigningTime,
+  values: Omit<SignedValues, 'timestamp'>,
+  nowMs: number,
 ): Record<string, string> | undefined => {
   const form = scheme.forms.findLast((candidate) => keyBytes(candidate, secret) !== undefined)
   const key = form && keyBytes(form, secret)
   if (!form || !key) return undefined
   // HTTP sends header values as Latin-1: these are the bytes of the token again.
   if (form.check === 'token') return { [form.header]: key.toString('latin1') }
-  const timestamp = String(Math.floor(nowMs / 1000))
-  const hmac = createHmac(form.algorithm, key)
-  const head = signedHead(form.signs, timestamp, deliveryId)
-  if (head !== undefined) hmac.update(head, 'latin1')
-  const signature = form.prefix + hmac.update(body).digest(form.encoding)
+  const timestamp = toTimestamp(form, nowMs)
+  const digest = computeMac(form, key, body, { ...values, timestamp }).toString(form.encoding)
+  const parts = [
+    ...(form.timestampParam === undefined ? [] : [`${form.timestampParam}=${timestamp}`]),
+    `${form.param === undefined ? '' : `${form.param}=`}${form.prefix}${digest}`,
+  ]
   return {
-    [form.header]: form.list === 'commas' ? `t=${timestamp},${signature}` : signature,
+    [form.header]: parts.join(form.list === 'semicolons' ? ';' : ','),
     ...(form.timestampHeader !== undefined && { [form.timestampHeader]: timestamp }),
-    ...(form.idHeader !== undefined && { [form.idHeader]: deliveryId }),
+    ...(form.idHeader !== undefined && { [form.idHeader]: values.id }),
   }
+}
+
+const toTimestamp = ({ timestampUnit }: SignatureForm, nowMs: number): string => {
+  if (timestampUnit === 'iso') return new Date(nowMs).toISOString()
+  return String(timestampUnit === 's' ? Math.floor(nowMs / 1000) : nowMs)
 }
 
 /**

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { getDeliveryId } from '../../../daemon/webhook/pipeline.ts'
-import {
-  type SchemeName,
-  type SignatureScheme,
-  hmacScheme,
-  toScheme,
-} from '../../../shared/signature-schemes.ts'
+import { hmacScheme, toScheme } from '../../../shared/signatures/described.ts'
+import type { SchemeName } from '../../../shared/signatures/presets.ts'
+import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 
 const fields = { header: 'x', algorithm: 'sha256', prefix: '' } as const
 const hmac = hmacScheme(fields)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { findHandshake, wantsEmptyAnswer } from '../../../daemon/webhook/pipeline.ts'
-import { schemeNames } from '../../../shared/signature-schemes.ts'
+import { schemeNames } from '../../../shared/signatures/presets.ts'
 import { schemeNamed } from '../../support/daemon/accepts.ts'
 
 describe('handshakeOf', () => {

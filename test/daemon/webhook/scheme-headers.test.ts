@@ -4,7 +4,8 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { headersNamed, listHeaderNames } from '../../../daemon/webhook/compiled-webhook.ts'
 import { toBodyHeaders } from '../../../daemon/webhook/parse.ts'
-import { schemeNames, toScheme } from '../../../shared/signature-schemes.ts'
+import { toScheme } from '../../../shared/signatures/described.ts'
+import { schemeNames } from '../../../shared/signatures/presets.ts'
 
 describe('the headers that a scheme looks at', () => {
   for (const name of schemeNames) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
-import { presetSchemes } from '../../../shared/signature-schemes.ts'
+import { presetSchemes } from '../../../shared/signatures/presets.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { diagnose } from '../../../daemon/webhook/signature-diagnosis.ts'
 import { findChangedValues } from '../../../shared/config/environment.ts'
-import type { SchemeName } from '../../../shared/signature-schemes.ts'
+import type { SchemeName } from '../../../shared/signatures/presets.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, createSecretKey } from 'node:crypto'
 import { type SignatureHeaders, type Verifier, verify } from '../../../daemon/webhook/verify.ts'
-import { hmacScheme } from '../../../shared/signature-schemes.ts'
+import { hmacScheme } from '../../../shared/signatures/described.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const header = 'x-hub-signature-256'
@@ -135,8 +135,6 @@ describe('verify', () => {
     ['a MAC of one byte', ['sha256=75'], /2 hex digits/],
     ['a MAC that is too long', [`${good}00`], /66 hex digits/],
     ['an odd number of digits', [good.slice(0, -1)], /63 hex digits/],
-    ['upper-case digits', [`sha256=${mac.toUpperCase()}`], /upper-case/],
-    ['one upper-case digit', [good.replace('ea', 'Ea')], /upper-case/],
     ['characters beyond ASCII', [`sha256=${'é'.repeat(64)}`], /not hex digits/],
     ['full-width digits', [`sha256=${'７'.repeat(64)}`], /not hex digits/],
     ['hex that stops in the middle', [`sha256=abzz${mac.slice(4)}`], /not hex digits/],

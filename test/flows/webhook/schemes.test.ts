@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
-import { schemeNames } from '../../../shared/signature-schemes.ts'
+import { schemeNames } from '../../../shared/signatures/presets.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
-import { keyBytes, type SignatureForm, signedHead } from '../../../shared/signature-schemes.ts'
+import { computeMac, type SignatureForm } from '../../../shared/signatures/form.ts'
+import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
 import { bytesLike, corpus, holds } from '../../support/fuzz/fuzz.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
@@ -65,7 +65,10 @@ describe('a signature of any body', () => {
         assert.equal(refusal(headers, body, [sender.otherSecret, sender.secret]), undefined)
         assert.notEqual(refusal(headers, body, [sender.otherSecret]), undefined)
         const form = formOf(sender, headers)
-        for (const changed of changedHeaders(form, headers))
+        // A described signature may have hex digits of either case.
+        const isSame = (changed: Headers) =>
+          form.anyCase && changed[form.header]?.toLowerCase() === headers[form.header]
+        for (const changed of changedHeaders(form, headers).filter((each) => !isSame(each)))
           assert.notEqual(refusal(changed, body), undefined, JSON.stringify(changed))
         // A token says nothing of the body.
         if (form.check === 'token') return
@@ -93,8 +96,8 @@ describe('any headers', () => {
   const signatureOf = (form: SignatureForm, { secret }: Sender, body: string): string => {
     const key = keyBytes(form, secret) ?? Buffer.alloc(0)
     if (form.check === 'token') return key.toString('latin1')
-    const head = signedHead(form.signs, time, id) ?? ''
-    return createHmac(form.algorithm, key).update(`${head}${body}`).digest(form.encoding)
+    const values = { timestamp: time, id, method: 'POST', url: '', path: '/' }
+    return computeMac(form, key, Buffer.from(body), values).toString(form.encoding)
   }
 
   holds(

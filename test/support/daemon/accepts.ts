@@ -3,7 +3,8 @@ import { parse } from '../../../daemon/webhook/parse.ts'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { prepareVerifier, verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { type SchemeName, toScheme } from '../../../shared/signature-schemes.ts'
+import { toScheme } from '../../../shared/signatures/described.ts'
+import type { SchemeName } from '../../../shared/signatures/presets.ts'
 
 const githubFields = {
   header: 'x-hub-signature-256',

@@ -5,6 +5,7 @@ import {
   checkConfig,
   formatProblem,
 } from '../../../shared/config/load.ts'
+import { webhookSchema } from '../../../shared/config/webhook-schema.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
 /** The texts of the files, and the environment. */
@@ -53,8 +54,7 @@ export const refuses = (table: Readonly<Record<string, readonly [Files, ...strin
     it(`refuses ${what}`, () => assert.deepEqual(linesOf(files), lines))
 }
 
-export const webhookKeys =
-  'known: path, agent, prompt_template, secret_env, signature_scheme, signature_header, signature_algo, signature_prefix, filter, deliver_to, deliver_empty, dedupe, delivery_id_header, rate_limit, event_text, max_value_length, accept_risk, enabled'
+export const webhookKeys = `known: ${Object.keys(webhookSchema.shape).join(', ')}`
 export const kinds = 'echo, command, claude, codex, gemini, opencode, llm, openai, http'
 export const kindsOr = kinds.replace(', http', ' or http')
 export const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'

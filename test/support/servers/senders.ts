@@ -7,7 +7,7 @@ import { verifySlackRequest } from '@slack/bolt'
 import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { Stripe } from 'stripe'
 import { Webhook as SvixWebhook } from 'svix'
-import type { SchemeName } from '../../../shared/signature-schemes.ts'
+import type { SchemeName } from '../../../shared/signatures/presets.ts'
 
 /** Headers by their lower-case names. */
 export type Headers = Record<string, string>

@@ -1,7 +1,7 @@
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { schemeWarnings } from '../../../../shared/config/warnings.ts'
-import { secretFault } from '../../../../shared/signature-schemes.ts'
+import { secretFault } from '../../../../shared/signatures/secrets.ts'
 import { describeUnset, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
 import { type Check, checksFor } from '../check.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventDetail } from '../../../../shared/api.ts'
 import { readSample } from '../../../../cli/commands/webhook/signing.ts'
-import { schemeNames } from '../../../../shared/signature-schemes.ts'
+import { schemeNames } from '../../../../shared/signatures/presets.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { run } from '../../support/cli.ts'
 

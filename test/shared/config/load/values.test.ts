@@ -31,7 +31,7 @@ describe('an unknown key', () => {
       { webhooks: 'webhooks:\n  - { path: /a, agent: echo, prompt: x, secrets: S, max: 1 }\n' },
       'webhooks.yaml:2:5 webhooks[0].prompt_template: missing',
       'webhooks.yaml:2:30 webhooks[0].prompt: unknown key (did you mean "prompt_template"?)',
-      'webhooks.yaml:2:41 webhooks[0].secrets: unknown key (did you mean "secret_env"?)',
+      'webhooks.yaml:2:41 webhooks[0].secrets: unknown key (did you mean "secret_env" or "secret_encoding"?)',
       'webhooks.yaml:2:53 webhooks[0].max: unknown key (did you mean "max_value_length"?)',
     ],
     'that is near none, with all there are': [
@@ -86,7 +86,7 @@ describe('a value of the wrong kind', () => {
       'webhooks.yaml:7:5 webhooks[0].secret_env: must be text or a list',
       'webhooks.yaml:8:5 webhooks[0].enabled: must be true or false',
       'webhooks.yaml:9:5 webhooks[0].signature_header: must be text',
-      'webhooks.yaml:10:5 webhooks[0].signature_algo: must be sha256 or sha1',
+      'webhooks.yaml:10:5 webhooks[0].signature_algo: must be sha256, sha1 or sha512',
       'webhooks.yaml:11:5 webhooks[0].signature_prefix: must be text',
     ],
     'keys without a value': [

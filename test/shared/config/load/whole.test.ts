@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
 import { ConfigError, loadConfig, formatProblem } from '../../../../shared/config/load.ts'
-import { hmacScheme, schemeNames } from '../../../../shared/signature-schemes.ts'
+import { hmacScheme } from '../../../../shared/signatures/described.ts'
+import { schemeNames } from '../../../../shared/signatures/presets.ts'
 import { packageFolder } from '../../../../shared/version.ts'
 import {
   check,

@@ -1,0 +1,158 @@
+import { z } from 'zod'
+import { DoorwardError } from '../errors.ts'
+import { toScheme } from '../signatures/described.ts'
+import { parseSigned } from '../signatures/form.ts'
+import { type SchemeAlias, schemeAliases, schemeNames } from '../signatures/presets.ts'
+import type { SignatureScheme } from '../signatures/scheme.ts'
+import { headerName } from './values.ts'
+
+/*
+ * The fields of a webhook that say how its sender signs: the name of a sender, or a description.
+ */
+
+const paramName = z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, 'not the name of a signature')
+
+/** The fields that describe an HMAC. */
+const hmacFields = {
+  signature_header: headerName
+    .prefault('x-hub-signature-256')
+    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
+  signature_algo: z
+    .enum(['sha256', 'sha1', 'sha512'])
+    .default('sha256')
+    .describe('With hmac: algorithm. Default sha256.'),
+  signature_encoding: z
+    .enum(['hex', 'base64', 'base64url'])
+    .default('hex')
+    .describe(
+      'With hmac: encoding of the signature; hex digits may have either case. Default hex.',
+    ),
+  signature_prefix: z
+    .string()
+    .optional()
+    .describe(
+      'With hmac: the text before the signature; may be empty. Default: the algorithm, as sha256=; none with signature_param or base64.',
+    ),
+  signature_param: paramName
+    .optional()
+    .describe(
+      'With hmac: the header is a list of name=value between commas or semicolons, and this names the signature: v1 of t=…,v1=…. Default: none.',
+    ),
+  signed: z
+    .string()
+    .optional()
+    .describe(
+      'With hmac: what is signed, of {timestamp}, {id}, {method}, {url} (server.public_url with path and query), {path} and, last, {body}. Default {body}.',
+    ),
+  timestamp_header: headerName
+    .optional()
+    .describe('With hmac: header with the signed time. Default: none.'),
+  timestamp_param: paramName
+    .optional()
+    .describe('With hmac: name of the signed time in the list of signature_param. Default: none.'),
+  timestamp_unit: z
+    .enum(['s', 'ms', 'iso'])
+    .default('s')
+    .describe('With hmac: Unix seconds, Unix milliseconds, or a date by ISO 8601. Default s.'),
+  id_header: headerName
+    .optional()
+    .describe('With hmac: header with the signed id of a delivery. Default: none.'),
+  secret_encoding: z
+    .enum(['text', 'hex', 'base64'])
+    .default('text')
+    .describe(
+      'With hmac: how the secret becomes the key: as it is, or decoded; base64 may have whsec_ before it. Default text.',
+    ),
+}
+
+export const signatureFields = {
+  signature_scheme: z
+    .enum([...schemeNames, ...(Object.keys(schemeAliases) as SchemeAlias[])])
+    .default('hmac')
+    .describe(
+      'How the sender signs: hmac with the fields below, or the name of a sender. Default hmac.',
+    ),
+  ...hmacFields,
+}
+
+type SignatureEntry = z.output<z.ZodObject<typeof signatureFields>>
+
+/** The fields of an entry as far as they are valid. */
+type ValidFields = { readonly [Key in keyof SignatureEntry]?: SignatureEntry[Key] | undefined }
+
+type Report = (key: readonly [string], reason: string, hint?: string) => void
+
+/** Reports fields that do not go together. */
+export const checkSignatureFields = (entry: ValidFields, report: Report): void => {
+  const { signature_scheme: scheme = 'hmac', signed = '{body}' } = entry
+  if (scheme !== 'hmac') {
+    for (const field of Object.keys(hmacFields) as (keyof typeof hmacFields)[])
+      if (entry[field] !== undefined)
+        report(
+          [field],
+          `cannot be combined with signature_scheme ${scheme}, which defines it`,
+          'remove it, or write signature_scheme: hmac',
+        )
+    return
+  }
+  try {
+    parseSigned(signed)
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) throw error
+    report(['signed'], error.message, error.hint)
+    return
+  }
+  const { timestamp_header: header, timestamp_param: param, signature_param: list } = entry
+  if (header !== undefined && param !== undefined)
+    report(['timestamp_param'], 'cannot be combined with timestamp_header', 'remove one of them')
+  else if (param !== undefined && list === undefined)
+    report(['timestamp_param'], 'needs signature_param', 'name the signature in the same list')
+  else
+    checkValue('{timestamp}', param === undefined ? 'timestamp_header' : 'timestamp_param', {
+      entry,
+      signed,
+      report,
+    })
+  checkValue('{id}', 'id_header', { entry, signed, report })
+}
+
+type Checked = { readonly entry: ValidFields; readonly signed: string; readonly report: Report }
+
+/** A value that is signed has a place, and one with a place is signed. */
+const checkValue = (
+  name: '{timestamp}' | '{id}',
+  field: 'timestamp_header' | 'timestamp_param' | 'id_header',
+  { entry, signed, report }: Checked,
+): void => {
+  const isSigned = signed.includes(name)
+  if (isSigned && entry[field] === undefined)
+    report(['signed'], `${name} is signed, but no field says where it is`, `add ${field}`)
+  if (!isSigned && entry[field] !== undefined)
+    report(
+      [field],
+      `${name} is not in signed, so anyone could change it`,
+      `add it as the sender signs it, such as signed: '${name}.{body}', or remove ${field}`,
+    )
+}
+
+/** The scheme of a checked entry. */
+export const readScheme = (entry: SignatureEntry): SignatureScheme =>
+  toScheme(entry.signature_scheme, {
+    header: entry.signature_header,
+    algorithm: entry.signature_algo,
+    prefix: entry.signature_prefix ?? usualPrefix(entry),
+    encoding: entry.signature_encoding,
+    param: entry.signature_param,
+    signs: parseSigned(entry.signed ?? '{body}'),
+    timestampHeader: entry.timestamp_header,
+    timestampParam: entry.timestamp_param,
+    timestampUnit: entry.timestamp_unit,
+    idHeader: entry.id_header,
+    secret: entry.secret_encoding,
+  })
+
+/** As GitHub writes hex; senders of base64 mostly have none. */
+const usualPrefix = (entry: SignatureEntry): string =>
+  entry.signature_param === undefined && entry.signature_encoding === 'hex'
+    ? `${entry.signature_algo}=`
+    : ''

@@ -1,0 +1,104 @@
+import { createHmac, type KeyObject } from 'node:crypto'
+import { DoorwardError } from '../errors.ts'
+
+export type MacAlgorithm = 'sha256' | 'sha1' | 'sha512'
+
+/** Text as it is, or the name of a value in braces. */
+export type SignedPart = string
+
+/** One form of signature. */
+export type SignatureForm = {
+  /** `mac`: an HMAC of the signed bytes. `token`: the secret itself, which does not cover the body. */
+  readonly check: 'mac' | 'token'
+  /** Header with the signature; its presence commits a delivery to this form. Lower case. */
+  readonly header: string
+  readonly algorithm: MacAlgorithm
+  readonly encoding: 'hex' | 'base64' | 'base64url'
+  /** Hex digits may be upper case. */
+  readonly anyCase?: true
+  /** The text before each signature; may be empty. */
+  readonly prefix: string
+  /** One signature, or a list of them with this between them. */
+  readonly list: 'one' | 'spaces' | 'commas' | 'semicolons' | 'commas-or-semicolons'
+  /** The list is one of `name=value`, and this names a signature: `v1` of `t=…,v1=…`. */
+  readonly param?: string
+  /** What is signed, in order: the raw `{body}`, the values of the request, and text between them. */
+  readonly signs: readonly SignedPart[]
+  /** Where the signed time is: a header, or a name in the list of the signature's header. */
+  readonly timestampHeader?: string
+  readonly timestampParam?: string
+  /** Unix seconds, Unix milliseconds, or a date by ISO 8601. */
+  readonly timestampUnit: 's' | 'ms' | 'iso'
+  /** Header with the signed id of the delivery. */
+  readonly idHeader?: string
+  /**
+   * How a secret becomes a key: `text` unchanged; `hex` decoded; `base64` decoded, with or without the prefix
+   * `whsec_`; `whsec` the same, but only for secrets with the prefix, and `token` only for those without.
+   */
+  readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token'
+}
+
+/** The values of a request that a signature can cover, as they were sent. */
+export type SignedValues = {
+  readonly timestamp: string
+  readonly id: string
+  readonly method: string
+  /** The public address, with path and query. */
+  readonly url: string
+  readonly path: string
+}
+
+/** The HMAC of what this form signs. */
+export const computeMac = (
+  { algorithm, signs }: Pick<SignatureForm, 'algorithm' | 'signs'>,
+  key: KeyObject | Buffer,
+  body: Buffer,
+  values: SignedValues,
+): Buffer => {
+  const hmac = createHmac(algorithm, key)
+  for (const part of signs)
+    if (part === '{body}') hmac.update(body)
+    else hmac.update(valueOf(part, values), 'latin1')
+  return hmac.digest()
+}
+
+const valueOf = (part: SignedPart, values: SignedValues): string => {
+  switch (part) {
+    case '{timestamp}':
+      return values.timestamp
+    case '{id}':
+      return values.id
+    case '{method}':
+      return values.method
+    case '{url}':
+      return values.url
+    case '{path}':
+      return values.path
+    default:
+      return part
+  }
+}
+
+/** What `signed` can name. */
+export const signedNames = ['body', 'timestamp', 'id', 'method', 'url', 'path'] as const
+
+/**
+ * Parses what is signed, as `{timestamp}.{body}`. The body is last: whoever could move bytes between it and
+ * what follows could change it. Throws `config-invalid`.
+ */
+export const parseSigned = (text: string): readonly SignedPart[] => {
+  const parts = text.split(/(\{[^{}]*\})/).filter((part) => part !== '')
+  const known = signedNames.map((name) => `{${name}}`)
+  const wrong = parts.find((part) => /[{}]/.test(part) && !known.includes(part))
+  if (wrong !== undefined)
+    throw new DoorwardError('config-invalid', `${wrong} is nothing that is signed`, {
+      hint: `it can name ${known.join(', ')}`,
+    })
+  if (!/^[\x20-\x7e\r\n\t]*$/.test(text))
+    throw new DoorwardError('config-invalid', 'the text between the values must be ASCII')
+  if (parts.at(-1) !== '{body}' || parts.indexOf('{body}') !== parts.length - 1)
+    throw new DoorwardError('config-invalid', '{body} must be its end, once', {
+      hint: 'a signature that does not end with the body does not prove it: {timestamp}.{body}',
+    })
+  return parts
+}

@@ -1,0 +1,151 @@
+import type { SignatureForm } from './form.ts'
+import type { SchemeFacts, SignatureScheme } from './scheme.ts'
+
+/*
+ * How each sender signs its webhooks, as data: the verifier (daemon/webhook) and `webhook send`
+ * (cli/commands/webhook) use this table. `source` links to the documentation of the sender.
+ */
+
+/** A hex HMAC of the raw body. */
+export const overBody = {
+  check: 'mac',
+  algorithm: 'sha256',
+  encoding: 'hex',
+  prefix: '',
+  list: 'one',
+  signs: ['{body}'],
+  timestampUnit: 's',
+  secret: 'text',
+} as const satisfies Partial<SignatureForm>
+
+const standardWebhooks = (family: 'webhook' | 'svix') =>
+  ({
+    ...overBody,
+    header: `${family}-signature`,
+    encoding: 'base64',
+    prefix: 'v1,',
+    list: 'spaces',
+    signs: ['{id}', '.', '{timestamp}', '.', '{body}'],
+    timestampHeader: `${family}-timestamp`,
+    idHeader: `${family}-id`,
+    secret: 'base64',
+  }) as const satisfies SignatureForm
+
+/** The id headers of all known senders, for `hmac`. */
+export const anyIdHeader = [
+  'x-github-delivery',
+  'webhook-id',
+  'svix-id',
+  'idempotency-key',
+  'x-gitlab-event-uuid',
+  'x-shopify-webhook-id',
+  'linear-delivery',
+  'request-id',
+]
+
+const presets = {
+  github: {
+    forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
+    deliveryId: { headers: ['x-github-delivery'] },
+    event: { header: 'x-github-event', action: 'action' },
+    source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
+  },
+  stripe: {
+    // The key is the whole secret, including `whsec_`.
+    forms: [
+      {
+        ...overBody,
+        header: 'stripe-signature',
+        list: 'commas',
+        param: 'v1',
+        timestampParam: 't',
+        signs: ['{timestamp}', '.', '{body}'],
+      },
+    ],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [], body: 'id' },
+    event: { field: 'type' },
+    source: 'https://docs.stripe.com/webhooks/signatures',
+  },
+  slack: {
+    forms: [
+      {
+        ...overBody,
+        header: 'x-slack-signature',
+        prefix: 'v0=',
+        signs: ['v0:', '{timestamp}', ':', '{body}'],
+        timestampHeader: 'x-slack-request-timestamp',
+      },
+    ],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [], body: 'event_id' },
+    event: { field: 'event.type' },
+    source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
+  },
+  'standard-webhooks': {
+    forms: [standardWebhooks('svix'), standardWebhooks('webhook')],
+    toleranceSeconds: 300,
+    deliveryId: { headers: ['svix-id', 'webhook-id'] },
+    event: { field: 'type' },
+    source:
+      'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md',
+  },
+  gitlab: {
+    // GitLab sends webhook-id and webhook-timestamp always, webhook-signature with a signing token only.
+    forms: [
+      { ...standardWebhooks('webhook'), secret: 'whsec' },
+      { ...overBody, header: 'x-gitlab-token', check: 'token', secret: 'token' },
+    ],
+    toleranceSeconds: 300,
+    // The event's UUID comes last: webhooks that trigger each other share it.
+    deliveryId: { headers: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'] },
+    event: {
+      header: 'x-gitlab-event',
+      field: 'object_kind',
+      action: 'object_attributes.action',
+    },
+    source: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
+  },
+  shopify: {
+    // The header of the newer Events API first, as Shopify's own library does.
+    forms: [
+      { ...overBody, header: 'shopify-hmac-sha256', encoding: 'base64' },
+      { ...overBody, header: 'x-shopify-hmac-sha256', encoding: 'base64' },
+    ],
+    deliveryId: { headers: ['x-shopify-webhook-id', 'shopify-webhook-id'] },
+    event: { header: 'x-shopify-topic' },
+    source: 'https://shopify.dev/docs/apps/build/webhooks/subscribe/https',
+  },
+  linear: {
+    forms: [{ ...overBody, header: 'linear-signature' }],
+    // A header has the time too, but it is not signed: Linear's own library reads only the body.
+    toleranceSeconds: 60,
+    bodyTimestamp: 'webhookTimestamp',
+    deliveryId: { headers: ['linear-delivery'] },
+    event: { header: 'linear-event', field: 'type', action: 'action' },
+    source: 'https://linear.app/developers/webhooks#securing-webhooks',
+  },
+  sentry: {
+    forms: [{ ...overBody, header: 'sentry-hook-signature' }],
+    deliveryId: { headers: ['request-id'] },
+    event: { header: 'sentry-hook-resource', action: 'action' },
+    source: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
+  },
+} as const satisfies Readonly<Record<string, SchemeFacts>>
+
+type PresetName = keyof typeof presets
+export type SchemeName = 'hmac' | PresetName
+
+export const schemeNames = ['hmac', ...(Object.keys(presets) as PresetName[])] as const
+
+/** Other names of a scheme. */
+export const schemeAliases = { svix: 'standard-webhooks' } as const
+export type SchemeAlias = keyof typeof schemeAliases
+
+/** The scheme of a sender. */
+export const presetScheme = (name: PresetName): SignatureScheme => ({ name, ...presets[name] })
+
+/** Every scheme but `hmac`, which has its fields in webhooks.yaml. */
+export const presetSchemes: readonly SignatureScheme[] = schemeNames
+  .filter((name) => name !== 'hmac')
+  .map(presetScheme)

@@ -1,0 +1,37 @@
+import type { SignatureForm } from './form.ts'
+import type { SchemeName } from './presets.ts'
+
+/** What the table says of one sender. */
+export type SchemeFacts = {
+  /**
+   * From strongest to weakest: the first with a header in the request and a secret is used. The last is what
+   * the sender usually sends.
+   */
+  readonly forms: readonly SignatureForm[]
+  /**
+   * How far a signed time may be in the past or the future, in seconds. A time far in the future would allow
+   * a replay until then. Stripe and Slack recommend five minutes; Slack's page, Stripe's PHP library and
+   * Standard Webhooks limit both directions.
+   */
+  readonly toleranceSeconds?: number
+  /** Field of the body with the signed time in milliseconds, if no header has it. */
+  readonly bodyTimestamp?: string
+  /** Where the delivery id is: headers, tried in order, and a field of the verified body. */
+  readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
+  /**
+   * What names the kind of event, for `on`: a field of the body, which a signature covers, else a header; and
+   * the field with the action.
+   */
+  readonly event?: { readonly header?: string; readonly field?: string; readonly action?: string }
+  /** The sender calls its JSON text/plain. */
+  readonly jsonAsText?: true
+  /** The sender has no body: these headers, in lower case, are the payload. */
+  readonly emptyBody?: readonly string[]
+  readonly source: string
+}
+
+export type SignatureScheme = SchemeFacts & { readonly name: SchemeName }
+
+/** True where the signature covers the public address, which must then be configured. */
+export const signsAddress = ({ forms }: SignatureScheme): boolean =>
+  forms.some(({ signs }) => signs.includes('{url}'))

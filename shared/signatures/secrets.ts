@@ -1,0 +1,73 @@
+import type { SignatureForm } from './form.ts'
+import type { SignatureScheme } from './scheme.ts'
+
+const marker = 'whsec_'
+
+/** The key bytes of a secret in this form; undefined when the secret does not fit. */
+export const keyBytes = (form: SignatureForm, secret: string): Buffer | undefined => {
+  const isMarked = secret.startsWith(marker)
+  switch (form.secret) {
+    case 'text':
+      return Buffer.from(secret)
+    case 'hex':
+      return /^([0-9a-fA-F]{2})+$/.test(secret) ? Buffer.from(secret, 'hex') : undefined
+    case 'token':
+      return isMarked ? undefined : Buffer.from(secret)
+    case 'whsec':
+      return isMarked ? decoded(secret.slice(marker.length)) : undefined
+    case 'base64':
+      return decoded(isMarked ? secret.slice(marker.length) : secret)
+  }
+}
+
+/** Base64 (RFC 4648 section 4) with optional padding; Node itself accepts anything. */
+const decoded = (text: string): Buffer | undefined => {
+  const bare = text.replace(/={1,2}$/, '')
+  const isPadded = bare !== text
+  if (!/^[A-Za-z0-9+/]+$/.test(bare) || bare.length % 4 === 1) return undefined
+  return isPadded && text.length % 4 !== 0 ? undefined : Buffer.from(bare, 'base64')
+}
+
+/**
+ * What looks wrong with a secret, without any part of it: `unusable` when it cannot verify anything.
+ */
+export const secretFault = (
+  scheme: SignatureScheme,
+  secret: string,
+): { readonly reason: string; readonly unusable: boolean } | undefined => {
+  const unusable = !scheme.forms.some((form) => keyBytes(form, secret) !== undefined)
+  const reason = findFault(scheme, secret, unusable)
+  return reason === undefined ? undefined : { reason, unusable }
+}
+
+const findFault = (
+  scheme: SignatureScheme,
+  secret: string,
+  unusable: boolean,
+): string | undefined => {
+  if (/^\s|\s$/.test(secret)) return 'has white space at its beginning or end'
+  if (/^(["']).*\1$/s.test(secret)) return 'has quotes around it, which count as a part of it'
+  if (scheme.name === 'standard-webhooks' && /^wh[ps]k_/.test(secret))
+    return 'is an Ed25519 key (v1a): only the symmetric kind that begins with whsec_ is taken'
+  if (unusable) return unusableReason(scheme)
+  if (scheme.name === 'standard-webhooks' && !secret.startsWith(marker))
+    return 'does not begin with whsec_, as secrets of Standard Webhooks do'
+  if (scheme.name === 'stripe' && !secret.startsWith(marker))
+    return "does not begin with whsec_, as Stripe's signing secrets do (an API key is another thing)"
+  if (scheme.name === 'slack' && !/^[0-9a-f]{32}$/.test(secret))
+    return "is not 32 hex digits, as Slack's signing secrets are (a token or client secret is another thing)"
+  const marked = scheme.forms.find(({ secret: kind }) => kind === 'base64' || kind === 'whsec')
+  if (
+    scheme.name !== 'hmac' &&
+    marked &&
+    secret.startsWith(marker) &&
+    (keyBytes(marked, secret)?.length ?? 0) < 24
+  )
+    return 'is shorter than the 24 bytes that Standard Webhooks asks for'
+  return undefined
+}
+
+const unusableReason = ({ name, forms }: SignatureScheme): string => {
+  if (name !== 'hmac') return 'is not base64 after whsec_, as this scheme has it'
+  return `is not ${forms[0]?.secret === 'hex' ? 'hex' : 'base64'}, as secret_encoding says`
+}
