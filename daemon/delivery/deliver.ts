@@ -14,6 +14,7 @@ import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
 import { createGithub } from './targets/github.ts'
+import { createGitlab } from './targets/gitlab.ts'
 import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
 import { createSlack } from './targets/slack.ts'
@@ -79,6 +80,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       case 'discord':
       case 'email':
       case 'github':
+      case 'gitlab':
       case 'http':
         return sendParts(target, reply, options)
     }
@@ -155,7 +157,7 @@ const createSenders = ({
   marks,
   messages,
 }: SenderParts): Readonly<Record<SentKind, Sender>> => {
-  const { slack, telegram, discord, email, github, http } = targets
+  const { slack, telegram, discord, email, github, gitlab, http } = targets
   const token = (
     target: string,
     tokenEnv: string | undefined,
@@ -173,6 +175,11 @@ const createSenders = ({
     github: createGithub(
       github.api_url,
       token('github', github.token_env, github.login ?? 'github'),
+      marks,
+    ),
+    gitlab: createGitlab(
+      gitlab.api_url,
+      token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab'),
       marks,
     ),
     http: createHttp(http, env),

@@ -117,14 +117,14 @@ const markStart = '<!-- doorward:'
 const markPattern = /^<!-- doorward:(evt_[0-9a-f]{18}):(\d{1,3}) ([\w-]{43}) -->\s*/
 
 /**
- * Our own comments on GitHub. The mark is signed together with the text, with a key that only this home has:
+ * Our own comments on GitHub and GitLab. The mark is signed together with the text, with a key that only this home has:
  * others can neither make a mark nor copy one to their own words, and so cannot have an event ignored.
  */
 export const createCommentMarks = (apiToken: string): CommentMarks => {
   const key = createHmac('sha256', apiToken).update('doorward mark of a comment').digest()
   const sign = (eventId: string, part: string, text: string): string =>
     createHmac('sha256', key)
-      // GitHub may change white space.
+      // The server may change white space.
       .update(`${eventId}\n${part}\n${text.replaceAll(/\s+/g, ' ').trim()}`)
       .digest('base64url')
 
@@ -133,7 +133,9 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
       `${markStart}${eventId}:${part} ${sign(eventId, String(part), text)} -->`,
     toBody: (mark, text) => `${mark}\n${text}`,
     isOwnComment: (payload) => {
-      const body = textAt(payload, 'comment', 'body')
+      // GitLab calls a comment a note.
+      const body =
+        textAt(payload, 'comment', 'body') ?? textAt(payload, 'object_attributes', 'note')
       if (body === undefined || !body.startsWith(markStart)) return false
       const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
       if (mark === undefined || !eventId || !part || !signature) return false

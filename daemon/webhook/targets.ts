@@ -1,9 +1,16 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
-import { addressForms, isAddress, type SentKind, type Target } from '../../shared/config/targets.ts'
+import {
+  addressForms,
+  isAddress,
+  isSlackReply,
+  type SentKind,
+  type Target,
+} from '../../shared/config/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
+import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from './event-scope.ts'
 
@@ -28,10 +35,13 @@ export const expandTargets = (targets: readonly Target[], scope: EventScope): Re
       case 'discord':
       case 'email':
       case 'github':
+      case 'gitlab':
       case 'http':
         return [
           orInvalid(target.text, () => {
-            const { kind } = target
+            const { kind, text } = target
+            // The text stays as it is: the address may be a secret.
+            if (isSlackReply(target)) return { text, kind, address: findReplyAddress(scope.event) }
             const address = expandAddress(kind, target.address, scope)
             return { text: `${kind}:${address}`, kind, address }
           }),

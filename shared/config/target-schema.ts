@@ -112,6 +112,14 @@ export const targetsSchema = z.strictObject({
     })
     .refine((github) => isOnlyOne(github.token_env, github.login), oneToken)
     .prefault({}),
+  gitlab: z
+    .strictObject({
+      token_env: tokenEnv('gitlab'),
+      login: login('gitlab'),
+      api_url: apiUrl('https://gitlab.com/api/v4'),
+    })
+    .refine((gitlab) => isOnlyOne(gitlab.token_env, gitlab.login), oneToken)
+    .prefault({}),
   http: recordOf(
     z.strictObject({
       url: plainUrl.describe('Where to POST to. Redirects are not followed.'),

@@ -55,6 +55,7 @@ const listVariables = (config: Config): TargetVariable[] => {
           return []
         case 'slack':
         case 'github':
+        case 'gitlab':
         case 'telegram':
           return named(targets[target.kind].token_env, { what: 'a token' })
         case 'email':

@@ -11,16 +11,25 @@ import { didYouMean } from '../text.ts'
  */
 
 /** The kinds of target outside this machine. */
-export const sentKinds = ['slack', 'telegram', 'discord', 'email', 'github', 'http'] as const
+export const sentKinds = [
+  'slack',
+  'telegram',
+  'discord',
+  'email',
+  'github',
+  'gitlab',
+  'http',
+] as const
 export type SentKind = (typeof sentKinds)[number]
 
 /** The forms of an address, for messages. */
 export const addressForms: Readonly<Record<SentKind, string>> = {
-  slack: 'slack:#channel, slack:@user or slack:<id>',
+  slack: 'slack:#channel, slack:@user, slack:<id>, slack:<channel>/<thread_ts> or slack:reply',
   telegram: 'telegram:<chat id>, telegram:@channel or telegram:@me',
   discord: 'discord:<name>, a name of targets.discord',
   email: 'email:<address>, one address',
   github: 'github:<owner>/<repo>#<number>',
+  gitlab: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
   http: 'http:<name>, a name of targets.http',
 }
 
@@ -30,9 +39,14 @@ export const entryName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 const slackName = /^[#@](?=[^.-])[\p{L}\p{M}\p{N}._-]{1,80}$/u
 // Channel, private group, direct message, user, also of an enterprise. Slack documents no length.
 const slackId = /^@?[CDGUW][A-Z0-9]{2,20}$/
+// The time stamp of the message that begins a thread: seconds and six digits.
+const slackThread = /^[1-9]\d{8,10}\.\d{6}$/
 const telegramChat = /^(-?[1-9]\d{0,18}|@[A-Za-z][A-Za-z0-9_]{3,31})$/
 const githubIssue =
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100}#[1-9]\d{0,9}$/
+// docs.gitlab.com/user/reserved_names: letters, digits, `_`, `-` and `.`, no `-` first, at most 20 groups.
+const gitlabItem =
+  /^(?:(?!\.+\/)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}\/){1,20}(?!\.+[!#])[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}[!#][1-9]\d{0,9}$/
 // RFC 5321 without quoted local parts, and without % ! and |, which once routed mail to other hosts.
 const localPart = /^(?=.{1,64}$)[A-Za-z0-9#$&'*+/=?^_~-]+(\.[A-Za-z0-9#$&'*+/=?^_~-]+)*$/
 const domainLabel = /^[\p{L}\p{N}]([\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u
@@ -52,17 +66,31 @@ export const isMailAddress = (text: string): boolean => {
 /** True for a Telegram chat: its number, or the public name of a channel or group. */
 export const isTelegramChat = (text: string): boolean => telegramChat.test(text)
 
+const isSlackAddress = (address: string): boolean => {
+  const [channel = '', thread] = address.split('/', 2)
+  const isChannel = slackId.test(channel) || slackName.test(channel)
+  if (thread === undefined) return isChannel
+  return (
+    isChannel &&
+    !channel.startsWith('@') &&
+    address === `${channel}/${thread}` &&
+    slackThread.test(thread)
+  )
+}
+
 /** True for a valid address of this kind. */
 export const isAddress = (kind: SentKind, address: string): boolean => {
   switch (kind) {
     case 'slack':
-      return slackId.test(address) || slackName.test(address)
+      return isSlackAddress(address)
     case 'telegram':
       return isTelegramChat(address)
     case 'email':
       return isMailAddress(address)
     case 'github':
       return githubIssue.test(address)
+    case 'gitlab':
+      return gitlabItem.test(address)
     case 'discord':
     case 'http':
       return entryName.test(address)
@@ -96,6 +124,15 @@ const targetForms = [
 /** Stands for `targets.telegram.me`. An event cannot choose it. */
 export const ownChat = '@me'
 
+/** Stands for where an event of Slack came from. */
+export const slackReply = 'reply'
+
+export const isSlackReply = (target: Target): boolean =>
+  target.kind === 'slack' && target.address.source === slackReply
+
+/** Addresses that stand for another one; an event cannot choose them. */
+const standIns: Partial<Record<SentKind, string>> = { telegram: ownChat, slack: slackReply }
+
 /** Parses one value of `deliver_to`. Throws `config-invalid` with the valid forms. */
 export const parseTarget = (text: string): Target => {
   if (text === 'none') return { text, kind: 'none' }
@@ -124,7 +161,7 @@ export const parseTarget = (text: string): Target => {
 const parseAddress = (kind: SentKind, text: string, address: string): Template => {
   const template = parseTemplate(address)
   if (isFixed(template)) {
-    if (isAddress(kind, address) || (kind === 'telegram' && address === ownChat)) return template
+    if (isAddress(kind, address) || address === standIns[kind]) return template
     throw new DoorwardError('config-invalid', `target "${text}" is not a valid address`, {
       hint: `write ${addressForms[kind]}`,
     })

@@ -7,6 +7,7 @@ import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from '
 import type { Agent } from './schema.ts'
 import { checkSignatureFields, readScheme } from './signature-fields.ts'
 import { type WebhookEntry, webhookSchema } from './webhook-schema.ts'
+import { isSlackReply } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /** One webhook definition, compiled once so that requests parse nothing of it. */
@@ -74,6 +75,13 @@ const checkEntry = (
   const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
   if (read.includes(header.toLowerCase()))
     at(['signature_header'], `headers.${header} holds a signature: no template can read it`)
+  const answersSlack = rules.some(({ targets }) => targets.some(isSlackReply))
+  if (answersSlack && entry.signature_scheme !== 'slack')
+    at(
+      ['deliver_to'],
+      'slack:reply answers where an event of Slack came from',
+      'write signature_scheme: slack, or name a channel',
+    )
   return { rules }
 }
 

@@ -129,7 +129,7 @@ export const listPrivateTexts = (config: Config | undefined, userHome: string): 
   // These targets name people and places; others are names of gateway.yaml.
   ...(config?.webhooks ?? [])
     .flatMap(({ rules }) => rules.flatMap(({ targets }) => targets))
-    .filter(({ kind }) => ['slack', 'telegram', 'email', 'github'].includes(kind))
+    .filter(({ kind }) => ['slack', 'telegram', 'email', 'github', 'gitlab'].includes(kind))
     .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
   ...(config?.webhooks ?? [])
     .filter(({ secretNames }) => secretNames.length === 0)

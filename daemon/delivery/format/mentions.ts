@@ -120,6 +120,20 @@ const breakInline = (line: string, state: State): string => {
   return breakMentions(line)
 }
 
+// A merge request of GitLab, and a user whose name begins with a line.
+const gitlabMark = /(!|&#0*33;?|&#x0*21;?|&excl;?)(?=\d)|(?<![A-Za-z0-9])@(?=_)/gi
+// GitLab runs a line such as `/merge` as a command of the token's owner. It ignores carriage returns.
+const quickAction = /^([^\S\n]*)\/(?=[\w-]+(?:\s|$))/gm
+
+/**
+ * GitLab's Markdown without mentions, references to other issues and merge requests, and quick actions. Also
+ * in code, as what GitLab reads as code differs by version.
+ */
+export const gitlabText = (markdown: string): string =>
+  githubText(markdown)
+    .replace(gitlabMark, `$&${zeroWidthSpace}`)
+    .replace(quickAction, `$1${zeroWidthSpace}/`)
+
 // A mention of Slack: its opening bracket may be an entity, and a backslash may follow. HTML comments and
 // document types are not mentions.
 const mention =

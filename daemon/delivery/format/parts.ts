@@ -1,6 +1,7 @@
 import { toPlainText } from '../../../shared/text.ts'
+import type { SentKind } from '../../../shared/config/targets.ts'
 import type { ResolvedTarget } from '../sender.ts'
-import { githubText, slackText } from './mentions.ts'
+import { githubText, gitlabText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
 import { telegramText } from './telegram.ts'
 
@@ -9,7 +10,7 @@ const maxMarkLength = 128
 
 type Format = Limits & { readonly convert?: (piece: string) => string }
 
-const formats: Readonly<Record<'slack' | 'telegram' | 'discord' | 'email' | 'github', Format>> = {
+const formats: Readonly<Record<Exclude<SentKind, 'http'>, Format>> = {
   // docs.slack.dev/reference/methods/chat.postMessage, markdown_text.
   slack: {
     characters: 12_000,
@@ -30,6 +31,13 @@ const formats: Readonly<Record<'slack' | 'telegram' | 'discord' | 'email' | 'git
     convert: githubText,
     measure: (piece) => githubText(piece).length,
   },
+  // docs.gitlab.com/administration/instance_limits: a note has a million characters at most.
+  gitlab: {
+    characters: 1_000_000 - maxMarkLength,
+    parts: 1,
+    convert: gitlabText,
+    measure: (piece) => gitlabText(piece).length,
+  },
 }
 
 /**
@@ -49,7 +57,8 @@ export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): str
     case 'telegram':
     case 'discord':
     case 'email':
-    case 'github': {
+    case 'github':
+    case 'gitlab': {
       const { convert = (piece: string) => piece, ...limits } = formats[target.kind]
       return splitText(cleanText(text), limits).map(convert)
     }

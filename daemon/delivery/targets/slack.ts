@@ -2,38 +2,42 @@ import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
-import type { Sender } from '../sender.ts'
+import type { Attempt, Sender } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
+import { isResponseUrl, parseResponseUrl, toResponse } from './slack-reply.ts'
 
 const slack = 'slack'
 
-/** Messages to Slack by chat.postMessage (docs.slack.dev/reference/methods/chat.postMessage). */
+/**
+ * Messages to Slack by chat.postMessage (docs.slack.dev/reference/methods/chat.postMessage), or to the
+ * `response_url` of a command.
+ */
 export const createSlack = (
-  apiUrl: string | undefined,
+  apiUrl = 'https://slack.com/api',
   token: TokenSource,
   messages: Pick<OwnMessages, 'post' | 'remember'>,
 ): Sender => ({
   isIdempotent: false,
   send: async ({ address, text }, attempt) => {
+    if (isResponseUrl(address)) return respond(parseResponseUrl(address, apiUrl), text, attempt)
+    const [channel = '', thread] = address.split('/')
     const post = async (accessToken: string): Promise<undefined> => {
-      const response = await requestTarget(
-        new URL(`${apiUrl ?? 'https://slack.com/api'}/chat.postMessage`),
-        {
-          target: slack,
-          headers: {
-            authorization: `Bearer ${accessToken}`,
-            'content-type': 'application/json; charset=utf-8',
-          },
-          body: JSON.stringify({
-            channel: toChannel(address),
-            markdown_text: text,
-            // Otherwise Slack requests every URL that an agent, or its attacker, writes.
-            unfurl_links: false,
-            unfurl_media: false,
-          }),
-          attempt,
+      const response = await requestTarget(new URL(`${apiUrl}/chat.postMessage`), {
+        target: slack,
+        headers: {
+          authorization: `Bearer ${accessToken}`,
+          'content-type': 'application/json; charset=utf-8',
         },
-      )
+        body: JSON.stringify({
+          channel: toChannel(channel),
+          ...(thread !== undefined && { thread_ts: thread }),
+          markdown_text: text,
+          // Otherwise Slack requests every URL that an agent, or its attacker, writes.
+          unfurl_links: false,
+          unfurl_media: false,
+        }),
+        attempt,
+      })
       const failure = toFailure(response, address)
       if (failure) throw failure
       messages.remember(response.json)
@@ -43,6 +47,36 @@ export const createSlack = (
   },
 })
 
+/** Answers a command (docs.slack.dev/interactivity/handling-user-interaction, "Message responses"). */
+const respond = async (
+  url: URL | undefined,
+  text: string,
+  attempt: Attempt,
+): Promise<undefined> => {
+  if (!url)
+    throw new DeliveryError('permanent', 'the response_url of this event is not at Slack', {
+      code: 'target-invalid',
+      hint: 'only hooks.slack.com, or the server in targets.slack.api_url, is answered',
+    })
+  const response = await requestTarget(url, {
+    target: slack,
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    body: JSON.stringify(toResponse(text)),
+    attempt,
+  })
+  const { json, status } = response
+  const hint = status === 404 ? responseIsOver : undefined
+  const error = typeof json['error'] === 'string' ? json['error'] : ''
+  const failure =
+    status < 429 && /^[a-z_]{1,64}$/.test(error)
+      ? new DeliveryError('permanent', `slack answered ${error}`, { hint })
+      : toStatusError(slack, response, { hint })
+  if (failure) throw failure
+  return undefined
+}
+
+const responseIsOver = 'Slack takes answers to a command for 30 minutes, and five at most'
+
 /** `@U…` is a user by id, which Slack expects without the sign. */
 const toChannel = (address: string): string =>
   /^@[UW][A-Z0-9]{2,}$/.test(address) ? address.slice(1) : address
@@ -50,6 +84,8 @@ const toChannel = (address: string): string =>
 const hints: Readonly<Record<string, string>> = {
   not_in_channel: 'invite the app to the channel: /invite @<the app>',
   channel_not_found: 'check its name; the app must be invited to a private channel',
+  invalid_thread_ts: 'there is no such message in the channel',
+  thread_not_found: 'there is no such message in the channel',
   is_archived: 'the channel is archived: name another one',
   missing_scope: 'the token lacks the scope chat:write: doorward oauth login slack',
   no_permission: 'the token lacks the scope chat:write: doorward oauth login slack',

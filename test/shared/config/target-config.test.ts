@@ -33,7 +33,7 @@ const problems = (deliverTo: string, targets: string): string[] => {
 
 describe('targets in gateway.yaml', () => {
   it('may be left out where a login is enough', () => {
-    for (const target of ['"slack:#a"', '"github:a/b#1"', '"email:a@b.example"'])
+    for (const target of ['"slack:#a"', '"github:a/b#1"', '"gitlab:a/b!1"', '"email:a@b.example"'])
       assert.deepEqual(problems(target, ''), [])
   })
 
@@ -50,6 +50,12 @@ describe('targets in gateway.yaml', () => {
       '"discord:constructor"',
       '  discord: { ops: { url_env: A } }\n',
       'webhooks[0].deliver_to: unknown discord target "constructor" (known: ops)',
+    ],
+    [
+      'an answer to Slack for an event of another sender',
+      'slack:reply',
+      '',
+      'webhooks[0].deliver_to: slack:reply answers where an event of Slack came from (write signature_scheme: slack, or name a channel)',
     ],
     [
       'Telegram without a bot',

@@ -11,11 +11,14 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
     'C123',
     'U0123ABCD',
     '@U0123ABCD',
+    'C0123ABCD/1700000000.000100',
+    '#general/1700000000.000100',
   ],
   telegram: ['1', '-100123', '@my_channel'],
   discord: ['ops', 'a-b.c_1'],
   email: ['jane@example.com', "o'brien+x@mail.example.co", 'root@localhost', 'a@bücher.example'],
   github: ['acme/door#1', 'a-b/c.d_e#12', 'octo_corp/.github#3'],
+  gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
   http: ['archive'],
 }
 
@@ -32,6 +35,15 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     '#.',
     'c0123abcd',
     '#a/b',
+    'C0123ABCD/',
+    'C0123ABCD/1700000000',
+    'C0123ABCD/1700000000.1',
+    'C0123ABCD/1700000000.000100/x',
+    'C0123ABCD/1700000000.000100\n',
+    '@jane/1700000000.000100',
+    '/1700000000.000100',
+    'https://hooks.slack.com/commands/1',
+    'replies',
   ],
   telegram: ['0', '01', '1.5', '-', '@me', '@a b', 'me', '1\n', '@1abc', '1e5', '--1', '@x/../y'],
   discord: ['', '-a', 'a b', 'a/b', '__proto__', 'x'.repeat(65), 'a\n'],
@@ -72,6 +84,26 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     'acme/door?x#1',
     'acme/door#1#2',
   ],
+  gitlab: [
+    'acme/door',
+    'acme!1',
+    'acme/door!0',
+    'acme/door!01',
+    'acme/door#-1',
+    'acme/../door!1',
+    'acme/..!1',
+    './door!1',
+    '/acme/door!1',
+    'acme//door!1',
+    'acme/door/!1',
+    '-a/b#1',
+    'acme/do or#1',
+    'acme/door%2Fx#1',
+    'acme/door?x!1',
+    'acme/door!1\n',
+    'acme/door!1#2',
+    `${'g/'.repeat(21)}p#1`,
+  ],
   http: ['', 'https://example.com', 'a/b', 'a b'],
 }
 
@@ -94,6 +126,11 @@ describe('the name of a target', () => {
         })
     })
   }
+
+  it('may be slack:reply in the configuration, but not as a value of an event', () => {
+    assert.equal(parseTarget('slack:reply').text, 'slack:reply')
+    assert.ok(!isAddress('slack', 'reply'))
+  })
 
   it('may be made of an event, but for http', () => {
     for (const text of [

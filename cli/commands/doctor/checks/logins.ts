@@ -249,6 +249,11 @@ export const findLogin = (
       return targets.github.token_env === undefined
         ? { provider: targets.github.login ?? 'github', anyOf: ['repo', 'public_repo'] }
         : undefined
+    // docs.gitlab.com/api/notes
+    case 'gitlab':
+      return targets.gitlab.token_env === undefined
+        ? { provider: targets.gitlab.login ?? 'gitlab', anyOf: ['api'] }
+        : undefined
     // developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/send
     case 'email':
       return targets.email.smtp_url_env === undefined

@@ -51,7 +51,9 @@ export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
   }
   const asked = [
     ...(kinds.has('slack') ? [reachSlack(parts)] : []),
-    ...(kinds.has('github') ? [reachGithub(parts)] : []),
+    ...(['github', 'gitlab'] as const)
+      .filter((kind) => kinds.has(kind))
+      .map(async (kind) => reachUser(kind, parts)),
     ...(kinds.has('telegram') ? [reachTelegram(parts)] : []),
     ...(kinds.has('email') ? [reachEmail(parts)] : []),
     ...named('discord').map(async (name) => reachDiscord(name, parts)),
@@ -64,7 +66,7 @@ type Token = { readonly token: string } | { readonly check: Check } | undefined
 
 /** Fetches the token of a target, from its variable or its login. Undefined if the variable is unset. */
 const fetchToken = async (
-  kind: 'slack' | 'github' | 'telegram' | 'email',
+  kind: 'slack' | 'github' | 'gitlab' | 'telegram' | 'email',
   variable: string | undefined,
   { config, env, client }: Parts,
 ): Promise<Token> => {
@@ -135,19 +137,22 @@ const reachSlack = async (parts: Parts): Promise<Reachable[]> => {
   return [toCheck('slack', asked, isOk === true, typeof refusal === 'string', fix)]
 }
 
-/** https://docs.github.com/en/rest/users/users#get-the-authenticated-user */
-const reachGithub = async (parts: Parts): Promise<Reachable[]> => {
-  const { token_env: variable, login, api_url: base } = parts.config.gateway.targets.github
-  const found = await fetchToken('github', variable, parts)
+const apis = { github: 'https://api.github.com', gitlab: 'https://gitlab.com/api/v4' } as const
+
+/**
+ * https://docs.github.com/en/rest/users/users#get-the-authenticated-user
+ * https://docs.gitlab.com/api/users/#get-the-current-user
+ */
+const reachUser = async (kind: keyof typeof apis, parts: Parts): Promise<Reachable[]> => {
+  const { token_env: variable, login, api_url: base } = parts.config.gateway.targets[kind]
+  const found = await fetchToken(kind, variable, parts)
   if (!found) return []
   if ('check' in found) return [found]
-  const asked = await ask(new URL(`${base ?? 'https://api.github.com'}/user`), {
+  const asked = await ask(new URL(`${base ?? apis[kind]}/user`), {
     headers: bearer(found.token),
   })
   const status = asked.is === 'answered' ? asked.status : 0
-  return [
-    toCheck('github', asked, status === 200, status === 401, getFix(variable, login ?? 'github')),
-  ]
+  return [toCheck(kind, asked, status === 200, status === 401, getFix(variable, login ?? kind))]
 }
 
 /** https://core.telegram.org/bots/api#getme */

@@ -1,0 +1,90 @@
+import { textAt } from '../../util/payload-path.ts'
+import { DeliveryError, TokenRefused, asReadOnly } from '../delivery-error.ts'
+import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
+import type { CommentMarks } from '../loop-guard.ts'
+import type { Sender } from '../sender.ts'
+import { type TokenSource, withToken } from '../token.ts'
+
+const gitlab = 'gitlab'
+const perPage = 100
+const maxPages = 10
+/** A note may have a megabyte. */
+const maxResponseBytes = 16 * 1024 * 1024
+/** Maximum age of a note of an earlier attempt. */
+const maxAgeMs = 24 * 60 * 60 * 1000
+
+/**
+ * Notes on merge requests and issues (docs.gitlab.com/api/notes). Each begins with a hidden mark, by which a
+ * repeat finds the note of an earlier attempt.
+ */
+export const createGitlab = (
+  apiUrl: string | undefined,
+  token: TokenSource,
+  marks: CommentMarks,
+): Sender => ({
+  isIdempotent: true,
+  send: async ({ address, text, part, reply }, attempt) => {
+    const [, project = '', sign = '', number = ''] = /^(.*)([!#])(\d+)$/.exec(address) ?? []
+    const kind = sign === '!' ? 'merge_requests' : 'issues'
+    const base = `${apiUrl ?? 'https://gitlab.com/api/v4'}/projects/${encodeURIComponent(project)}`
+    const url = `${base}/${kind}/${number}/notes`
+    const mark = marks.markFor(reply.eventId, part, text)
+    return withToken(token, async (accessToken) => {
+      const request = async (to: string, body?: object): Promise<TargetResponse> => {
+        const response = await requestTarget(new URL(to), {
+          target: gitlab,
+          method: body ? 'POST' : 'GET',
+          headers: {
+            // For access tokens of any kind as well (docs.gitlab.com/api/rest/authentication).
+            authorization: `Bearer ${accessToken}`,
+            accept: 'application/json',
+            ...(body && { 'content-type': 'application/json; charset=utf-8' }),
+          },
+          ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
+          attempt,
+        })
+        const { status } = response
+        if (status === 401) throw new TokenRefused()
+        const failure = toStatusError(gitlab, response, { hint: hints[status] })
+        if (failure) throw failure
+        return response
+      }
+      if (attempt.mayHaveArrived && (await hasNote(url, mark, request)))
+        return 'an earlier attempt had arrived'
+      await request(url, { body: marks.toBody(mark, text) })
+      return undefined
+    })
+  },
+})
+
+const hasNote = async (
+  url: string,
+  mark: string,
+  request: (url: string) => Promise<TargetResponse>,
+): Promise<boolean> => {
+  const since = new Date(Date.now() - maxAgeMs).toISOString()
+  for (let page = 1; page <= maxPages; page += 1) {
+    const { json } = await asReadOnly(
+      request(`${url}?order_by=created_at&sort=desc&per_page=${perPage}&page=${page}`),
+    )
+    // A cut or foreign response does not say that it is missing.
+    if (!Array.isArray(json)) throw new DeliveryError('retryable', 'gitlab returned no notes')
+    const notes = json as readonly unknown[]
+    if (notes.some((note) => textAt(note, 'body')?.startsWith(mark))) return true
+    if (notes.length < perPage || (textAt(notes.at(-1), 'created_at') ?? since) < since)
+      return false
+  }
+  return false
+}
+
+const moved = 'the project was moved: use its new path'
+
+const hints: Readonly<Record<number, string>> = {
+  301: moved,
+  302: moved,
+  307: moved,
+  308: moved,
+  400: 'GitLab rejects this note',
+  403: 'the token may not comment there: it needs the scope api and the role of a reporter; or the discussion is locked',
+  404: 'there is no such merge request or issue, or the token may not see it (scope api)',
+}
