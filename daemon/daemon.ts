@@ -28,6 +28,7 @@ import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
 import { createMemory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
+import { createKeepSecret, createOccasion } from './webhook/contact.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
@@ -257,9 +258,10 @@ const createRequestHandlers = (
 
   return () => {
     const diagnose = diagnoseWithBudget()
+    const pipeline = { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard }
     const serveWebhook = serveWebhooks(
       live.current,
-      { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard, refusals },
+      { ...pipeline, refusals, isRare: createOccasion(), keepSecret: createKeepSecret(home, live) },
       { log, answered },
     )
     const oauth = leadership.oauth()

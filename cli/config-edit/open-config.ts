@@ -1,6 +1,5 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { readEnvironment } from '../../shared/config/environment.ts'
 import { initHome } from '../../shared/config/init-home.ts'
 import { checkConfig, type Config, ConfigError } from '../../shared/config/load.ts'
@@ -8,8 +7,7 @@ import type { ConfigName } from '../../shared/config/schema.ts'
 import { readYaml, readYamlBytes, type YamlFile } from '../../shared/config/yaml.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
-import { type Home, prepareHome, systemReason } from '../../shared/home/home.ts'
-import { lockHome } from '../../shared/home/lock.ts'
+import { type Home, systemReason } from '../../shared/home/home.ts'
 
 /** The configuration of a home as it is now, to be added to. */
 export type OpenConfig = {
@@ -84,35 +82,3 @@ const unusable = (what: string, error: unknown): DoorwardError =>
     hint:
       systemCode(error) === 'ENOENT' ? 'doorward init writes a sample' : 'make it writable for you',
   })
-
-const tries = 200
-const pauseMs = 50
-
-/**
- * Reads and writes the configuration as the only command that does: of two that add something at the same
- * time the slower would write back what the quicker had not added yet. Waits for another one for 10 s;
- * throws `already-running` with its pid then, and as `prepareHome` does.
- */
-export const withConfigLock = async <Value>(
-  home: Home,
-  work: () => Promise<Value>,
-): Promise<Value> => {
-  await prepareHome(home)
-  const letGo = await lockConfig(home, tries)
-  try {
-    return await work()
-  } finally {
-    await letGo()
-  }
-}
-
-const lockConfig = async (home: Home, left: number): Promise<() => Promise<void>> => {
-  try {
-    return await lockHome(home, 'config')
-  } catch (error) {
-    const isHeld = error instanceof DoorwardError && error.code === 'already-running'
-    if (!isHeld || left === 0) throw error
-  }
-  await setTimeout(pauseMs)
-  return lockConfig(home, left - 1)
-}

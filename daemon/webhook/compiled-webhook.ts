@@ -7,6 +7,7 @@ import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signature-header.ts'
+import { handshakeHeaders } from './handshakes.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
 /** A definition with its secrets as keys: everything for a request, prepared once. */
@@ -19,6 +20,8 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly scopeHeaders: readonly string[]
   /** The secrets of this home as text, to diagnose a bad signature. */
   readonly secrets: () => KnownSecrets
+  /** What proves the sender of a challenge that is not signed. */
+  readonly verifyTokens: () => readonly string[]
 }
 
 /** A rule with the path of its webhook. */
@@ -50,6 +53,7 @@ export const webhooksByPath = (
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env, changed),
+          verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)
       }),
@@ -90,25 +94,20 @@ const knownSecrets = (
   return { own, others, changed: changed.filter(isOwn) }
 }
 
-/** Needed for every scheme: signs of a web page, GitHub's handshake, and the format of the body. */
-const always = [
-  'origin',
-  'sec-fetch-site',
-  'x-github-event',
-  'content-length',
-  'content-type',
-  'content-encoding',
-]
+/** Needed for every scheme: signs of a web page, and the format of the body. */
+const always = ['origin', 'sec-fetch-site', 'content-length', 'content-type', 'content-encoding']
 
 /** The headers that are read in a delivery of this scheme, and those of templates, in lower case. */
 export const listHeaderNames = (
-  { forms, deliveryId, emptyBody = [] }: SignatureScheme,
+  { forms, deliveryId, emptyBody = [], handshake }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
     [header, timestampHeader, idHeader].filter((name) => name !== undefined),
   )
-  const all = [...ofForms, ...deliveryId.headers, ...emptyBody, ...always, ...ofTemplates]
+  const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
+  const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]
+  const all = [...ofScheme, ...always, ...ofTemplates]
   return [...new Set(all.map((name) => name.toLowerCase()))]
 }
 

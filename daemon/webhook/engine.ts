@@ -11,6 +11,7 @@ import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
+import { nearestByPath } from './contact.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './event-runner.ts'
 
 /**
@@ -24,6 +25,8 @@ export type Engine = {
   /** For the owner to read. */
   readonly warnings: readonly Warning[]
   readonly byPath: ReadonlyMap<string, CompiledWebhook>
+  /** The webhook whose address differs from this path in case or slashes only. */
+  readonly nearest: (path: string) => CompiledWebhook | undefined
   readonly maxBodyBytes: number
   readonly runEvent: RunEvent
 }
@@ -69,11 +72,13 @@ export const createEngine = (
     log,
     hasTray,
   })
+  const byPath = webhooksByPath(config, env, changed)
   return {
     config,
     env,
     warnings: [...collectWarnings(config, env), ...changedValueWarnings(changed)],
-    byPath: webhooksByPath(config, env, changed),
+    byPath,
+    nearest: nearestByPath(byPath),
     maxBodyBytes: server.body_limit,
     runEvent: createRunEvent({ ...parts, invoke, deliver }),
   }

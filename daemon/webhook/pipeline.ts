@@ -4,23 +4,23 @@ import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
-import type { EventStore } from '../events/event-store.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
-import { valueAt } from '../util/payload-path.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
+import { acceptHandshake, type ContactParts } from './contact.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'
 import type { RunEvent } from './event-runner.ts'
 import { firstMismatch } from './filter.ts'
+import { findUnsignedHandshake } from './handshakes-unsigned.ts'
+import { findHandshake, getReply, type Reply } from './handshakes.ts'
 import { loadMultipart } from './multipart.ts'
-import { isForm, isMultipart, type Payload, readPayload } from './parse.ts'
+import { isMultipart, type Payload, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
 import { receive, type ReceivedBody } from './receive.ts'
-import type { RejectionLog } from './rejection-log.ts'
 import type { DiagnoseRefusal } from './signature-diagnosis.ts'
 import { invalid, type SignatureHeaders } from './signature-header.ts'
 import { expandTargets } from './targets.ts'
@@ -36,24 +36,23 @@ import { type VerifiedBody, verify } from './verify.ts'
  * unverified sender learns nothing: all that could inform it comes after `verify`.
  */
 
-export type PipelineParts = {
+export type PipelineParts = ContactParts & {
   readonly budget: ByteBudget
-  readonly events: EventStore
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly learners: DeliveryWaiters
   readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
-  readonly refusals: RejectionLog
 }
 
 type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 
 export type Accepted = {
-  readonly id: string
+  /** The id of its event; some of many handshakes have none. */
+  readonly id?: string
   readonly status: Status
-  /** The body of a plain 200, for a sender that requires one; may be empty. */
-  readonly text?: string
+  /** The response, for a sender that takes no 202 with JSON. */
+  readonly reply?: Reply
 }
 
 /** A delivery in the pipeline, and what is known about it so far. */
@@ -66,6 +65,7 @@ type Delivery = {
   size: number
   deliveryId: DeliveryId | undefined
   signed: boolean | undefined
+  reply: Reply | undefined
 }
 
 /**
@@ -90,6 +90,7 @@ export const acceptDelivery = async (
     size: Math.min(declared || 0, Number.MAX_SAFE_INTEGER),
     deliveryId: undefined,
     signed: undefined,
+    reply: undefined,
   }
   try {
     const { budget, loopGuard } = parts
@@ -99,6 +100,11 @@ export const acceptDelivery = async (
       const posted = webhook.scheme.name === 'slack' ? loopGuard.posted() : undefined
       if (posted) await posted
       if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
+      delivery.stage = 'verify'
+      const { bytes } = body
+      const sent = { method: 'POST', url: request.url ?? '', headers, bytes }
+      const handshake = findUnsignedHandshake(webhook, sent)
+      if (handshake) return await acceptHandshake(webhook, handshake, parts)
       return processBody(delivery, body, runEvent, parts)
     } finally {
       body.release()
@@ -134,8 +140,10 @@ const processBody = (
   if (webhook.rateLimit && alreadySeen?.eventId === undefined)
     parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
   delivery.stage = 'filter'
-  const handshake = findHandshake(scheme, headers, payload)
-  if (handshake) return pass(delivery, handshake.status, handshake.detail, parts, handshake.text)
+  const own = () => webhook.secrets().own
+  const handshake = findHandshake(scheme, headers, payload, own)
+  delivery.reply = handshake ? handshake.reply : getReply(scheme, headers, payload)
+  if (handshake) return pass(delivery, handshake.status, handshake.detail, parts)
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload)
@@ -192,19 +200,14 @@ const pass = (
   status: Status,
   detail: string,
   { events }: PipelineParts,
-  text?: string,
 ): Accepted => {
   const state = status === 'duplicate' ? 'duplicate' : 'filtered'
   const { id } = events.add(delivery.receivedAt, { state, detail, ...toKnownDelivery(delivery) })
-  return toAccepted(delivery, id, status, text)
+  return toAccepted(delivery, id, status)
 }
 
-const toAccepted = (
-  { webhook, headers }: Delivery,
-  id: string,
-  status: Status,
-  text = wantsEmptyAnswer(webhook.scheme, headers['content-type']?.[0]) ? '' : undefined,
-): Accepted => (text === undefined ? { id, status } : { id, status, text })
+const toAccepted = ({ reply }: Delivery, id: string, status: Status): Accepted =>
+  reply ? { id, status, reply } : { id, status }
 
 const addRejected = (
   delivery: Delivery,
@@ -237,56 +240,6 @@ const verifyOrDiagnose = (
     throw diagnose(error, bytes, request.headersDistinct, webhook, now, request)
   }
 }
-
-/** A verified request that tests whether the webhook works, and runs no agent. */
-type Handshake = {
-  readonly status: 'ping' | 'challenge'
-  readonly detail: string
-  /** The plain text of a 200, for a sender that requires one. */
-  readonly text?: string
-}
-
-/**
- * Reads the handshake of a sender, undefined for a delivery. GitHub's `ping` (docs: "Webhook events and
- * payloads"); Slack's `url_verification`, answered with its challenge (docs: "url_verification"), and
- * its `ssl_check` of a slash command.
- */
-export const findHandshake = (
-  { name }: SignatureScheme,
-  headers: SignatureHeaders,
-  payload: Payload,
-): Handshake | undefined => {
-  if (name === 'slack') return slackHandshake(payload)
-  const [event, second] = headers['x-github-event'] ?? []
-  if ((name !== 'github' && name !== 'hmac') || event !== 'ping' || second !== undefined)
-    return undefined
-  return { status: 'ping', detail: 'the webhook is set up and its secret matches' }
-}
-
-const maxChallenge = 4096
-
-const slackHandshake = (payload: Payload): Handshake | undefined => {
-  const challenge = valueAt(payload, ['challenge'])
-  if (valueAt(payload, ['type']) === 'url_verification' && typeof challenge === 'string')
-    return {
-      status: 'challenge',
-      detail: 'Slack asked for its challenge: the webhook is set up and its secret matches',
-      text: challenge.slice(0, maxChallenge),
-    }
-  if (valueAt(payload, ['ssl_check']) === '1')
-    return { status: 'challenge', detail: 'Slack checked the certificate', text: '' }
-  return undefined
-}
-
-/**
- * True for slash commands and the buttons and forms of messages, for which Slack requires a plain 200 and
- * shows the person an error otherwise (docs: "Implementing slash commands", "Handling user interaction").
- * The response is empty, as Slack would show its body to the person.
- */
-export const wantsEmptyAnswer = (
-  { name }: SignatureScheme,
-  contentType: string | undefined,
-): boolean => name === 'slack' && isForm(contentType)
 
 /**
  * The last part of verification for a sender whose signed time is in the body (Linear). Throws

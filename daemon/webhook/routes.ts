@@ -5,6 +5,7 @@ import { sendJson, sendProblem } from '../http/respond.ts'
 import { batchResponse } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
+import { acceptVisit, allowedMethods, noteNearMiss } from './contact.ts'
 import type { Engine } from './engine.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
 
@@ -39,23 +40,28 @@ export const serveWebhooks = (
         answered(performance.now() - start)
       })
     try {
-      if (request.method !== 'POST') {
-        response.setHeader('Allow', 'POST')
-        throw new DoorwardError('method-not-allowed', 'a webhook allows POST only')
-      }
-      const accepted = await acceptDelivery(request, webhook, engine, parts)
+      const accepted =
+        request.method === 'POST'
+          ? await acceptDelivery(request, webhook, engine, parts)
+          : await acceptVisit(request, webhook, parts)
       send(() => sendAccepted(response, accepted))
     } catch (error) {
       const retryAfter = error instanceof DoorwardError ? getRetryAfter(error) : undefined
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
+      if (isNotAllowed(error)) response.setHeader('Allow', allowedMethods(webhook))
       if (!request.complete && !request.destroyed) closeAfterResponse(request, response)
       send(() => sendProblem(response, error, { log, path: webhook.path }))
     }
   }
   return (request, response) => {
     const engine = current()
-    const webhook = engine.byPath.get(parseUrlPath(request.url ?? ''))
-    if (!webhook) return false
+    const path = parseUrlPath(request.url ?? '')
+    const webhook = engine.byPath.get(path)
+    if (!webhook) {
+      const near = engine.nearest(path)
+      if (near) noteNearMiss(near, path, parts)
+      return false
+    }
     void serve(request, response, webhook, engine)
     return true
   }
@@ -66,14 +72,18 @@ const parseUrlPath = (url: string): string => {
   return query === -1 ? url : url.slice(0, query)
 }
 
-/** 202 with JSON; where the sender requires a plain 200 with some text, id and status are in a header. */
-const sendAccepted = (response: ServerResponse, { id, status, text }: Accepted): void => {
-  if (text === undefined) return sendJson(response, 202, { id, status })
-  response.writeHead(200, {
-    'Content-Type': 'text/plain; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
+const isNotAllowed = (error: unknown): boolean =>
+  error instanceof DoorwardError && error.code === 'method-not-allowed'
+
+/** 202 with JSON; where the sender requires another response, id and status are in a header. */
+const sendAccepted = (response: ServerResponse, { id, status, reply }: Accepted): void => {
+  if (!reply) return sendJson(response, 202, { id, status })
+  const { code = 200, type = 'text/plain; charset=utf-8', text, headers } = reply
+  response.writeHead(code, {
+    ...(code !== 204 && { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) }),
     'X-Content-Type-Options': 'nosniff',
-    [eventHeader]: `${id} ${status}`,
+    ...headers,
+    ...(id !== undefined && { [eventHeader]: `${id} ${status}` }),
   })
   response.end(text)
 }

@@ -102,16 +102,21 @@ const withoutSignature = (
   headers: SignatureHeaders,
   verifier: Extract<Verifier, string>,
 ): VerifiedBody => {
-  if (verifier !== 'none')
-    throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
-      localDetail: whyUnavailable[verifier],
-    })
+  requireSecret(verifier)
   // A web page in the owner's browser can post a form to this machine.
   if (isFromWebPage(headers['origin']?.[0], headers['sec-fetch-site']?.join()))
     throw new DoorwardError('origin-forbidden', 'web pages may not send to this webhook', {
       hint: 'a webhook with secret_env accepts signed deliveries from anywhere',
     })
   return new VerifiedBody(bytes)
+}
+
+/** Throws `unavailable` where a webhook needs a secret and has none that it can use. */
+export const requireSecret = (verifier: Verifier): void => {
+  if (typeof verifier === 'string' && verifier !== 'none')
+    throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
+      localDetail: whyUnavailable[verifier],
+    })
 }
 
 const checkToken = (value: string, { tokens }: CompiledForm): void => {

@@ -6,7 +6,10 @@ import type { Agent } from './schema.ts'
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
   const { slack, telegram, discord, email, github, http } = gateway.targets
   return [
-    ...webhooks.flatMap(({ secretNames }) => secretNames),
+    ...webhooks.flatMap(({ secretNames, verifyTokenNames }) => [
+      ...secretNames,
+      ...verifyTokenNames,
+    ]),
     ...[...agents.values()].flatMap(agentVariables),
     ...Object.values(gateway.providers).map((provider) => provider.client_secret_env),
     ...[slack, telegram, github].map((target) => target.token_env),

@@ -75,6 +75,15 @@ export const webhookSchema = z.strictObject({
     .optional()
     .describe('Environment variable with the secret; a list while secrets are rotated.'),
   ...signatureFields,
+  verify_token_env: environmentName
+    .optional()
+    .describe('With meta: variable with the verify token. Default: that in secret_env.'),
+  confirm: z
+    .boolean()
+    .default(false)
+    .describe(
+      'With asana, keeps the secret of its first request in .env; with aws-sns, confirms the subscription. Default false.',
+    ),
   filter: ruleFields.filter,
   deliver_to: ruleFields.deliver_to,
   deliver_empty: ruleFields.deliver_empty,

@@ -17,6 +17,10 @@ export type Webhook = {
   readonly urlPaths: readonly string[]
   readonly enabled: boolean
   readonly secretNames: readonly string[]
+  /** Variables with the token that proves the sender of an unsigned challenge. */
+  readonly verifyTokenNames: readonly string[]
+  /** The owner agrees to the first request of the sender: a secret, or a subscription. */
+  readonly confirm: boolean
   readonly scheme: SignatureScheme
   /** What identifies repeated deliveries. */
   readonly dedupe: 'id' | 'body' | 'off'
@@ -28,7 +32,16 @@ export type Webhook = {
 export const enabledRules = ({ webhooks }: { readonly webhooks: readonly Webhook[] }): Rule[] =>
   webhooks.filter(({ enabled }) => enabled).flatMap(({ rules }) => rules)
 
-const reserved = ['oauth', 'events', 'webhooks', 'status', 'metrics', 'health', 'daemon']
+/** First parts of paths that belong to the local API. */
+export const reservedSegments = [
+  'oauth',
+  'events',
+  'webhooks',
+  'status',
+  'metrics',
+  'health',
+  'daemon',
+]
 
 /**
  * Checks what a schema cannot in the entries of `webhooks.yaml`: agents, templates, filters, targets and
@@ -99,6 +112,8 @@ export const compileEntry = (
     urlPaths: getUrlPaths(entry.path),
     enabled: entry.enabled,
     secretNames: [entry.secret_env ?? []].flat(),
+    verifyTokenNames: [entry.verify_token_env ?? entry.secret_env ?? []].flat(),
+    confirm: entry.confirm,
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
@@ -124,7 +139,7 @@ const checkPaths = (entries: readonly ValidFields[], file: YamlFile, problems: P
     const at = (reason: string, hint: string) =>
       file.problemAt(['webhooks', index, 'path'], reason, hint)
     const segment = path.split('/')[1] ?? ''
-    if (reserved.includes(segment))
+    if (reservedSegments.includes(segment))
       problems.push(at(`/${segment} is reserved`, `use /webhook${path}`))
     const urlPaths = getUrlPaths(path)
     const clash = urlPaths.find((urlPath) => taken.has(urlPath))

@@ -4,7 +4,7 @@ import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../errors.ts'
-import { type Home, systemReason } from './home.ts'
+import { type Home, prepareHome, systemReason } from './home.ts'
 
 /** `config` is taken by a command while it adds to the configuration. */
 type LockName = 'daemon' | 'tray' | 'config'
@@ -194,4 +194,36 @@ const readStat = (pid: number): { state?: string; group?: string; start?: string
   } catch {
     return undefined
   }
+}
+
+const configTries = 200
+const configPauseMs = 50
+
+/**
+ * Reads and writes the configuration as the only process that does: of two that add something at the same
+ * time the slower would write back what the quicker had not added yet. Waits for another one for 10 s;
+ * throws `already-running` with its pid then, and as `prepareHome` does.
+ */
+export const withConfigLock = async <Value>(
+  home: Home,
+  work: () => Promise<Value>,
+): Promise<Value> => {
+  await prepareHome(home)
+  const letGo = await lockConfig(home, configTries)
+  try {
+    return await work()
+  } finally {
+    await letGo()
+  }
+}
+
+const lockConfig = async (home: Home, left: number): Promise<() => Promise<void>> => {
+  try {
+    return await lockHome(home, 'config')
+  } catch (error) {
+    const isHeld = error instanceof DoorwardError && error.code === 'already-running'
+    if (!isHeld || left === 0) throw error
+  }
+  await setTimeout(configPauseMs)
+  return lockConfig(home, left - 1)
 }

@@ -63,6 +63,7 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
     ],
     ...(signs.includes('{timestamp}') && { toleranceSeconds: describedTolerance }),
     deliveryId: { headers: idHeader === undefined ? anyIdHeader : [idHeader] },
+    handshake: 'github',
     source: 'RFC 2104',
   }
 }

@@ -47,6 +47,7 @@ const presets = {
   github: {
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: ['x-github-delivery'] },
+    handshake: 'github',
     event: { header: 'x-github-event', action: 'action' },
     source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
   },
@@ -79,6 +80,7 @@ const presets = {
     ],
     toleranceSeconds: 300,
     deliveryId: { headers: [], body: 'event_id' },
+    handshake: 'slack',
     event: { field: 'event.type' },
     source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
   },

@@ -1,6 +1,28 @@
 import type { SignatureForm } from './form.ts'
 import type { SchemeName } from './presets.ts'
 
+/** Named by the first sender that has it. */
+export type HandshakeKind =
+  | 'asana'
+  | 'aws-sns'
+  | 'buildkite'
+  | 'cloudevents'
+  | 'discord'
+  | 'dropbox'
+  | 'github'
+  | 'google-calendar'
+  | 'meta'
+  | 'microsoft-graph'
+  | 'monday'
+  | 'notion'
+  | 'slack'
+  | 'terraform'
+  | 'trello'
+  | 'twitch'
+  | 'woocommerce'
+  | 'xero'
+  | 'zoom'
+
 /** What the table says of one sender. */
 export type SchemeFacts = {
   /**
@@ -27,6 +49,10 @@ export type SchemeFacts = {
   readonly jsonAsText?: true
   /** The sender has no body: these headers, in lower case, are the payload. */
   readonly emptyBody?: readonly string[]
+  /** How the sender tests an address. */
+  readonly handshake?: HandshakeKind
+  /** The sender takes no 202, or no text: it gets an empty 200. */
+  readonly emptyReply?: true
   readonly source: string
 }
 

@@ -1,0 +1,193 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { HandshakeKind, SignatureScheme } from '../../shared/signatures/scheme.ts'
+import type { CompiledWebhook } from './compiled-webhook.ts'
+import type { Handshake, Reply } from './handshakes.ts'
+import { invalid, type SignatureHeaders } from './signature-header.ts'
+import { requireSecret } from './verify.ts'
+
+/*
+ * Handshakes that no signature covers: requests by another method than POST, and those that come before there
+ * is a secret. Each is answered only for the sender that documents it, and gives nothing away.
+ */
+
+export type UnsignedRequest = {
+  readonly method: string
+  /** As it was sent, with its query. */
+  readonly url: string
+  readonly headers: SignatureHeaders
+  /** Empty but for a POST. */
+  readonly bytes: Buffer
+}
+
+/** With `secret`, the value that the owner agreed to keep as the secret of the webhook. */
+export type UnsignedHandshake = Handshake & { readonly reply: Reply; readonly secret?: string }
+
+/** What of a webhook decides on a handshake. */
+type Webhook = Pick<CompiledWebhook, 'verifier' | 'verifyTokens' | 'confirm' | 'secretNames'> & {
+  readonly scheme: Pick<SignatureScheme, 'handshake'>
+}
+
+type Asked = UnsignedRequest & { readonly webhook: Webhook }
+
+const maxLength = 4096
+
+/** The one value of a parameter of the query. */
+const parameter = (url: string, name: string): string | undefined => {
+  const start = url.indexOf('?')
+  if (start === -1) return undefined
+  const [value, second] = new URLSearchParams(url.slice(start)).getAll(name)
+  return second === undefined && value !== '' && (value?.length ?? 0) <= maxLength
+    ? value
+    : undefined
+}
+
+const header = (headers: SignatureHeaders, name: string): string | undefined =>
+  headers[name]?.length === 1 ? headers[name][0] : undefined
+
+/** Plain text that no browser takes for a page. */
+const echo = (sender: string, text: string): UnsignedHandshake => ({
+  status: 'challenge',
+  detail: `${sender} asked for its challenge, which proves nothing: its deliveries are verified`,
+  reply: { text },
+})
+
+const kinds: {
+  readonly [Kind in HandshakeKind]?: {
+    readonly method: string
+    readonly find: (request: Asked) => UnsignedHandshake | undefined
+  }
+} = {
+  /** Meta's docs, "Webhooks", "Verification requests". */
+  meta: {
+    method: 'GET',
+    find: ({ url, webhook }) => {
+      if (parameter(url, 'hub.mode') !== 'subscribe') return undefined
+      const given = parameter(url, 'hub.verify_token')
+      const text = parameter(url, 'hub.challenge')
+      if (given === undefined || text === undefined)
+        throw invalid('hub.verify_token or hub.challenge is missing')
+      requireSecret(webhook.verifier)
+      if (!webhook.verifyTokens().some((token) => isSame(token, given)))
+        throw invalid(
+          'hub.verify_token is another one than verify_token_env (or secret_env) has here',
+        )
+      const detail = 'Meta asked for its challenge, and has the verify token that is set here'
+      return { status: 'challenge', detail, reply: { text } }
+    },
+  },
+  /** Dropbox's docs, "Webhooks". */
+  dropbox: {
+    method: 'GET',
+    find: ({ url, webhook }) => {
+      const text = parameter(url, 'challenge')
+      requireSecret(webhook.verifier)
+      return text === undefined ? undefined : echo('Dropbox', text)
+    },
+  },
+  /** Microsoft's docs, "Receive change notifications through webhooks", "Notification endpoint validation". */
+  'microsoft-graph': {
+    method: 'POST',
+    find: ({ url, webhook }) => {
+      const text = parameter(url, 'validationToken')
+      if (text === undefined) return undefined
+      requireSecret(webhook.verifier)
+      return echo('Microsoft Graph', text)
+    },
+  },
+  /** Atlassian's docs, "Webhooks" of Trello. */
+  trello: {
+    method: 'HEAD',
+    find: ({ webhook }) => {
+      requireSecret(webhook.verifier)
+      const detail = 'Trello tested the address: its deliveries are verified'
+      return { status: 'ping', detail, reply: { text: '' } }
+    },
+  },
+  /** CloudEvents, "HTTP 1.1 Web Hooks for Event Delivery", section 4. */
+  cloudevents: {
+    method: 'OPTIONS',
+    find: ({ headers, webhook }) => {
+      const origin = header(headers, 'webhook-request-origin')
+      if (origin === undefined || !/^[\w.-]{1,253}$/.test(origin)) return undefined
+      requireSecret(webhook.verifier)
+      const wantsRate = header(headers, 'webhook-request-rate') !== undefined
+      return {
+        status: 'challenge',
+        detail: `${origin} asked whether it may send: its deliveries are verified`,
+        reply: {
+          text: '',
+          headers: {
+            Allow: 'POST, OPTIONS',
+            'WebHook-Allowed-Origin': origin,
+            ...(wantsRate && { 'WebHook-Allowed-Rate': '*' }),
+          },
+        },
+      }
+    },
+  },
+  /** Asana's docs, "Webhooks", "The webhook handshake". */
+  asana: {
+    method: 'POST',
+    find: ({ headers, webhook }) => {
+      const secret = header(headers, 'x-hook-secret')
+      if (secret === undefined) return undefined
+      if (webhook.verifier !== 'unset')
+        throw invalid(
+          'Asana sends a secret for a new webhook, but this one has one: doorward webhook add asana --path PATH adds another',
+        )
+      if (!webhook.confirm)
+        throw invalid(
+          'Asana sends the secret of a new webhook, and the owner has not agreed to keep it: doorward webhook add asana asks, or set confirm: true',
+        )
+      if (!/^[\w+/=-]{16,256}$/.test(secret)) throw invalid('x-hook-secret is no secret of Asana')
+      const detail = `Asana sent its secret, which is now ${webhook.secretNames[0]} in .env`
+      const reply = { text: '', headers: { 'X-Hook-Secret': secret } }
+      return { status: 'challenge', detail, reply, secret }
+    },
+  },
+  /** Notion's docs, "Webhooks", "Verify your webhook subscription". */
+  notion: {
+    method: 'POST',
+    find: ({ bytes, webhook }) => {
+      if (webhook.verifier !== 'unset' || bytes.length > maxLength) return undefined
+      const [, token] =
+        /^\s*\{\s*"verification_token"\s*:\s*"([\w-]{16,256})"\s*\}\s*$/.exec(
+          bytes.toString('latin1'),
+        ) ?? []
+      if (token === undefined) return undefined
+      const detail = `Notion sent its verification token, shown by doorward events show: enter it at Notion, and if it takes it also into .env as ${webhook.secretNames[0]}`
+      return { status: 'challenge', detail, reply: { text: '' }, token }
+    },
+  },
+  /** `WC_Webhook::deliver_ping` of WooCommerce, which is sent when a webhook is saved. */
+  woocommerce: {
+    method: 'POST',
+    find: ({ bytes, webhook }) => {
+      if (bytes.length > 64 || !/^webhook_id=\d+$/.test(bytes.toString('latin1'))) return undefined
+      requireSecret(webhook.verifier)
+      const detail = 'WooCommerce tested the address: its deliveries are verified'
+      return { status: 'ping', detail, reply: { text: '' } }
+    },
+  },
+}
+
+const isSame = (expected: string, given: string): boolean =>
+  timingSafeEqual(digest(expected), digest(given))
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+/** The method of the handshake of a sender, for `Allow`. */
+export const handshakeMethod = (kind: HandshakeKind | undefined): string | undefined =>
+  kind && kinds[kind]?.method
+
+/**
+ * Reads a handshake that nothing signs, undefined for any other request. Throws `signature-invalid` for one
+ * without its proof, `unavailable` while the secret of the webhook is unset.
+ */
+export const findUnsignedHandshake = (
+  webhook: Webhook,
+  request: UnsignedRequest,
+): UnsignedHandshake | undefined => {
+  const kind = webhook.scheme.handshake && kinds[webhook.scheme.handshake]
+  return kind?.method === request.method ? kind.find({ ...request, webhook }) : undefined
+}
