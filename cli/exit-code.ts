@@ -72,6 +72,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'needs-login': exitLoginNeeded,
   'token-file-damaged': exitLoginNeeded,
   'token-file-insecure': exitFailed,
+  'keychain-unavailable': exitFailed,
   'tray-library-missing': exitFailed,
   'tray-no-display': exitFailed,
   'tray-no-host': exitFailed,

@@ -165,6 +165,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   const metrics = new Metrics(events)
   const leadership = new Leadership({
     home,
+    processEnv,
     settings: { gateway, env: started.env },
     events,
     log,

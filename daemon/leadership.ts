@@ -16,6 +16,7 @@ type Settings = { readonly gateway: Gateway; readonly env: NodeJS.ProcessEnv }
 
 type LeadershipParts = {
   readonly home: Home
+  readonly processEnv: NodeJS.ProcessEnv
   readonly settings: Settings
   readonly events: EventStore
   readonly log: Log
@@ -54,6 +55,7 @@ export class Leadership {
   configure({ gateway, env }: Settings): void {
     replaceContent(this.#settings.gateway, gateway)
     replaceContent(this.#settings.env, env)
+    this.#oauth.configured()
   }
 
   /** Leads from now on; `unsaved` are tokens that the daemon before could not write to the disk. */
@@ -104,12 +106,12 @@ export class Leadership {
   }
 
   #createOAuth(unsaved: readonly TokenRecord[]): OAuth {
-    const { home, events, log, count, succession } = this.#parts
+    const { home, processEnv, events, log, count, succession } = this.#parts
     const { gateway, env } = this.#settings
     const announce = announceTo(events)
     const elsewhere = async () =>
       (await succession.awaitSuccessor()) ? askDaemonForToken(home) : undefined
-    return createOAuth({ home, gateway, env, log, announce, count, elsewhere }, unsaved)
+    return createOAuth({ home, gateway, env, processEnv, log, announce, count, elsewhere }, unsaved)
   }
 
   /** Another start may have the lock for a moment: it finds our port in use, and releases it. */

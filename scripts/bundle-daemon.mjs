@@ -87,8 +87,11 @@ export const daemonBundle = (root) => ({
     input: {
       'doorward-daemon': join(root, 'dist', 'daemon', 'main.js'),
       'doorward-daemon-under-launchd': join(root, 'dist', 'daemon', 'launchd-guard.js'),
+      'doorward-daemon-keychain': join(root, 'dist/daemon/oauth/tokens/keychain-helper.js'),
     },
     platform: 'node',
+    // Optional, and a native module.
+    external: ['@napi-rs/keyring'],
     preserveEntrySignatures: false,
     plugins: [lighter, knownVersion, ascii],
     checks: { eval: false },

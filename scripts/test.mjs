@@ -26,6 +26,7 @@ const programs = [
   'notify-send',
   'systemctl',
   'desktop-file-validate',
+  'gnome-keyring-daemon',
 ]
 const isThere = (program) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)))

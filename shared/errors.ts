@@ -66,6 +66,7 @@ export type ErrorCode =
   | 'needs-login'
   | 'token-file-damaged'
   | 'token-file-insecure'
+  | 'keychain-unavailable'
   // the tray
   | 'tray-library-missing'
   | 'tray-no-display'

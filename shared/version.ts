@@ -13,6 +13,9 @@ export const cliProgram = 'dist/bin/doorward.cjs'
 export const daemonProgram = 'dist/bin/doorward-daemon.cjs'
 export const daemonUnderLaunchd = 'dist/bin/doorward-daemon-under-launchd.cjs'
 
+/** The program that asks the keychain of the desktop, bundled likewise. */
+export const keychainProgram = 'dist/bin/doorward-daemon-keychain.cjs'
+
 /** The version in `package.json`. */
 export const version: string = (
   JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string }

@@ -63,6 +63,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'needs-login': 409,
   'token-file-damaged': 409,
   'token-file-insecure': 409,
+  'keychain-unavailable': 409,
   'tray-library-missing': 500,
   'tray-no-display': 500,
   'tray-no-host': 500,

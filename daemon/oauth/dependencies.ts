@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AccessToken } from '../../shared/api.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
-import type { Home } from '../../shared/home/home.ts'
+import type { TokenHome } from './tokens/keychain.ts'
 
 /** The part of a pino logger that is used here. Fields never hold a token, code, verifier or secret. */
 export type Log = {
@@ -34,10 +34,12 @@ export type OAuthEvent = {
 export type OAuthCount = 'token-given' | 'token-not-given' | 'token-renewed' | 'renewal-failed'
 
 export type OAuthDependencies = {
-  readonly home: Home
+  readonly home: TokenHome
   readonly gateway: Gateway
   /** Where `client_secret_env` is looked up. */
   readonly env: NodeJS.ProcessEnv
+  /** The environment of the process, without `.env`, for the keychain's helper. */
+  readonly processEnv?: NodeJS.ProcessEnv
   readonly log: Log
   readonly announce: (event: OAuthEvent) => void
   /** Called for known providers only. */

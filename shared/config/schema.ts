@@ -146,6 +146,16 @@ export const gatewayFileSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  tokens: z
+    .strictObject({
+      store: z
+        .enum(['file', 'keychain'])
+        .default('file')
+        .describe(
+          'file: plain files of mode 0600. keychain: the same files, sealed with a key in the keychain of your desktop. Default file.',
+        ),
+    })
+    .prefault({}),
   queue: z
     .strictObject({
       max_events: z

@@ -13,8 +13,9 @@ type Locked = {
   readonly dev?: boolean
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
 }
-type Manifest = Pick<Locked, 'dependencies' | 'devDependencies'>
+type Manifest = Pick<Locked, 'dependencies' | 'devDependencies' | 'optionalDependencies'>
 
 describe('what doorward is made of', () => {
   const manifest = JSON.parse(readFileSync(path('package.json'), 'utf8')) as Manifest
@@ -23,13 +24,18 @@ describe('what doorward is made of', () => {
   }
 
   it('is pinned to the version, in package.json and in the lock file alike', () => {
-    const wanted = { ...manifest.dependencies, ...manifest.devDependencies }
+    const wanted = {
+      ...manifest.dependencies,
+      ...manifest.devDependencies,
+      ...manifest.optionalDependencies,
+    }
     for (const [name, version] of Object.entries(wanted)) {
       assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
       assert.equal(packages[`node_modules/${name}`]?.version, version, name)
     }
     assert.deepEqual(packages['']?.dependencies, manifest.dependencies)
     assert.deepEqual(packages['']?.devDependencies, manifest.devDependencies)
+    assert.deepEqual(packages['']?.optionalDependencies, manifest.optionalDependencies)
   })
 
   it('is held to a checksum each, from whichever registry it comes', () => {

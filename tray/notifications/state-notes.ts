@@ -109,6 +109,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'agent-folder-missing',
   'token-file-damaged',
   'token-file-insecure',
+  'keychain-unavailable',
 ])
 
 /** Each problem with the key by which it is shown once. */

@@ -25,6 +25,7 @@ export const createImport =
         `${name} is not a GitHub whose API is known, so no login can be imported`,
         { hint: 'set dialect: github and api_url of the provider in gateway.yaml' },
       )
+    await home.keychain?.prepare()
     const { account, scopes } = await inspectToken(accessToken, provider.apiUrl, signal)
     const now = new Date().toISOString()
     const record: TokenRecord = {

@@ -80,12 +80,16 @@ export class Logins {
     )
   }
 
-  /** Throws `stopping`, `provider-unknown`, `client-unknown`, `callback-port-in-use` or an error of the provider. */
+  /**
+   * Throws `stopping`, `provider-unknown`, `client-unknown`, `callback-port-in-use`, `keychain-unavailable` or an
+   * error of the provider.
+   */
   async start(request: StartLogin): Promise<StartedLogin | StartedDeviceLogin> {
     this.#refuseWhenStopping()
     const { dependencies, discover, tokens } = this.#services
     const { home, gateway, env, log } = dependencies
     const provider = findProvider(request.provider, gateway)
+    await home.keychain?.prepare()
     const client = await findClient(home, provider, env, request, gateway.oauth.callback_port)
     const known = await findClient(home, provider, env).catch(() => undefined)
     const before = tokens.unsaved(provider.name) ?? (await readStoredLogin(home, provider.name))

@@ -1,7 +1,6 @@
 import { protectedResourceRequest } from 'oauth4webapi'
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Home } from '../../../shared/home/home.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
@@ -13,6 +12,7 @@ import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { requestOptions, toText } from '../providers/request.ts'
 import type { Quirks } from '../providers/templates.ts'
+import { isKeychainUnavailable, type TokenHome } from '../tokens/keychain.ts'
 import type { TokenBroker } from '../tokens/token-broker.ts'
 import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
 import { readAccounts, readToken, writeToken } from '../tokens/token-store.ts'
@@ -79,15 +79,18 @@ export const sameAccountIn = (
   return same ? { sameAccountAs: same.provider } : {}
 }
 
-/** The stored login of a provider; undefined also for a file that cannot be used, which a login replaces. */
+/**
+ * The stored login of a provider; undefined also for a file that cannot be used, which a login replaces.
+ * Throws `keychain-unavailable` for one that is good, but sealed.
+ */
 export const readStoredLogin = async (
-  home: Home,
+  home: TokenHome,
   provider: string,
 ): Promise<TokenRecord | undefined> => {
   try {
     return await readToken(home, provider)
   } catch (error) {
-    if (error instanceof DoorwardError) return undefined
+    if (error instanceof DoorwardError && !isKeychainUnavailable(error)) return undefined
     throw error
   }
 }

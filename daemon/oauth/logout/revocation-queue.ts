@@ -12,6 +12,7 @@ import type { TokenRecord } from '../tokens/token-record.ts'
 import { readAccounts, readToken, removeToken } from '../tokens/token-store.ts'
 import {
   addPending,
+  isPendingOutdated,
   listPending,
   parseProvider,
   type PendingRevocation,
@@ -84,6 +85,25 @@ export class RevocationQueue {
     const name = await this.keep(pending)
     if (name === undefined) void this.#work.track(this.#attempt(pending))
     else this.#retry(name)
+  }
+
+  /** Seals the plain files, or makes the sealed ones plain, as the configuration says; returns how many. */
+  async convert(): Promise<number> {
+    const { home } = this.#dependencies
+    let changed = 0
+    for (const name of await listPending(home).catch(() => [])) {
+      // An attempt may write or remove it.
+      if (this.#running.has(name) || !(await isPendingOutdated(home, name))) continue
+      this.#running.add(name)
+      try {
+        const pending = await readPending(home, name).catch(() => undefined)
+        if (pending) await writePending(home, name, pending)
+        if (pending) changed += 1
+      } finally {
+        this.#running.delete(name)
+      }
+    }
+    return changed
   }
 
   async forget(name: string): Promise<void> {

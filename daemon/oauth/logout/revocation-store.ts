@@ -6,6 +6,7 @@ import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { openTokenFile, type TokenHome } from '../tokens/keychain.ts'
 
 /** One file in `tokens/revoke/`: tokens that the provider has not revoked yet. */
 const pendingRevocationSchema = z.looseObject({
@@ -37,26 +38,27 @@ export const parseProvider = (name: string): string | undefined => {
 }
 
 /** Writes a new pending revocation and returns the name of its file. Throws as `writePending`. */
-export const addPending = async (home: Home, pending: PendingRevocation): Promise<string> => {
+export const addPending = async (home: TokenHome, pending: PendingRevocation): Promise<string> => {
   const name = `${pending.provider}-${randomBytes(8).toString('hex')}.json`
   await writePending(home, name, pending)
   return name
 }
 
 /**
- * Writes a pending revocation, 0600 in a folder of 0700, whole or not at all. Throws `home-unusable` or
+ * Writes a pending revocation, 0600 in a folder of 0700, whole or not at all, and sealed as token files. Throws `home-unusable` or
  * `token-file-insecure`.
  */
 export const writePending = async (
-  home: Home,
+  home: TokenHome,
   name: string,
   pending: PendingRevocation,
 ): Promise<void> => {
   const folder = getFolder(home)
+  const text = `${JSON.stringify(pending, null, 2)}\n`
   try {
     await makeFolder(home)
     await checkFolder(folder)
-    await writeFileAtomic(join(folder, name), `${JSON.stringify(pending, null, 2)}\n`)
+    await writeFileAtomic(join(folder, name), home.keychain?.seal(toLabel(name), text) ?? text)
   } catch (error) {
     if (error instanceof DoorwardError) throw error
     throw new DoorwardError(
@@ -69,14 +71,40 @@ export const writePending = async (
 
 /**
  * A pending revocation, or undefined when there is no such file. Throws `token-file-insecure` when others
- * could read or plant it, and `token-file-damaged`: neither is ever used.
+ * could read or plant it, `keychain-unavailable` when it is sealed and the key is not known, and
+ * `token-file-damaged`: none of them is ever used.
  */
 export const readPending = async (
-  home: Home,
+  home: TokenHome,
   name: string,
 ): Promise<PendingRevocation | undefined> => {
   const path = join(getFolder(home), name)
-  const text = await readSecretFile(path).catch((error: unknown) => {
+  const text = await readText(path)
+  if (text === undefined) return undefined
+  const opened = openTokenFile(home, path, toLabel(name), text)
+  const pending = typeof opened === 'object' ? parsePending(opened.text) : undefined
+  if (pending && pending.provider === parseProvider(name)) return pending
+  const why = opened === 'key-lost' ? 'is sealed with a key that is lost' : 'cannot be read'
+  throw new DoorwardError(
+    'token-file-damaged',
+    `the pending revocation ${path} ${why}, and its tokens cannot be revoked`,
+    { hint: `rm ${path}` },
+  )
+}
+
+/** True for a file that is plain and should be sealed, or the other way round. */
+export const isPendingOutdated = async (
+  { keychain, tokens }: TokenHome,
+  name: string,
+): Promise<boolean> => {
+  const text = await readSecretFile(join(tokens, 'revoke', name)).catch(() => undefined)
+  return text !== undefined && keychain?.isOutdated(text) === true
+}
+
+const toLabel = (name: string): string => `doorward revocation ${name}`
+
+const readText = async (path: string): Promise<string | undefined> =>
+  readSecretFile(path).catch((error: unknown) => {
     if (!(error instanceof DoorwardError)) throw error
     const { message, hint } = error
     throw new DoorwardError(
@@ -85,15 +113,6 @@ export const readPending = async (
       hint === undefined ? { cause: error } : { cause: error, hint },
     )
   })
-  if (text === undefined) return undefined
-  const pending = parsePending(text)
-  if (pending && pending.provider === parseProvider(name)) return pending
-  throw new DoorwardError(
-    'token-file-damaged',
-    `the pending revocation ${path} cannot be read, and its tokens cannot be revoked`,
-    { hint: `rm ${path}` },
-  )
-}
 
 const parsePending = (text: string): PendingRevocation | undefined => {
   try {

@@ -2,39 +2,62 @@ import { readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { syncFolder } from '../../../shared/home/files.ts'
-import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
+import { isKeychainUnavailable, type TokenHome } from './keychain.ts'
 import { forgetSent, sentBefore } from './refresh-journal.ts'
 import { failedEvent, refreshedEvent, type RefreshScheduler } from './refresh-scheduler.ts'
 import { needsLogin } from './refresh.ts'
 import type { TokenRecord } from './token-record.ts'
-import { parseRecord, readToken, tokenPath, tokenProviders } from './token-store.ts'
+import { readToken, readTokenAt, tokenPath, tokenProviders } from './token-store.ts'
+
+/** A temporary token file of a killed daemon. */
+export type Leftover = { readonly name: string; readonly provider: string }
+
+type RecoveredFiles = {
+  /** The providers whose new record was renamed. */
+  readonly recovered: readonly string[]
+  /** What is sealed while the keychain is unavailable: to be tried again. */
+  readonly waiting: readonly Leftover[]
+}
 
 /**
  * Cleans up the temporary files of a killed daemon in the folders of tokens and clients. A new record that
- * was written but not yet renamed is renamed now: the provider has used up the old refresh token. Returns
- * the providers for which that was so. Call it while holding the home's lock.
+ * was written but not yet renamed is renamed now: the provider has used up the old refresh token. Call it
+ * while holding the home's lock.
  */
-export const recoverFiles = async (home: Home): Promise<string[]> => {
+export const recoverFiles = async (home: TokenHome): Promise<RecoveredFiles> => {
   const recovered: string[] = []
+  const waiting: Leftover[] = []
   for (const name of await temporaryFiles(home.tokens)) {
     const [, provider] = /^(.+)\.json\.[0-9a-f]+\.tmp$/.exec(name) ?? []
     if (provider === undefined || !isLoginName(provider)) continue
-    if (!(await isNewer(home, provider, join(home.tokens, name)))) continue
-    await rename(join(home.tokens, name), tokenPath(home, provider))
-    recovered.push(provider)
+    const result = await recoverFile(home, { name, provider })
+    if (result === 'recovered') recovered.push(provider)
+    if (result === 'waiting') waiting.push({ name, provider })
   }
+  const kept = new Set(waiting.map(({ name }) => name))
   for (const folder of [home.tokens, home.clients]) {
     for (const name of await temporaryFiles(folder))
-      await unlink(join(folder, name)).catch(() => undefined)
+      if (!kept.has(name)) await unlink(join(folder, name)).catch(() => undefined)
     await syncFolder(folder)
   }
   for (const provider of await tokenProviders(home)) await removeStaleJournal(home, provider)
-  return recovered
+  return { recovered, waiting }
+}
+
+/** Renames a temporary file with a newer record; `waiting` while it cannot be opened. */
+export const recoverFile = async (
+  home: TokenHome,
+  { name, provider }: Leftover,
+): Promise<'recovered' | 'useless' | 'waiting'> => {
+  const path = join(home.tokens, name)
+  const isUseful = await isNewer(home, provider, path)
+  if (isUseful) await rename(path, tokenPath(home, provider))
+  return isUseful === undefined ? 'waiting' : isUseful ? 'recovered' : 'useless'
 }
 
 /** A journal about another refresh token than the stored one is out of date. */
-const removeStaleJournal = async (home: Home, provider: string): Promise<void> => {
+const removeStaleJournal = async (home: TokenHome, provider: string): Promise<void> => {
   const stored = await readToken(home, provider).catch(() => undefined)
   const refreshToken = stored?.refreshToken
   if (refreshToken === undefined) return
@@ -42,16 +65,23 @@ const removeStaleJournal = async (home: Home, provider: string): Promise<void> =
     await forgetSent(home, provider)
 }
 
-/** True for the whole answer to the refresh token that is stored and that the journal says was sent. */
-const isNewer = async (home: Home, provider: string, path: string): Promise<boolean> => {
+/**
+ * True for the whole answer to the refresh token that is stored and that the journal says was sent. Undefined
+ * while the keychain is unavailable.
+ */
+const isNewer = async (
+  home: TokenHome,
+  provider: string,
+  path: string,
+): Promise<boolean | undefined> => {
   try {
     const stored = await readToken(home, provider)
-    const found = parseRecord((await readSecretFile(path)) ?? '', provider)
+    const found = await readTokenAt(home, path, provider)
     if (!found || !stored?.refreshToken || found.refreshToken === stored.refreshToken) return false
     const sentAt = await sentBefore(home, provider, stored.refreshToken)
     return sentAt !== undefined && Date.parse(found.obtainedAt) >= Date.parse(sentAt)
-  } catch {
-    return false
+  } catch (error) {
+    return isKeychainUnavailable(error) ? undefined : false
   }
 }
 
@@ -73,10 +103,20 @@ export class CrashRecovery {
     this.#scheduler = scheduler
   }
 
-  async resume(provider: string): Promise<void> {
+  /** False where the keychain has to be asked first. */
+  async resume(provider: string): Promise<boolean> {
+    try {
+      await this.#resume(provider)
+      return true
+    } catch (error) {
+      // A file that cannot be used is reported elsewhere and stops no other provider.
+      return !isKeychainUnavailable(error)
+    }
+  }
+
+  async #resume(provider: string): Promise<void> {
     const { home } = this.#dependencies
-    // A file that cannot be used is reported elsewhere and stops no other provider.
-    const record = await readToken(home, provider).catch(() => undefined)
+    const record = await readToken(home, provider)
     if (!record?.refreshToken) return
     const sentAt = await sentBefore(home, provider, record.refreshToken)
     if (record.ended) {

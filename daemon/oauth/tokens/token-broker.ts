@@ -1,3 +1,5 @@
+import { unlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
@@ -5,7 +7,7 @@ import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
 import { AccessLog } from './access-log.ts'
-import { CrashRecovery, recoverFiles } from './crash-recovery.ts'
+import { CrashRecovery, type Leftover, recoverFile, recoverFiles } from './crash-recovery.ts'
 import { refreshedEvent, RefreshScheduler } from './refresh-scheduler.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
@@ -31,6 +33,10 @@ export class TokenBroker implements Tokens {
   readonly #refresher: ReturnType<typeof createRefresh>
   readonly #scheduler: RefreshScheduler
   readonly #recovery: CrashRecovery
+  readonly #withLock: KeyedMutex
+  /** What waits for the key of the keychain: files of a killed daemon, and logins. */
+  #waitingFiles: readonly Leftover[] = []
+  #waitingLogins: readonly string[] = []
 
   /** `unsaved` are new tokens that the previous daemon could not write to the disk. */
   constructor(
@@ -41,6 +47,7 @@ export class TokenBroker implements Tokens {
   ) {
     const { signal } = this.#abort
     this.#dependencies = dependencies
+    this.#withLock = withLock
     this.#cache = new TokenCache(dependencies.home)
     this.#accessLog = new AccessLog(dependencies.announce)
     this.#refresher = createRefresh(dependencies, discover, withLock, signal, unsaved)
@@ -77,14 +84,26 @@ export class TokenBroker implements Tokens {
 
   /** Recovers from a crash, and refreshes in the background from now on. */
   async start(): Promise<void> {
-    const { home, log, announce } = this.#dependencies
-    for (const provider of await recoverFiles(home)) {
-      log.warn({ provider }, 'a daemon was killed while it saved the renewed token: saved now')
-      const detail = 'a renewal was interrupted while it was saved; nothing is lost'
-      announce(refreshedEvent(provider, detail))
-    }
-    for (const provider of await tokenProviders(home)) await this.#recovery.resume(provider)
+    const { home } = this.#dependencies
+    const { recovered, waiting } = await recoverFiles(home)
+    this.#waitingFiles = waiting
+    for (const provider of recovered) this.#reportRecovered(provider)
+    await this.#resume(await tokenProviders(home))
     this.#saveUnsaved()
+  }
+
+  /** Continues with the sealed logins, after the keychain has given its key. */
+  async unsealed(): Promise<void> {
+    const { home } = this.#dependencies
+    const [files, logins] = [this.#waitingFiles, this.#waitingLogins]
+    this.#waitingFiles = []
+    for (const file of files)
+      await this.#withLock(file.provider, async () => {
+        const result = await recoverFile(home, file)
+        if (result === 'recovered') this.#reportRecovered(file.provider)
+        if (result === 'useless') await unlink(join(home.tokens, file.name))
+      })
+    await this.#resume(logins)
   }
 
   /**
@@ -98,6 +117,20 @@ export class TokenBroker implements Tokens {
     await this.#scheduler.close()
     clearTimeout(timer)
     this.#abort.abort()
+  }
+
+  async #resume(providers: readonly string[]): Promise<void> {
+    const waiting: string[] = []
+    for (const provider of providers)
+      if (!(await this.#recovery.resume(provider))) waiting.push(provider)
+    this.#waitingLogins = waiting
+  }
+
+  #reportRecovered(provider: string): void {
+    const { log, announce } = this.#dependencies
+    log.warn({ provider }, 'a daemon was killed while it saved the renewed token: saved now')
+    const detail = 'a renewal was interrupted while it was saved; nothing is lost'
+    announce(refreshedEvent(provider, detail))
   }
 
   #saveUnsaved(): void {

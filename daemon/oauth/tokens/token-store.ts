@@ -6,12 +6,22 @@ import { compareLogins, getProviderName, isLoginName } from '../../../shared/con
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, isTransient, readSecretFile, systemReason } from '../../../shared/home/home.ts'
+import type { KeyedMutex } from '../../util/concurrency.ts'
+import { openTokenFile, type TokenHome } from './keychain.ts'
+import { isSealed } from './sealed-file.ts'
 import { type TokenRecord, tokenRecordSchema } from './token-record.ts'
 
-/** Writes `tokens/<provider>.json`, 0600, whole or not at all; it is on the disk when this returns. */
-export const writeToken = async (home: Home, record: TokenRecord): Promise<void> => {
+/**
+ * Writes `tokens/<provider>.json`, 0600, whole or not at all, and sealed where the home has a keychain that
+ * wants it; it is on the disk when this returns.
+ */
+export const writeToken = async (home: TokenHome, record: TokenRecord): Promise<void> => {
+  const text = `${JSON.stringify(record, null, 2)}\n`
   try {
-    await writeFileAtomic(tokenPath(home, record.provider), `${JSON.stringify(record, null, 2)}\n`)
+    await writeFileAtomic(
+      tokenPath(home, record.provider),
+      home.keychain?.seal(toLabel(record.provider), text) ?? text,
+    )
   } catch (error) {
     throw new DoorwardError(
       'home-unusable',
@@ -23,18 +33,24 @@ export const writeToken = async (home: Home, record: TokenRecord): Promise<void>
 
 /**
  * The token record of a provider, or undefined when there is none. Throws `token-file-insecure` when
- * others could read or plant the file, `home-unusable` when the system cannot open it for now, and
- * `token-file-damaged` when it is not a token record: the file is renamed and kept, and the provider fails
- * with this error until the next login.
+ * others could read or plant the file, `home-unusable` when the system cannot open it for now,
+ * `keychain-unavailable` when it is sealed and the key is not known, and `token-file-damaged` when it is not a
+ * token record: the file is renamed and kept, and the provider fails with this error until the next login.
  */
-export const readToken = async (home: Home, provider: string): Promise<TokenRecord | undefined> => {
+export const readToken = async (
+  home: TokenHome,
+  provider: string,
+): Promise<TokenRecord | undefined> => {
   const path = tokenPath(home, provider)
   const text = await readGuarded(path, provider)
   if (text === undefined) {
     if ((await damagedFiles(home, provider)).length > 0) throw damaged(home, provider)
     return undefined
   }
-  const record = parseRecord(text, provider)
+  const opened = openTokenFile(home, path, toLabel(provider), text)
+  // The key may come back: the file stays where it is.
+  if (opened === 'key-lost') throw keyLost(path, provider)
+  const record = opened && parseRecord(opened.text, provider)
   if (record) return record
   const aside = `${path}.damaged-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`
   await rename(path, aside).catch((error: unknown) => {
@@ -70,7 +86,7 @@ export const tokenProviders = async (home: Home): Promise<string[]> => {
 }
 
 /** The usable records of all accounts of a provider. Throws as `readToken` where a file may be fixed. */
-export const readAccounts = async (home: Home, login: string): Promise<TokenRecord[]> => {
+export const readAccounts = async (home: TokenHome, login: string): Promise<TokenRecord[]> => {
   const records: TokenRecord[] = []
   for (const name of await tokenProviders(home)) {
     if (getProviderName(name) !== getProviderName(login)) continue
@@ -109,6 +125,52 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
   }
 }
 
+/** What a sealed file of this login is tied to. */
+const toLabel = (provider: string): string => `doorward token ${provider}`
+
+/** As `readToken`, of another file that is a token file of this provider, such as a temporary one. */
+export const readTokenAt = async (
+  home: TokenHome,
+  path: string,
+  provider: string,
+): Promise<TokenRecord | undefined> => {
+  const opened = openTokenFile(home, path, toLabel(provider), (await readSecretFile(path)) ?? '')
+  return typeof opened === 'object' ? parseRecord(opened.text, provider) : undefined
+}
+
+/**
+ * Seals the plain token files, or makes the sealed ones plain, as the configuration says, until the signal is
+ * aborted. Returns how many it changed: files that cannot be used stay as they are.
+ */
+export const convertTokens = async (
+  home: TokenHome,
+  withLock: KeyedMutex,
+  signal: AbortSignal,
+): Promise<number> => {
+  let changed = 0
+  for (const name of await tokenProviders(home))
+    await withLock(name, async () => {
+      if (signal.aborted) return
+      const text = await readSecretFile(tokenPath(home, name)).catch(() => undefined)
+      if (text === undefined || !home.keychain?.isOutdated(text)) return
+      const record = await readToken(home, name).catch(() => undefined)
+      if (!record) return
+      await writeToken(home, record)
+      changed += 1
+    })
+  return changed
+}
+
+/** True when a token file, or a file of tokens that are to be revoked, is sealed. */
+export const hasSealedFiles = async (home: Home): Promise<boolean> => {
+  for (const folder of [home.tokens, join(home.tokens, 'revoke')])
+    for (const name of await readdir(folder).catch(() => [])) {
+      const text = await readSecretFile(join(folder, name)).catch(() => undefined)
+      if (text !== undefined && isSealed(text)) return true
+    }
+  return false
+}
+
 /** The record in the text of a token file, or undefined when it is not a record of this provider. */
 export const parseRecord = (text: string, provider: string): TokenRecord | undefined => {
   try {
@@ -135,6 +197,13 @@ const listFolder = async (home: Home): Promise<string[]> => {
     )
   }
 }
+
+const keyLost = (path: string, provider: string): DoorwardError =>
+  new DoorwardError(
+    'token-file-damaged',
+    `${path} is sealed with a key that the keychain does not have: the login to ${provider} cannot be read`,
+    { hint: `doorward oauth login ${provider}` },
+  )
 
 const damaged = (home: Home, provider: string): DoorwardError =>
   new DoorwardError(

@@ -42,6 +42,8 @@ export const startOAuthApp = async (options: {
   readonly env?: NodeJS.ProcessEnv
   readonly home?: Home
   readonly wait?: Wait
+  /** Of the process: where the keychain is. */
+  readonly processEnv?: NodeJS.ProcessEnv
 }): Promise<OAuthApp> => {
   const home = options.home ?? (await temporaryHome())
   await prepareHome(home)
@@ -61,6 +63,7 @@ export const startOAuthApp = async (options: {
       announced.emit('event')
     },
     ...(options.wait && { wait: options.wait }),
+    ...(options.processEnv && { processEnv: options.processEnv }),
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')
   await once(server, 'listening')

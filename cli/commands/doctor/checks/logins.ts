@@ -8,6 +8,7 @@ import type { Config } from '../../../../shared/config/load.ts'
 import { enabledRules } from '../../../../shared/config/webhook.ts'
 import type { Target } from '../../../../shared/config/targets.ts'
 import { compareLogins, getProviderName } from '../../../../shared/config/name-forms.ts'
+import { findLoginProblem } from '../../../../shared/client/discovery.ts'
 import { DoorwardError, systemCode } from '../../../../shared/errors.ts'
 import { type DefaultAccounts, resolveLogin } from '../../../../shared/home/default-accounts.ts'
 import { type Home, readSecretFile } from '../../../../shared/home/home.ts'
@@ -29,6 +30,7 @@ export const checkLogins = (
   const found = files.flatMap((file) => {
     const reported = status?.tokens.find(({ provider }) => provider === file.provider)
     const need = needed.find(({ provider }) => provider === file.provider)
+    if (file.is === 'sealed') return checkSealed(file.provider, status, need, now)
     if (file.is !== 'read' || !file.login) return unusable(file)
     // The daemon knows which scopes include others.
     const login = reported
@@ -57,8 +59,35 @@ export const checkLogins = (
           ]
         : [],
   )
-  const all = [...found, ...missing, ...clients]
+  const all = [...checkKeychain(config, status), ...found, ...missing, ...clients]
   return all.length > 0 ? all : [skipped('logins', 'no login, and nothing needs one')]
+}
+
+/** Only the daemon asks the keychain. */
+const checkKeychain = (config: Config | undefined, status: Status | undefined): Check[] => {
+  if (config?.gateway.tokens.store !== 'keychain') return []
+  if (!status) return [skipped('keychain', 'only the running daemon asks it')]
+  const problem = status.problems.find(
+    ({ code, detail }) => code === 'keychain-unavailable' && !detail.includes('.json is sealed'),
+  )
+  return problem
+    ? [warning('keychain', problem.detail, problem.hint)]
+    : [ok('keychain', 'it has the key that seals the token files')]
+}
+
+const checkSealed = (
+  provider: string,
+  status: Status | undefined,
+  need: NeededLogin | undefined,
+  now: Date,
+): Check[] => {
+  const problem = findLoginProblem(status?.problems ?? [], provider)
+  if (problem) return [error(provider, problem.detail, problem.hint)]
+  const reported = status?.tokens.find((token) => token.provider === provider)
+  if (!reported)
+    return [skipped(provider, 'its token file is sealed: only the running daemon can read it')]
+  const login = { ...reported, missingScopes: reported.missingScopes ?? [] }
+  return checkLogin(provider, login, need, { isReported: true, now })
 }
 
 const unusable = ({ provider, is }: TokenFile): Check[] =>
@@ -136,7 +165,7 @@ const checkScopes = (
 /** A token file without its tokens, or why it cannot be read. */
 type TokenFile = {
   readonly provider: string
-  readonly is: 'read' | 'damaged' | 'insecure'
+  readonly is: 'read' | 'sealed' | 'damaged' | 'insecure'
   readonly login?: Login
 }
 
@@ -168,11 +197,20 @@ export const collectTokenFiles = async (home: Home, now: number): Promise<TokenF
 const readOne = async (home: Home, provider: string, now: number): Promise<TokenFile> => {
   try {
     const text = await readSecretFile(join(home.tokens, `${provider}.json`))
+    if (text !== undefined && isSealed(text)) return { provider, is: 'sealed' }
     const login = text === undefined ? undefined : loginIn(text, now)
     return login ? { provider, is: 'read', login } : { provider, is: 'damaged' }
   } catch (error) {
     if (error instanceof DoorwardError) return { provider, is: 'insecure' }
     throw error
+  }
+}
+
+const isSealed = (text: string): boolean => {
+  try {
+    return 'sealed' in (JSON.parse(text) as object)
+  } catch {
+    return false
   }
 }
 

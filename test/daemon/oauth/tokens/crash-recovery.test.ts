@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
-import { chmod, readdir, writeFile } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { chmod, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, it } from 'mocha'
 import { recoverFiles } from '../../../../daemon/oauth/tokens/crash-recovery.ts'
 import { noteSent } from '../../../../daemon/oauth/tokens/refresh-journal.ts'
+import { parseKey, sealText } from '../../../../daemon/oauth/tokens/sealed-file.ts'
 import { readToken, writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
@@ -28,6 +30,29 @@ const renewed: TokenRecord = {
   refreshToken: 'refresh-2',
   obtainedAt: '2026-01-02T00:00:01.000Z',
 }
+
+describe('a sealed record that a killed daemon left half saved', () => {
+  it('is kept while the keychain is unavailable', async () => {
+    const home = await temporaryHome()
+    await prepareHome(home)
+    const key = parseKey(randomBytes(32).toString('base64'))
+    assert.ok(key)
+    const seal = (record: TokenRecord) =>
+      sealText(key, 'doorward token mine', JSON.stringify(record))
+    const [path, leftover] = ['mine.json', 'mine.json.0123456789ab.tmp'].map((name) =>
+      join(home.tokens, name),
+    )
+    assert.ok(path !== undefined && leftover !== undefined)
+    await writeFile(path, seal(stored), { mode: 0o600 })
+    await writeFile(leftover, seal(renewed), { mode: 0o600 })
+    await writeFile(leftover.replace('0123', 'abcd'), '{"acc', { mode: 0o600 })
+    await noteSent(home, 'mine', 'refresh-1', sentAt)
+    const before = await readFile(leftover, 'utf8')
+    const { recovered, waiting } = await recoverFiles(home)
+    assert.deepEqual([recovered, waiting.map(({ provider }) => provider)], [[], ['mine', 'mine']])
+    assert.equal(await readFile(leftover, 'utf8'), before)
+  })
+})
 
 describe('a record that a killed daemon left half saved', () => {
   let home: Home
