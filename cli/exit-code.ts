@@ -42,6 +42,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'payload-not-json': exitFailed,
   'media-type-unsupported': exitFailed,
   'body-too-large': exitFailed,
+  'template-failed': exitFailed,
   'body-timeout': exitFailed,
   'body-aborted': exitFailed,
   'event-not-found': exitFailed,

@@ -34,6 +34,7 @@ export type ErrorCode =
   | 'payload-not-json'
   | 'media-type-unsupported'
   | 'body-too-large'
+  | 'template-failed'
   | 'body-timeout'
   | 'body-aborted'
   // processing an event

@@ -1,7 +1,9 @@
 import { headerNameForm } from './config/name-forms.ts'
 import { DoorwardError } from './errors.ts'
+import { type LiquidTemplate, parseLiquid } from './liquid.ts'
 import { formatPath, parsePath, type Path } from './paths.ts'
 import { presetSchemes } from './signatures/presets.ts'
+import { didYouMean } from './text.ts'
 
 /** A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`. */
 export type Template = {
@@ -9,13 +11,16 @@ export type Template = {
   readonly parts: readonly (string | Path)[]
 }
 
+/** A template of a prompt: with tags or filters it is Liquid. */
+export type PromptTemplate = Template | LiquidTemplate
+
 /** True for a template without placeholders. */
 export const isFixed = ({ parts }: Template): boolean =>
   parts.every((part) => typeof part === 'string')
 
-/** The paths of a template's placeholders. */
-export const pathsIn = ({ parts }: Template): Path[] =>
-  parts.filter((part) => typeof part !== 'string')
+/** The paths of the values that a template reads. */
+export const pathsIn = (template: PromptTemplate): readonly Path[] =>
+  'parts' in template ? template.parts.filter((part) => typeof part !== 'string') : template.paths
 
 /** The names of the headers that these paths read, as they are written there. */
 export const headerNamesIn = (paths: readonly Path[]): string[] => [
@@ -24,34 +29,87 @@ export const headerNamesIn = (paths: readonly Path[]): string[] => [
   ),
 ]
 
-const placeholder = /\{\{([^{}]*)\}\}/g
+const rawBlock = /\{% *raw *%\}(?<raw>[^]*?)\{% *endraw *%\}/
+const placeholder = /\{\{(?<expression>[^{}]*)\}\}/
+const anyPart = new RegExp(`${rawBlock.source}|${placeholder.source}`, 'g')
+/** An output of Liquid, which may have braces in its quotes. */
+const output = /\{\{(?:(?!\{\{|\}\})[^])*\}\}/g
+
+/** The text of a template outside its placeholders, tags and `{% raw %}`. */
+export const literalText = (source: string): string =>
+  source
+    .replaceAll(new RegExp(rawBlock, 'g'), ' ')
+    .replaceAll(output, ' ')
+    .replaceAll(/\{%[^]*?%\}/g, ' ')
+
+/** Parses the template of a prompt. Throws `config-invalid`. */
+export const parsePrompt = (source: string): PromptTemplate =>
+  isLiquid(source) ? parseLiquid(source, checkScopePath) : parseTemplate(source)
+
+/** True for a template with a tag other than `{% raw %}`, or with a filter. */
+const isLiquid = (source: string): boolean => {
+  const rest = source.replaceAll(new RegExp(rawBlock, 'g'), '')
+  return rest.includes('{%') || (rest.match(output) ?? []).some(hasFilter)
+}
+
+const hasFilter = (text: string): boolean =>
+  text.replaceAll(/\["[^"]*"\]|\['[^']*'\]/g, '').includes('|')
 
 /**
- * Parses `{{event}}`, `{{event.<path>}}` and the few other values of a delivery; other text is literal. Throws
- * `config-invalid` with all other names between double braces.
+ * Parses `{{event}}`, `{{event.<path>}}` and the few other values of a delivery; other text is literal, as is
+ * everything between `{% raw %}` and `{% endraw %}`. Throws `config-invalid` with all other names between
+ * double braces.
  */
 export const parseTemplate = (source: string): Template => {
+  if (source.replaceAll(anyPart, '').includes('{%'))
+    throw new DoorwardError('config-invalid', 'only prompt_template can have tags such as {% if %}')
   const parts: (string | Path)[] = []
-  const wrong = new Set<string>()
+  const wrong = new Map<string, DoorwardError>()
   let end = 0
-  for (const match of source.matchAll(placeholder)) {
+  for (const match of source.matchAll(anyPart)) {
     if (match.index > end) parts.push(source.slice(end, match.index))
-    const expression = match[1]?.trim() ?? ''
+    end = match.index + match[0].length
+    const { raw, expression = '' } = match.groups ?? {}
+    if (raw !== undefined) {
+      parts.push(raw)
+      continue
+    }
     try {
-      parts.push(parsePlaceholder(expression))
+      const isAfterDollar = source[match.index - 1] === '$'
+      parts.push(parsePlaceholder(expression.trim(), `${isAfterDollar ? '$' : ''}${match[0]}`))
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
-      wrong.add(`{{${expression}}}: ${error.message}`)
+      wrong.set(`{{${expression.trim()}}}`, error)
     }
-    end = match.index + match[0].length
   }
   if (end < source.length) parts.push(source.slice(end))
-  if (wrong.size > 0) throw new DoorwardError('config-invalid', [...wrong].join('; '))
+  const [first] = wrong.values()
+  if (first) {
+    const faults = [...wrong].map(([name, { message }]) => `${name}: ${message}`)
+    throw new DoorwardError('config-invalid', faults.join('; '), { hint: first.hint })
+  }
   return { source, parts }
 }
 
-const parsePlaceholder = (expression: string): Path => {
-  if (!/^(event|headers|webhook|delivery)([.[]|$)/.test(expression)) throw unknownName()
+const roots = ['event', 'headers', 'webhook', 'delivery']
+
+/** The error for a name that is not the name of a value, where literal braces may be meant. */
+const unknownName = (expression: string, written = `{{${expression}}}`): DoorwardError =>
+  new DoorwardError(
+    'config-invalid',
+    `only event, event.<path>, headers.<name>, ${[...fixedPaths].join(', ')} can be used`,
+    {
+      hint:
+        didYouMean(/^[\w-]*/.exec(expression)?.[0] ?? '', roots) ??
+        `for braces that stay as they are write {% raw %}${written}{% endraw %}`,
+    },
+  )
+
+const parsePlaceholder = (expression: string, written: string): Path => {
+  if (hasFilter(expression))
+    throw new DoorwardError('config-invalid', 'only prompt_template can have filters')
+  if (!/^(event|headers|webhook|delivery)([.[]|$)/.test(expression))
+    throw unknownName(expression, written)
   const path = parsePath(expression)
   checkScopePath(path)
   const [root, name] = path
@@ -62,7 +120,7 @@ const parsePlaceholder = (expression: string): Path => {
 export const checkScopePath = (path: Path): void => {
   const [root, name = ''] = path
   if (root === 'event' || fixedPaths.has(formatPath(path))) return
-  if (root !== 'headers') throw unknownName()
+  if (root !== 'headers') throw unknownName(formatPath(path))
   if (path.length !== 2 || typeof name !== 'string' || !headerNameForm.test(name))
     throw new DoorwardError('config-invalid', 'write headers.<name>, the name of one header')
   if (secretHeaders.has(name.toLowerCase()))
@@ -79,9 +137,3 @@ const secretHeaders = new Set([
 ])
 
 const fixedPaths = new Set(['webhook.path', 'delivery.id', 'delivery.received_at'])
-
-const unknownName = () =>
-  new DoorwardError(
-    'config-invalid',
-    `only event, event.<path>, headers.<name>, ${[...fixedPaths].join(', ')} can be used`,
-  )

@@ -33,6 +33,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'payload-not-json': 400,
   'media-type-unsupported': 415,
   'body-too-large': 413,
+  'template-failed': 422,
   'body-timeout': 408,
   'body-aborted': 400,
   'event-not-found': 404,

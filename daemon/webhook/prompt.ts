@@ -3,7 +3,8 @@ import type { Explanation } from '../../shared/api.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath } from '../../shared/paths.ts'
-import type { Template } from '../../shared/templates.ts'
+import type { Piece } from '../../shared/liquid.ts'
+import type { PromptTemplate, Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from './event-scope.ts'
 import { sanitize } from './sanitize.ts'
@@ -15,20 +16,19 @@ export type ValueStyle = {
   readonly maxValueLength: number | undefined
 }
 
-/** A piece of a prompt: text of the template, or with `from` the value of `{{from}}`. */
-type Part = { readonly text: string; readonly from?: string }
-
 /**
  * Fifth stage: the prompt with the payload's values. One pass: a value is never expanded again.
  * `fenceId` is the random name of the markers of this run, which no value can know.
  * Throws `body-too-large` for a prompt longer than a string can be.
  */
 export const expandPrompt = (
-  template: Template,
+  template: PromptTemplate,
   scope: EventScope,
   style: ValueStyle,
   fenceId: string,
 ): string => {
+  if (!('parts' in template))
+    return joined(promptParts(template, scope, style, fenceId).map(({ text }) => text))
   let hasValue = false
   const prompt = joined(
     template.parts.map((part) => {
@@ -41,21 +41,21 @@ export const expandPrompt = (
   return hasValue && style.eventText === 'fenced' ? joined([fenceNotice(fenceId), prompt]) : prompt
 }
 
-/** The pieces of a prompt, to show which part came from where. */
+/** The pieces of a prompt: text of the template, or with `from` the value of `{{from}}`. */
 export const promptParts = (
-  template: Template,
+  template: PromptTemplate,
   scope: EventScope,
   style: ValueStyle,
   fenceId: string,
-): Part[] => {
-  const parts = template.parts.map((part): Part =>
-    typeof part === 'string'
-      ? { text: part }
-      : {
-          text: styled(valueAt(scope, part), style, fenceId),
-          from: formatPath(part),
-        },
-  )
+): Piece[] => {
+  const parts =
+    'parts' in template
+      ? template.parts.map((part): Piece =>
+          typeof part === 'string'
+            ? { text: part }
+            : { text: styled(valueAt(scope, part), style, fenceId), from: formatPath(part) },
+        )
+      : template.render(scope, (value, isComposed) => styled(value, style, fenceId, isComposed))
   const hasValue = parts.some(({ text, from }) => from !== undefined && text !== '')
   return hasValue && style.eventText === 'fenced'
     ? [{ text: fenceNotice(fenceId) }, ...parts]
@@ -66,10 +66,11 @@ const styled = (
   value: unknown,
   { eventText, maxValueLength = Number.POSITIVE_INFINITY }: ValueStyle,
   fenceId: string,
+  isJson = typeof value === 'object',
 ): string => {
   const text = textOfValue(value)
   return eventText === 'fenced'
-    ? fence(text, fenceId, maxValueLength, typeof value === 'object')
+    ? fence(text, fenceId, maxValueLength, isJson)
     : cutValue(text, maxValueLength)
 }
 

@@ -1,6 +1,6 @@
 import { DoorwardError } from '../errors.ts'
 import { parsePath, type Path } from '../paths.ts'
-import { parseTemplate, pathsIn, type Template } from '../templates.ts'
+import { parsePrompt, pathsIn, type PromptTemplate } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { isCliKind } from './agent-clis.ts'
 import type { Agent } from './schema.ts'
@@ -14,7 +14,7 @@ export type Rule = {
   readonly filter: readonly FilterCondition[]
   readonly agentName: string
   readonly agent: Agent
-  readonly prompt: Template
+  readonly prompt: PromptTemplate
   /** How values of the payload appear in the prompt. */
   readonly values: {
     readonly eventText: 'fenced' | 'plain'
@@ -37,7 +37,7 @@ export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Ke
 
 /** The parsed parts of one rule, as far as they are valid. */
 export type ParsedRule = Pick<Rule, 'filter' | 'targets'> & {
-  readonly prompt: Template | undefined
+  readonly prompt: PromptTemplate | undefined
 }
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
@@ -68,7 +68,7 @@ export const checkRule = (
       didYouMean(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
   const [prompt] =
-    template === undefined ? [] : attempt(['prompt_template'], () => parseTemplate(template))
+    template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
   const conditions = Object.entries(filter).flatMap(([text, expected]) => {
     for (const [index, value] of [expected].flat().entries()) {
       const key = Array.isArray(expected) ? ['filter', text, index] : ['filter', text]

@@ -107,7 +107,7 @@ export type Target = { readonly text: string } & (
 )
 
 /** The paths that the template of a target reads. */
-export const targetPaths = (target: Target): Path[] => {
+export const targetPaths = (target: Target): readonly Path[] => {
   if ('address' in target) return pathsIn(target.address)
   return target.kind === 'file' ? pathsIn(target.path) : []
 }

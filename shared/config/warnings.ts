@@ -2,7 +2,7 @@ import { networkWarnings } from '../network/warnings.ts'
 import { startsWithEvent } from '../paths.ts'
 import { presetSchemes } from '../signatures/presets.ts'
 import { secretFault } from '../signatures/secrets.ts'
-import { pathsIn } from '../templates.ts'
+import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
 import { listSecrets } from './environment.ts'
@@ -197,16 +197,14 @@ export const schemeWarnings = (
 }
 
 /** `{{event.number` without its end, and `{event.number}`. */
-const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/
+const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/g
 
 /** Text of a prompt that looks like a placeholder but is not one. */
 export const templateWarnings = (path: string, { prompt }: Pick<Rule, 'prompt'>): Warning[] =>
-  prompt.parts.flatMap((part) => {
-    const [found] = (typeof part === 'string' && brokenPlaceholder.exec(part)) || []
-    if (found === undefined) return []
-    return warn(
+  [...literalText(prompt.source).matchAll(brokenPlaceholder)].flatMap(([found]) =>
+    warn(
       'placeholder-unfinished',
       `webhook ${path}: ${found.trim()} in prompt_template is not a placeholder, so it stays as it is`,
       'write {{event}} or {{event.<path>}}, with two braces on either side',
-    )
-  })
+    ),
+  )

@@ -99,7 +99,7 @@ describe('a target', () => {
           assert.equal(error.message, `unknown target "${text}"`)
           assert.equal(
             error.hint,
-            'one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, http:…',
+            'one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, gitlab:…, http:…',
           )
           return true
         },

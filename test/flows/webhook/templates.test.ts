@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { explanationSchema } from '../../../shared/api.ts'
+import { type EventRecord, explanationSchema } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 
@@ -16,17 +16,29 @@ webhooks:
     agent: echo
     prompt_template: "{{event.n}}|{{headers.X-Kind}}|{{headers.absent}}|{{webhook.path}}|{{delivery.id}}|{{delivery.received_at}}"
     deliver_to: "file:out/{{headers.x-kind}}-{{delivery.id}}.md"
+  - path: /push
+    agent: echo
+    prompt_template: |
+      {% for c in event.commits limit: 2 %}- {{ c.message | truncate: 8 }}
+      {% endfor %}{% if event.commits.size > 2 %}and {{ event.commits.size | minus: 2 }} more{% endif %}
+      {{ headers.X-Kind | default: "no kind" }}, {% raw %}\${{ secrets.X }}{% endraw %}
+  - path: /bomb
+    agent: echo
+    prompt_template: "{% for i in (1..event.n) %}{{ i }}{% endfor %}"
 `,
     })
   })
   after(async () => daemon.stop())
 
+  const post = async (path: string, payload: object, headers: Record<string, string> = {}) =>
+    send(`${daemon.url}${path}`, {
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(payload),
+    })
+
   it('is the payload, the headers it names, the webhook and the delivery', async () => {
     const headers = { 'x-kind': 'ship', 'idempotency-key': 'key-1' }
-    const reply = await send(`${daemon.url}/scope`, {
-      headers: { 'content-type': 'application/json', ...headers },
-      body: '{"n":7}',
-    })
+    const reply = await post('/scope', { n: 7 }, headers)
     const { receivedAt } = await untilFinished(daemon, String(reply.json()['id']))
     const answer = await readFile(join(daemon.home.root, 'out', 'ship-key-1.md'), 'utf8')
     assert.ok(answer.includes(`7|ship||/scope|key-1|${receivedAt}`), answer)
@@ -52,5 +64,50 @@ webhooks:
         'delivery.received_at',
       ],
     )
+  })
+
+  it('makes a list of what it holds, with Liquid', async () => {
+    const commits = ['one', 'two is longer', 'three', 'four'].map((message) => ({ message }))
+    const reply = await post('/push', { commits }, { 'x-kind': 'ship' })
+    const { prompt } = await untilFinished(daemon, String(reply.json()['id']))
+    assert.equal(prompt, '- one\n- two i...\nand 2 more\nship, ${{ secrets.X }}\n')
+  })
+
+  it('marks what Liquid writes, in an explanation', async () => {
+    const { prompt, substituted } = explanationSchema.parse(
+      await daemon.client.post('/webhooks/explain', {
+        path: '/push',
+        payload: '{"commits":[{"message":"a"},{"message":"b"}]}',
+      }),
+    )
+    assert.deepEqual(
+      substituted.map(({ path, start, end }) => [path, prompt.slice(start, end)]),
+      [
+        ['c.message | truncate: 8', 'a'],
+        ['c.message | truncate: 8', 'b'],
+        ['headers.X-Kind | default: "no kind"', 'no kind'],
+      ],
+    )
+  })
+
+  it('refuses a delivery whose prompt never ends, with the reason, and goes on', async () => {
+    const started = performance.now()
+    const reply = await post('/bomb', { n: 10_000_000 })
+    assert.ok(performance.now() - started < 2000)
+    assert.equal(reply.status, 422)
+    assert.doesNotMatch(reply.text, /10|ms|line/)
+    const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events')
+    const { state, stage, code, detail } = events.find(({ webhook }) => webhook === '/bomb') ?? {}
+    assert.deepEqual(
+      [state, stage, code, detail],
+      [
+        'rejected',
+        'expand',
+        'template-failed',
+        'prompt_template cannot be filled in its line 1: it copies more than 5 million characters or items',
+      ],
+    )
+    const next = await post('/bomb', { n: 3 })
+    assert.equal((await untilFinished(daemon, String(next.json()['id']))).prompt, '123')
   })
 })
