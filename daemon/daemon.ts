@@ -33,7 +33,8 @@ import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
-import { cancelEvent, retryEvent } from './webhook/event-control.ts'
+import { KeptPayloads } from './webhook/accepted-event.ts'
+import { cancelEvent, retryEvent, runEventAgain } from './webhook/event-control.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
 
@@ -159,6 +160,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   const { events } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue)
+  const payloads = new KeptPayloads(events, intake.budget)
   const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()
@@ -208,6 +210,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     log,
     closeLog,
     memory,
+    payloads,
     stream,
     intake,
     listeners,
@@ -238,7 +241,7 @@ const createRequestHandlers = (
   services: Services,
   { apiToken, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
-  const { home, startedAt, memory, intake, live, leadership, succession, log } = services
+  const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
   const { listeners, stream, metrics, learners, refusals, loopGuard } = services
   const { port } = listeners
   const { url, publicUrl } = services.daemonFile
@@ -251,6 +254,8 @@ const createRequestHandlers = (
     noteActivity()
   }
   const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
+  const runAgain = (id: string) =>
+    runEventAgain(id, live.current(), { events, deliveries, payloads })
   const cancel = (id: string) => cancelEvent(id, { events, queue, cancelRemote })
   const webhooks = () => {
     const { config, env } = live.current()
@@ -262,7 +267,13 @@ const createRequestHandlers = (
     const pipeline = { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard }
     const serveWebhook = serveWebhooks(
       live.current,
-      { ...pipeline, refusals, isRare: createOccasion(), keepSecret: createKeepSecret(home, live) },
+      {
+        ...pipeline,
+        payloads,
+        refusals,
+        isRare: createOccasion(),
+        keepSecret: createKeepSecret(home, live),
+      },
       { log, answered },
     )
     const oauth = leadership.oauth()
@@ -288,7 +299,7 @@ const createRequestHandlers = (
       guard,
       log,
       serveWebhook,
-      eventPage: serveEventPage({ port, events, links, retry, cancel, log }),
+      eventPage: serveEventPage({ port, events, links, retry, runAgain, cancel, log }),
       succession,
       routers: [
         apiRoutes({
@@ -296,6 +307,7 @@ const createRequestHandlers = (
           events,
           stream,
           retry,
+          runAgain,
           cancel,
           restart,
           shutdown: () => void shutdown.stop(),

@@ -12,6 +12,8 @@ export type RouteParts = {
   readonly events: EventStore
   readonly stream: EventStream
   readonly retry: (id: string) => EventRecord
+  /** Runs the payload of an event once more, as the webhook is now. */
+  readonly runAgain: (id: string) => EventRecord
   readonly cancel: (id: string) => EventRecord
   readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
@@ -19,7 +21,7 @@ export type RouteParts = {
 
 /** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, retry, cancel, restart, shutdown } = parts
+  const { status, events, stream, retry, runAgain, cancel, restart, shutdown } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
@@ -59,7 +61,9 @@ export const apiRoutes = (parts: RouteParts): Router => {
     ctx.body = event
   })
   router.post('/events/:id/retry', (ctx) => {
-    ctx.body = retry(String(ctx.params['id']))
+    const { again } = one('again', ctx.query['again'])
+    if (again !== undefined && again !== 'true') throw invalid('again is not true')
+    ctx.body = (again ? runAgain : retry)(String(ctx.params['id']))
     ctx.status = 202
   })
   router.post('/events/:id/cancel', (ctx) => {

@@ -5,7 +5,7 @@ export type ConfigFile =
 /** What a click in the menu or on a notification asks for. */
 export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
-  | { readonly do: 'show-event' | 'retry-event'; readonly id: string }
+  | { readonly do: 'show-event' | 'retry-event' | 'run-event-again'; readonly id: string }
   | { readonly do: 'set-notifications' | 'set-start-at-login'; readonly on: boolean }
   /** Opens the folder, or one file. */
   | { readonly do: 'open-configuration'; readonly file?: ConfigFile }
@@ -31,6 +31,7 @@ export const toActionKey = (action: Action): string => {
       return `account ${action.provider}`
     case 'show-event':
     case 'retry-event':
+    case 'run-event-again':
       return `${action.do} ${action.id}`
     case 'restart-daemon':
     case 'start-daemon':

@@ -128,7 +128,7 @@ const events: Values = async ({ client }, path) => {
   return answer.events
     .filter(({ state, kind }) => {
       if (path.at(-1) === 'cancel') return kind === 'webhook' && !isFinished(state)
-      return path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped'
+      return path.at(-1) !== 'retry' || ['done', 'failed', 'dropped'].includes(state)
     })
     .map(({ id, state, webhook, kind, receivedAt }) => ({
       value: id,

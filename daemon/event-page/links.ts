@@ -18,7 +18,7 @@ type Link = {
 }
 
 /** What a button of a page does with its event. */
-export type ButtonAction = 'retry' | 'cancel'
+export type ButtonAction = 'retry' | 'runAgain' | 'cancel'
 
 type OpenPage = Link & { readonly key: string }
 

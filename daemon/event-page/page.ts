@@ -13,12 +13,12 @@ type EventView = {
   readonly buttonPath?: string | undefined
 }
 
-/** Cancels an event that is not final; runs one again that failed and whose prompt is in memory. */
+/** Cancels an event that is not final; runs one again whose prompt is in memory. */
 export const getButton = ({ kind, state, prompt }: EventDetail): ButtonAction | undefined => {
   if (kind !== 'webhook') return undefined
   if (!isFinal(state)) return 'cancel'
-  const hasFailed = state === 'failed' || state === 'dropped'
-  return hasFailed && prompt !== undefined ? 'retry' : undefined
+  if (prompt === undefined) return undefined
+  return state === 'done' ? 'runAgain' : 'retry'
 }
 
 /** The title of the window, without words of a payload. */
@@ -31,7 +31,7 @@ const renderContent = (view: EventView): Markup => {
     ${renderHead(event)}
     ${view.notice === undefined ? undefined : markup`<p class="notice" role="status">${view.notice}</p>`}
     ${renderReason(view)}
-    ${renderCancel(view)}
+    ${renderButton(view)}
     ${event.kind === 'webhook' ? renderStages(event) : undefined}
     ${renderTargets(event)}
     ${renderAnswer(event)}
@@ -60,15 +60,19 @@ const renderReason = ({ event, buttonPath }: EventView): Markup | undefined => {
     <section class="${isBad ? 'reason bad' : 'reason'}">
       ${where.length === 0 ? undefined : markup`<h2>${where.join(' · ')}</h2>`}
       ${detail === undefined ? undefined : markup`<p class="lines" dir="auto">${toPlainText(detail.slice(0, 4000))}</p>`}
-      ${isFinal(state) && buttonPath !== undefined ? renderRetry(event, buttonPath) : explainNoRetry(event)}
+      ${isBad && buttonPath !== undefined ? renderRetry(event, buttonPath) : explainNoRetry(event)}
     </section>`
 }
 
 const renderRetry = ({ result }: EventDetail, path: string): Markup =>
   renderForm(path, result !== undefined ? 'Deliver again' : 'Run again')
 
-const renderCancel = ({ event, buttonPath }: EventView): Markup | undefined =>
-  isFinal(event.state) || buttonPath === undefined ? undefined : renderForm(buttonPath, 'Cancel')
+/** The button of an event for which there is no reason to explain. */
+const renderButton = ({ event, buttonPath }: EventView): Markup | undefined => {
+  if (buttonPath === undefined) return undefined
+  if (!isFinal(event.state)) return renderForm(buttonPath, 'Cancel')
+  return event.state === 'done' ? renderForm(buttonPath, 'Run again') : undefined
+}
 
 const renderForm = (path: string, label: string): Markup =>
   markup`<form method="post" action="${path}"><button>${label}</button></form>`

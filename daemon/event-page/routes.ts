@@ -36,6 +36,8 @@ type EventPageParts = {
   readonly links: EventLinks
   /** Runs an event again, or throws why not. */
   readonly retry: (id: string) => EventRecord
+  /** Runs the payload of an event once more, or throws why not. */
+  readonly runAgain: (id: string) => EventRecord
   /** Cancels an event, or throws why not. */
   readonly cancel: (id: string) => EventRecord
   readonly log: Log
@@ -153,7 +155,11 @@ const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {
   return controller.signal
 }
 
-const done = { retry: 'The event runs again.', cancel: 'The event is being cancelled.' } as const
+const done = {
+  retry: 'The event runs again.',
+  runAgain: 'The event runs again.',
+  cancel: 'The event is being cancelled.',
+} as const
 
 const toNotice = (run: () => void, doneText: string): string => {
   try {

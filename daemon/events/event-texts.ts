@@ -25,10 +25,13 @@ export class EventTexts<Event extends EventWithTexts> {
     this.#onForget = onForget
   }
 
-  /** Sets the given texts, and keeps the others of this event. */
+  /** Sets the given texts. A prompt begins a run, which has no answer yet. */
   set(event: Event, { prompt, result }: Detail): void {
     this.#characters -= countCharacters(event)
-    if (prompt !== undefined) event.prompt = prompt
+    if (prompt !== undefined) {
+      event.prompt = prompt
+      event.result = undefined
+    }
     if (result !== undefined) event.result = result
     this.#characters += countCharacters(event)
     while (this.#characters > maxCharacters) {

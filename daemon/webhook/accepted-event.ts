@@ -1,8 +1,11 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
+import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
+import type { SignatureHeaders } from './signature-header.ts'
+import type { VerifiedBody } from './verify.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
@@ -35,3 +38,59 @@ export const createRetryableEvents = <Value>(events: EventStore): RetryableEvent
     entries: () => [...kept],
   }
 }
+
+/** A verified delivery, for another run under another definition. */
+export type KeptPayload = {
+  readonly body: VerifiedBody
+  /** Without signature, token and cookie. */
+  readonly headers: SignatureHeaders
+  readonly receivedAt: Date
+  readonly known: AcceptedEvent['known']
+  readonly delivery: DeliveryKey | undefined
+}
+
+const maxPayloadBytes = 8 * 1024 * 1024
+
+/**
+ * The payloads of the newest events, as long as the events are in memory: 8 MiB at most, and only the part of
+ * the budget that bodies and waiting events do not need. The oldest are removed first.
+ */
+export class KeptPayloads {
+  readonly #byId = new Map<string, KeptPayload>()
+  readonly #budget: ByteBudget
+  #bytes = 0
+
+  constructor(events: Pick<EventStore, 'onForget'>, budget: ByteBudget) {
+    this.#budget = budget
+    budget.lendTo({ size: () => this.#bytes, shrink: (maxBytes) => this.#shrink(maxBytes) })
+    events.onForget((id) => this.#remove(id))
+  }
+
+  get(id: string): KeptPayload | undefined {
+    return this.#byId.get(id)
+  }
+
+  keep(id: string, payload: KeptPayload): void {
+    const room = Math.min(maxPayloadBytes, this.#budget.spare())
+    if (sizeOf(payload) > room) return
+    this.#byId.set(id, payload)
+    this.#bytes += sizeOf(payload)
+    this.#shrink(room)
+  }
+
+  #shrink(maxBytes: number): void {
+    for (const id of this.#byId.keys()) {
+      if (this.#bytes <= maxBytes) break
+      this.#remove(id)
+    }
+  }
+
+  #remove(id: string): void {
+    const payload = this.#byId.get(id)
+    if (!payload) return
+    this.#byId.delete(id)
+    this.#bytes -= sizeOf(payload)
+  }
+}
+
+const sizeOf = ({ body }: KeptPayload): number => body.bytes.buffer.byteLength

@@ -1,4 +1,4 @@
-import type { EventDetail, EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isForModel } from '../../shared/config/rule.ts'
@@ -6,8 +6,13 @@ import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { EventQueue } from '../queue.ts'
 import type { Engine } from './engine.ts'
-import type { SeenDeliveries } from './dedupe.ts'
-import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
+import { createScope } from './event-scope.ts'
+import type { DeliveryKey, SeenDeliveries } from './dedupe.ts'
+import type { AcceptedEvent, KeptPayloads, RetryableEvents } from './accepted-event.ts'
+import { firstMismatch } from './filter.ts'
+import { readPayload } from './parse.ts'
+import { expandPrompt, fenceIdFor } from './prompt.ts'
+import { expandTargets } from './targets.ts'
 
 /*
  * What the owner does with one event: run it again, or cancel it.
@@ -30,19 +35,19 @@ export const retryEvent = (
   const event = events.get(id)
   if (!event) throw eventNotFound()
   const accepted = kept.get(id)
-  if (event.state !== 'failed' && event.state !== 'dropped') throw notRetryable(whyNot(event))
+  if (event.state !== 'failed' && event.state !== 'dropped')
+    throw notRetryable(
+      whyNot(event),
+      event.state === 'done'
+        ? `to run it once more: doorward events retry ${id} --again`
+        : undefined,
+    )
   if (!accepted || event.prompt === undefined)
     throw notRetryable(
       'its prompt is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
     )
-  const { delivery } = accepted
-  const again = delivery && deliveries.eventFor(delivery, performance.now())
-  if (again !== undefined)
-    throw notRetryable(
-      `the sender has delivered it again, as ${again}`,
-      `doorward events show ${again}`,
-    )
+  refuseRedelivered(id, accepted.delivery, deliveries)
   const agent = config.agents.get(accepted.webhook.agentName)
   if (!agent)
     throw notRetryable(
@@ -62,11 +67,82 @@ export const retryEvent = (
   return record
 }
 
+/**
+ * Runs the payload of an event that is over once more, under the definition of its webhook as it is now: other
+ * prompt, agent and targets. Throws as `retryEvent`.
+ */
+export const runEventAgain = (
+  id: string,
+  { byPath, runEvent }: Engine,
+  { events, deliveries, payloads }: RunAgainParts,
+): EventRecord => {
+  const event = events.record(id)
+  if (!event) throw eventNotFound()
+  if (event.kind !== 'webhook' || !isFinal(event.state)) throw notRetryable(whyNot(event))
+  const payload = payloads.get(id)
+  if (!payload)
+    throw notRetryable(
+      ranNothing.has(event.state) ? whyNot(event) : 'its payload is no longer in memory',
+      'deliver it again from the sender, if the sender can do that',
+    )
+  const { body, headers, receivedAt, known, delivery } = payload
+  refuseRedelivered(id, delivery, deliveries)
+  const path = known.webhook ?? ''
+  const webhook = byPath.get(path)
+  if (!webhook)
+    throw notRetryable(
+      `there is no webhook ${path} any more, or it is switched off`,
+      'put it back into webhooks.yaml',
+    )
+  const value = readPayload(body, headers, webhook.scheme)
+  const scope = createScope(webhook, headers, value, known.deliveryId, receivedAt)
+  const {
+    rules: [rule],
+  } = webhook
+  const mismatch = firstMismatch(value, rule.filter)
+  if (mismatch)
+    throw notRetryable(
+      `the filter on ${mismatch.text} does not match it now`,
+      'change the filter in webhooks.yaml',
+    )
+  runEvent.afresh(id, {
+    webhook: rule,
+    receivedAt,
+    known: { ...known, agent: rule.agentName },
+    prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
+    targets: expandTargets(rule.targets, scope),
+    delivery,
+  })
+  return events.record(id) ?? event
+}
+
+type RunAgainParts = {
+  readonly events: EventStore
+  readonly deliveries: SeenDeliveries
+  readonly payloads: KeptPayloads
+}
+
+const ranNothing = new Set<EventRecord['state']>(['filtered', 'duplicate', 'rejected'])
+
+/** Throws when the sender's own repeat of a delivery waits, runs or is done: it would run twice. */
+const refuseRedelivered = (
+  id: string,
+  delivery: DeliveryKey | undefined,
+  deliveries: SeenDeliveries,
+): void => {
+  const again = delivery && deliveries.eventFor(delivery, performance.now())
+  if (again === undefined || again === id) return
+  throw notRetryable(
+    `the sender has delivered it again, as ${again}`,
+    `doorward events show ${again}`,
+  )
+}
+
 /** True for a prompt with plain values, made for a program: a model could follow them as instructions. */
 const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
   values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
 
-const whyNot = ({ kind, state }: EventDetail): string => {
+const whyNot = ({ kind, state }: EventRecord): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'
   if (state === 'done') return 'it is done: nothing of it failed'
   if (state === 'filtered') return 'the filter did not match, so nothing was run'

@@ -31,6 +31,8 @@ export type RunEvent = {
    * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
    */
   readonly again: (id: string, event: AcceptedEvent, answer?: string) => void
+  /** Runs an event from its beginning, with another prompt and other targets. Throws as `again`. */
+  readonly afresh: (id: string, event: AcceptedEvent) => void
   /** Queues an event that was accepted before a restart, whatever the limits are. */
   readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
 }
@@ -50,6 +52,14 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   /** Throws when the queue is full; else the job starts in a later turn. */
   const enqueue = (id: string, event: AcceptedEvent, answer?: string): void =>
     queue.add(toJob(id, event, answer))
+  const enqueueAgain = (id: string, event: AcceptedEvent, answer?: string): void => {
+    enqueue(id, event, answer)
+    const { delivery } = event
+    const now = performance.now()
+    if (delivery && deliveries.eventFor(delivery, now) === undefined)
+      deliveries.remember(delivery, id, now)
+    kept.keep(id, event)
+  }
   const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
     const { webhook, prompt, delivery } = event
     const queuedAt = performance.now()
@@ -110,18 +120,20 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       return id
     },
     again: (id, event, answer) => {
-      enqueue(id, event, answer)
-      const { delivery } = event
-      const now = performance.now()
-      if (delivery && deliveries.eventFor(delivery, now) === undefined)
-        deliveries.remember(delivery, id, now)
-      kept.keep(id, event)
+      enqueueAgain(id, event, answer)
       const targets = waitingAgain(events.record(id)?.targets ?? [])
-      const noReason = { stage: undefined, code: undefined, detail: undefined }
       events.update(id, { state: 'queued', targets, ...noReason })
+    },
+    afresh: (id, event) => {
+      enqueueAgain(id, event)
+      const { known, prompt, targets } = event
+      const changes = { ...waitingFor(targets), agent: known.agent, resultPreview: undefined }
+      events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },
   }
 }
+
+const noReason = { stage: undefined, code: undefined, detail: undefined }
 
 /** What identifies a delivery at its sender, for when the event is no longer in memory. */
 const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) => ({

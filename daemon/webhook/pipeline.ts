@@ -5,7 +5,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
-import type { AcceptedEvent } from './accepted-event.ts'
+import type { AcceptedEvent, KeptPayloads } from './accepted-event.ts'
 import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
 import { acceptHandshake, type ContactParts } from './contact.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
@@ -43,6 +43,8 @@ export type PipelineParts = ContactParts & {
   readonly learners: DeliveryWaiters
   readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
+  /** For another run under another definition. */
+  readonly payloads: KeptPayloads
 }
 
 type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
@@ -168,7 +170,23 @@ const processBody = (
   body.release()
   const known = toKnownDelivery(delivery)
   const event = { webhook: rule, receivedAt, known, prompt, targets, delivery: key }
-  return toAccepted(delivery, runEvent.accept(event), 'accepted')
+  const id = runEvent.accept(event)
+  parts.payloads.keep(id, {
+    body: verified.compact(),
+    headers: withoutProof(headers, scheme),
+    receivedAt,
+    known,
+    delivery: key,
+  })
+  return toAccepted(delivery, id, 'accepted')
+}
+
+/** The headers of a delivery but those that prove who sent it. */
+const withoutProof = (headers: SignatureHeaders, { forms }: SignatureScheme): SignatureHeaders => {
+  const kept = Object.assign(Object.create(null) as Record<string, readonly string[]>, headers)
+  for (const name of ['authorization', 'cookie', ...forms.map(({ header }) => header)])
+    delete kept[name]
+  return kept
 }
 
 /** The key of a delivery, and the id of its event if it was delivered before. */

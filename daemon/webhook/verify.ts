@@ -36,8 +36,20 @@ class VerifiedBody {
   get signedId(): string | undefined {
     return this.#signedId
   }
+
+  /** For keeping: a small body may be a part of a large buffer. */
+  compact(): VerifiedBody {
+    const { length } = this.#bytes
+    if (this.#bytes.buffer.byteLength <= length + maxUnusedBytes) return this
+    const copy = Buffer.allocUnsafeSlow(length)
+    this.#bytes.copy(copy)
+    return new VerifiedBody(copy, this.#signedId)
+  }
 }
+
 export type { VerifiedBody }
+
+const maxUnusedBytes = 1024
 
 /** The first line of a request, as it was sent. */
 export type RequestLine = {

@@ -38,10 +38,13 @@ const perform = async (action: Action, context: ActionContext): Promise<void> =>
     case 'show-event':
       return withDaemon(home, (client) => showEvent(client, action.id, show))
     case 'retry-event':
+    case 'run-event-again': {
+      const query = action.do === 'retry-event' ? '' : '?again=true'
       // The outcome is notified as that of any event.
       return withDaemon(home, (client) =>
-        client.post(`/events/${encodeURIComponent(action.id)}/retry`),
+        client.post(`/events/${encodeURIComponent(action.id)}/retry${query}`),
       )
+    }
     case 'set-notifications':
       return context.setNotifications(action.on)
     case 'set-start-at-login':

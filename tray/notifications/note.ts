@@ -57,7 +57,7 @@ export const toResultNote = (event: EventDetail): Note => {
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,
-    buttons: [open(event), ...retry(event)],
+    buttons: [open(event), ...retry(event), ...runAgain(event)],
   }
 }
 
@@ -70,6 +70,12 @@ const open = ({ id }: EventRecord): NoteButton => ({
 const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
   state === 'failed' && (stage === 'agent' || stage === 'deliver')
     ? [{ label: 'Retry', action: { do: 'retry-event', id } }]
+    : []
+
+/** Only after a click on the event: its own note comes once more then. */
+const runAgain = ({ id, kind, state }: EventRecord): NoteButton[] =>
+  kind === 'webhook' && state === 'done'
+    ? [{ label: 'Run again', action: { do: 'run-event-again', id } }]
     : []
 
 /** The key of all notes about the login to a provider. */
@@ -130,6 +136,7 @@ const titleFor = (action: Action): string => {
     case 'show-event':
       return 'the event cannot be shown'
     case 'retry-event':
+    case 'run-event-again':
       return 'the event was not retried'
     case 'set-notifications':
       return 'the setting was not saved'

@@ -21,6 +21,10 @@ export const addEventsCommands = (events: Command): void => {
       'run a failed event again: the agent, or only the deliveries that failed. Prompt and targets are those of the event; agent, tokens and addresses are as configured now',
     )
     .argument('<id>')
+    .option(
+      '--again',
+      'run it once more, even if it is done, with prompt, agent and targets as they are now',
+    )
     .option('--wait', "wait until it is finished and print the agent's answer")
     .action(run(async () => (await import('./retry.ts')).retryEvent))
   events

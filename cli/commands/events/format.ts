@@ -119,8 +119,18 @@ export const parseState = (typed: string): EventState => {
 }
 
 /** What to do about a failed event, as a hint; undefined when there is nothing to do. */
-export const nextStep = ({ id, kind, state, code, prompt }: EventDetail): string | undefined => {
+export const nextStep = ({
+  id,
+  kind,
+  state,
+  code,
+  prompt,
+  detail = '',
+}: EventDetail): string | undefined => {
   if (kind !== 'webhook') return undefined
+  const original = /\bevt_[0-9a-f]+$/.exec(detail)?.[0]
+  if (state === 'duplicate' && original !== undefined)
+    return `to run it once more, as the webhook is now: doorward events retry ${original} --again`
   if (state === 'rejected')
     return code === 'signature-invalid'
       ? 'fix what the reason names, then deliver it again from the sender'

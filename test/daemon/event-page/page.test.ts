@@ -68,6 +68,7 @@ describe('the page of an event', () => {
     for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
       assert.match(renderPage({ state }, { buttonPath: '/x' }), /action="\/x"><button>Cancel</)
     assert.doesNotMatch(renderPage({ state: 'done' }), /<form/)
+    assert.match(renderPage({ state: 'done' }, { buttonPath: '/x' }), /<button>Run again</)
   })
 
   it('reloads until the event is final', () => {

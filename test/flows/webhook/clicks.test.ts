@@ -137,6 +137,17 @@ describe('clicks', () => {
       assert.deepEqual(notes, [])
     })
 
+    it('run again what is done', async () => {
+      const id = await deliver('/works')
+      const events = await followEvents(daemon)
+      actions.run({ do: 'run-event-again', id })
+      const again = await events.next((event) => event.id === id && event.state === 'done')
+      assert.equal(again.attempts, 2)
+      events.close()
+      await untilIdle()
+      assert.deepEqual(notes, [])
+    })
+
     it('say why something cannot be run again', async () => {
       const id = await deliver('/works')
       actions.run({ do: 'retry-event', id })

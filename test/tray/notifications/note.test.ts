@@ -132,6 +132,14 @@ describe('toResultNote', () => {
       ['Open', 'Retry'],
     )
   })
+
+  it('offers to run once more what is done', () => {
+    const { buttons } = toResultNote(eventWith({ state: 'done' }))
+    assert.deepEqual(
+      buttons?.map(({ label }) => label),
+      ['Open', 'Run again'],
+    )
+  })
 })
 
 describe('toBody', () => {
