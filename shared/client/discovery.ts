@@ -48,7 +48,8 @@ export const foreignDaemonError = async (
   const isDaemon = owner?.pid === pid
   if (found === 'silent' && (owner ? isDaemon : isAlive(pid)))
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
-      hint: `wait; if it hangs: kill -9 ${pid}, then doorward daemon start`,
+      // Where the port's process is not known, another program may have the pid of a daemon that crashed.
+      hint: `wait; if it hangs: ${isDaemon ? `kill -9 ${pid}` : `stop process ${pid} if it is doorward`}, then doorward daemon start`,
     })
   if (found === 'hung-up' && isDaemon)
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) closes each connection`, {

@@ -46,6 +46,22 @@ describe('why a daemon cannot be used', () => {
     ])
   })
 
+  it('advises to kill a process only where that has the port', async () => {
+    const hintFor = async (url: string) =>
+      (await foreignDaemonError({ pid: process.pid, url, version: '1', startedAt: '' }, 'silent'))
+        .hint
+    assert.match((await hintFor(`http://127.0.0.1:${port}`)) ?? '', /: kill -9 \d+, then doorward/)
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port: unused } = free.address() as AddressInfo
+    free.close()
+    await once(free, 'close')
+    assert.equal(
+      await hintFor(`http://127.0.0.1:${unused}`),
+      `wait; if it hangs: stop process ${process.pid} if it is doorward, then doorward daemon start`,
+    )
+  })
+
   it('is the daemon itself, which hangs or was started with another token', async () => {
     const { pid } = process
     assert.deepEqual(await why(pid, 'silent'), [
