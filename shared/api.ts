@@ -297,6 +297,8 @@ const importedLoginSchema = z.strictObject({
   provider: z.string(),
   account: accountSchema,
   scopes: z.array(z.string()),
+  /** Omitted where GitHub names no time. */
+  expiresAt: z.iso.datetime().optional(),
   /** As in a login. */
   replaced: accountSchema.optional(),
   sameAccountAs: z.string().optional(),

@@ -57,13 +57,14 @@ export const importLogin = async (
     terminal.printJson(answer)
     return
   }
-  const { account, scopes, replaced, sameAccountAs } = answer
+  const { account, scopes, expiresAt, replaced, sameAccountAs } = answer
   terminal.print(`logged in to ${provider} as ${toPlainLine(account.name)}, with the token of gh`)
   if (replaced)
     terminal.warn(`replaced: you were logged in to ${provider} as ${toPlainLine(replaced.name)}`)
   if (sameAccountAs !== undefined)
     terminal.warn(`warning: ${toPlainLine(sameAccountAs)} is a login of the same account`)
   if (scopes.length > 0) terminal.say(`scopes: ${toPlainLine(scopes.join(', '))}`)
+  if (expiresAt !== undefined) terminal.say(`expires: ${toPlainLine(expiresAt)}`)
   terminal.say('it ends when gh gets another token or logs out; then import it again')
 }
 

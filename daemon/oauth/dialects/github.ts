@@ -177,7 +177,7 @@ const readUser = ({ status, body }: ProviderReply): Account | undefined => {
 }
 
 /**
- * Whose token this is and its scopes; a token of a GitHub App, or with fine-grained permissions, has none.
+ * Whose token this is, its scopes, and when it expires, if it does; a token of a GitHub App, or with fine-grained permissions, has none.
  * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
  * Throws `provider-refused` for a token that is not valid, and `provider-unavailable`.
  */
@@ -185,10 +185,15 @@ export const inspectToken = async (
   accessToken: string,
   apiUrl: string,
   signal: AbortSignal,
-): Promise<{ readonly account: Account; readonly scopes: readonly string[] }> => {
+): Promise<InspectedToken> => {
   const reply = await askForUser(accessToken, apiUrl, signal)
   const account = readUser(reply)
-  if (account) return { account, scopes: parseScopes(reply.headers.get('x-oauth-scopes') ?? '') }
+  if (account)
+    return {
+      account,
+      scopes: parseScopes(reply.headers.get('x-oauth-scopes') ?? ''),
+      expiresAt: readExpiry(reply.headers.get('github-authentication-token-expiration')),
+    }
   const { host } = new URL(apiUrl)
   if (reply.status === 401)
     throw new DoorwardError('provider-refused', `${host} refused the token`, {
@@ -196,6 +201,28 @@ export const inspectToken = async (
     })
   throw toFailure(`${apiUrl}/user`, reply)
 }
+
+type InspectedToken = {
+  readonly account: Account
+  readonly scopes: readonly string[]
+  /** ISO 8601; null where GitHub names no time. */
+  readonly expiresAt: string | null
+}
+
+/**
+ * The time in `2026-05-01 07:00:00 UTC` or `2026-05-01 07:00:00 +0500`. GitHub has sent its own time for some
+ * tokens (github.com/google/go-github/issues/3708): a time that is not to come says nothing of a good token.
+ * https://github.blog/changelog/2021-07-26-expiration-options-for-personal-access-tokens/
+ */
+const readExpiry = (text: string | null): string | null => {
+  const [, day, time, zone] =
+    /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (UTC|[+-]\d{4})$/.exec(text ?? '') ?? []
+  const offset = zone === 'UTC' ? 'Z' : zone?.replace(/(\d\d)$/, ':$1')
+  const at = Date.parse(`${day}T${time}${offset}`)
+  return at > Date.now() + noticeableMs ? new Date(at).toISOString() : null
+}
+
+const noticeableMs = 60_000
 
 /** GitHub: OAuth apps and GitHub apps, at github.com or an Enterprise Server. */
 export const github: Dialect = {

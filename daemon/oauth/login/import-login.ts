@@ -26,7 +26,8 @@ export const createImport =
         { hint: 'set dialect: github and api_url of the provider in gateway.yaml' },
       )
     await home.keychain?.prepare()
-    const { account, scopes } = await inspectToken(accessToken, provider.apiUrl, signal)
+    const inspected = await inspectToken(accessToken, provider.apiUrl, signal)
+    const { account, scopes, expiresAt } = inspected
     const now = new Date().toISOString()
     const record: TokenRecord = {
       version: 1,
@@ -35,7 +36,7 @@ export const createImport =
       scopes: [...scopes],
       tokenType: 'Bearer',
       accessToken,
-      expiresAt: null,
+      expiresAt,
       obtainedAt: now,
       loggedInAt: now,
       clientId: 'gh',
@@ -56,6 +57,7 @@ export const createImport =
         provider: provider.name,
         account,
         scopes: [...scopes],
+        ...(expiresAt !== null && { expiresAt }),
         ...(replaced && isOtherAccount(replaced, account) && { replaced }),
         ...sameAccountIn(others, account),
       }

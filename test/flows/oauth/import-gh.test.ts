@@ -90,6 +90,31 @@ describe('importing the login of gh', function () {
     assert.doesNotMatch(stdout + stderr + json.stdout + json.stderr, new RegExp(token))
   })
 
+  it('knows when the token expires, where GitHub says so', async () => {
+    const folder = await standIn(`echo '${token}'`)
+    const imported = async (text: string) => {
+      provider.tokenExpiry = text
+      const { stdout } = await importing(folder, '--as', 'cli', '--yes', '--json')
+      return (JSON.parse(stdout) as ImportedLogin).expiresAt
+    }
+    const year = new Date().getUTCFullYear() + 1
+    try {
+      assert.equal(await imported(`${year}-11-10 16:20:42 +0530`), `${year}-11-10T10:50:42.000Z`)
+      const now = `${new Date().toISOString().slice(0, 19).replace('T', ' ')} UTC`
+      for (const text of [now, 'never', `${year}-13-40 25:00:00 UTC`, `${year}-11-10`])
+        assert.equal(await imported(text), undefined, text)
+      assert.equal(await imported(`${year}-11-10 16:20:42 UTC`), `${year}-11-10T16:20:42.000Z`)
+    } finally {
+      provider.tokenExpiry = undefined
+    }
+    const { stdout } = await run(['oauth', 'list'], { home: daemon.home })
+    assert.match(stdout, /github@cli +octocat +ok +in \d+d/)
+    provider.tokenExpiry = `${year}-11-10 16:20:42 UTC`
+    const { stderr } = await importing(folder, '--as', 'cli', '--yes')
+    provider.tokenExpiry = undefined
+    assert.match(stderr, new RegExp(`^expires: ${year}-11-10T16:20:42.000Z$`, 'm'))
+  })
+
   it('logs out without ending the login of gh, and says so', async () => {
     await importing(await standIn(`echo '${token}'`), '--as', 'cli', '--yes')
     const { code, stdout, stderr } = await run(['oauth', 'logout', 'github@cli'], {

@@ -25,6 +25,8 @@ export type GitHubProvider = {
   /** What the person answers, and who it is. */
   answer: 'consent' | 'deny'
   person: { readonly id: number; readonly login: string }
+  /** The header github-authentication-token-expiration of its API. */
+  tokenExpiry: string | undefined
   readonly isAlive: (token: string) => boolean
   /** Lets every access token expire now; refresh tokens live on. */
   readonly expireAccessTokens: () => void
@@ -70,6 +72,7 @@ export const startGitHubProvider = async (options: GitHubOptions = {}): Promise<
   const person = {
     answer: 'consent' as GitHubProvider['answer'],
     who: { id: 583_231, login: 'octocat' } as GitHubProvider['person'],
+    tokenExpiry: undefined as string | undefined,
   }
 
   const issuer = (): string => `${server.origin}/login/oauth`
@@ -212,7 +215,12 @@ export const startGitHubProvider = async (options: GitHubOptions = {}): Promise<
     if (!grant) return { status: 401, body: { message: 'Bad credentials' } }
     return {
       status: 200,
-      headers: { 'x-oauth-scopes': grant.scopes.join(', ') },
+      headers: {
+        'x-oauth-scopes': grant.scopes.join(', '),
+        ...(person.tokenExpiry !== undefined && {
+          'github-authentication-token-expiration': person.tokenExpiry,
+        }),
+      },
       body: { ...person.who, id: Number(grant.person), type: 'User', name: null, email: null },
     }
   }
@@ -276,6 +284,12 @@ export const startGitHubProvider = async (options: GitHubOptions = {}): Promise<
     },
     set person(who) {
       person.who = who
+    },
+    get tokenExpiry() {
+      return person.tokenExpiry
+    },
+    set tokenExpiry(text) {
+      person.tokenExpiry = text
     },
     isAlive: grants.isAlive,
     expireAccessTokens: grants.expireAccessTokens,
