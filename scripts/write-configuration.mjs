@@ -32,6 +32,7 @@ The first line of each file, \`# yaml-language-server: $schema=./schema/….json
 
 /** The kind of a value, in a word. */
 const valueOf = (schema) => {
+  if (schema.$ref) return 'map'
   if (schema.const !== undefined) return code(schema.const)
   if (schema.enum) return schema.enum.map(code).join(', ')
   if (schema.anyOf) {
@@ -44,6 +45,8 @@ const valueOf = (schema) => {
       return '`true`, `false`'
     case 'integer':
       return `number${rangeOf(schema)}`
+    case 'number':
+      return 'number'
     case 'array':
       return `list of ${plural(valueOf(schema.items))}`
     case 'object':
@@ -99,12 +102,17 @@ const tableOf = ({ properties, required = [] }, without = []) => {
 }
 
 const webhooksPart = () => {
-  const { items } = toJsonSchema('webhooks').properties.webhooks
+  const { properties, $defs } = toJsonSchema('webhooks')
+  const { items } = properties.webhooks
+  const tests = $defs.filter.additionalProperties.anyOf.at(-1)
   return `## webhooks.yaml
 
 \`webhooks:\` is a list; each entry is one webhook. \`doorward help webhooks\` explains them, \`doorward webhook add\` writes one.
 
-${tableOf(items)}`
+${tableOf(items)}
+A value of \`filter\` is text, a number or a boolean, a list of which any has to match, or a map of:
+
+${tableOf(tests)}`
 }
 
 const agentsPart = () => {

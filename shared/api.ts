@@ -155,11 +155,16 @@ export const explanationSchema = z.strictObject({
   ownComment: z.boolean().optional(),
   filter: z.array(
     z.strictObject({
+      /** The path, or `any` or `none`, whose conditions follow. */
       path: z.string(),
       expected: z.array(z.string()),
-      /** The actual value; null if there is none. */
+      /** What is expected, in words. */
+      condition: z.string(),
+      /** The actual value, a list of them for a path with `[*]`; null if there is none. */
       actual: z.json(),
       matches: z.boolean(),
+      /** For a condition of `any` or `none`, where it is: `any[0]`. */
+      within: z.string().optional(),
       /** A similar path, if the written one does not exist. */
       hint: z.string().optional(),
     }),

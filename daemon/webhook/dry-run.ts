@@ -2,10 +2,8 @@ import type { Router } from '@koa/router'
 import { explainSchema, type Explanation, learnSchema } from '../../shared/api.ts'
 import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
 import type { Agent } from '../../shared/config/schema.ts'
-import { prefixHint } from '../../shared/config/warnings.ts'
-import type { FilterCondition, Rule } from '../../shared/config/rule.ts'
+import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { startsWithEvent } from '../../shared/paths.ts'
 import { didYouMean } from '../../shared/text.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
 import { toParts } from '../delivery/format/parts.ts'
@@ -13,11 +11,12 @@ import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { tryFile } from '../delivery/targets/file.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
-import { textOfValue, valueAt } from '../util/payload-path.ts'
+import { textOfValue } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'
-import { holds } from './filter.ts'
+import { firstMismatch } from './filter.ts'
+import { explainFilter } from './filter-explanation.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
@@ -54,23 +53,18 @@ const explain = async (
   const checked = checkSignature(webhook, headers, bytes, nowMs)
   if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
   const payload = readPayload(checked.body, headers, scheme)
-  const filter = rule.filter.map((condition) => ({
-    path: condition.text,
-    expected: [...condition.expected],
-    actual: toJson(valueAt(payload, condition.path)),
-    matches: holds(payload, condition),
-    ...getHint(payload, condition),
-  }))
   const handshake = findHandshake(scheme, headers, payload)?.status
   const ownComment = handshake === undefined && loopGuard.ownDetail(payload) !== undefined
   const { signedId } = checked.body
   const id = getDeliveryId(scheme, headers, { payload, signedId, isSigned: true })?.id
   const scope = createScope(webhook, headers, payload, id, new Date(nowMs))
   const { prompt, substituted } = markedPrompt(rule, scope)
+  const filter = explainFilter(scope, rule.filter)
   return {
     webhook: webhook.path,
     signature: checkTime(checked.signature, payload, webhook, nowMs),
-    matches: handshake === undefined && !ownComment && filter.every(({ matches }) => matches),
+    matches:
+      handshake === undefined && !ownComment && firstMismatch(scope, rule.filter) === undefined,
     ...(handshake === undefined ? {} : { handshake }),
     ...(ownComment && { ownComment }),
     filter,
@@ -131,21 +125,6 @@ const checkTime = (
 const describeRefusal = (error: unknown): string => {
   if (!(error instanceof DoorwardError)) throw error
   return error.localDetail ?? error.message
-}
-
-const toJson = (value: unknown): Explanation['filter'][number]['actual'] =>
-  value === undefined ? null : (value as Explanation['filter'][number]['actual'])
-
-/** The hint for a path that exists without the `event.` of a prompt. */
-const getHint = (
-  payload: Payload,
-  { path, text }: FilterCondition,
-): Pick<Explanation['filter'][number], 'hint'> => {
-  const isMeant =
-    startsWithEvent(path) &&
-    valueAt(payload, path) === undefined &&
-    valueAt(payload, path.slice(1)) !== undefined
-  return isMeant ? { hint: prefixHint(text) } : {}
 }
 
 const describeAgent = ({ agentName, agent }: Rule): Explanation['agent'] => ({

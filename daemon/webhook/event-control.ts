@@ -99,7 +99,7 @@ export const runEventAgain = (
   const {
     rules: [rule],
   } = webhook
-  const mismatch = firstMismatch(value, rule.filter)
+  const mismatch = firstMismatch(scope, rule.filter)
   if (mismatch)
     throw notRetryable(
       `the filter on ${mismatch.text} does not match it now`,

@@ -1,21 +1,30 @@
-import type { FilterCondition } from '../../shared/config/rule.ts'
-import type { Payload } from './parse.ts'
+import type { Condition, Filter, ValueCondition } from '../../shared/filter/conditions.ts'
 import { valueAt } from '../util/payload-path.ts'
+import type { EventScope } from './event-scope.ts'
 
-/**
- * Fourth stage: the first condition that does not match, undefined when all match. Text, numbers
- * and booleans are compared as text; a missing path, null, an object or an array never matches.
- */
-export const firstMismatch = (
-  payload: Payload,
-  conditions: readonly FilterCondition[],
-): FilterCondition | undefined => conditions.find((condition) => !holds(payload, condition))
+/** What a filter reads of a delivery. */
+export type FilterScope = Pick<EventScope, 'event' | 'headers'>
 
-/** True when the value at the path of a condition is one that it expects. */
-export const holds = (payload: Payload, { path, expected }: FilterCondition): boolean => {
-  const value = valueAt(payload, path)
-  return isScalar(value) && expected.includes(String(value))
+/** Fourth stage: the first condition that does not match, undefined when all match. */
+export const firstMismatch = (scope: FilterScope, filter: Filter): Condition | undefined =>
+  filter.find((condition) => !holds(scope, condition))
+
+export const holds = (scope: FilterScope, condition: Condition): boolean => {
+  if (condition.kind === 'value') return holdsFor(valueAt(scope, condition.path), condition)
+  const isAny = condition.filters.some((filter) => firstMismatch(scope, filter) === undefined)
+  return condition.kind === 'any' ? isAny : !isAny
 }
 
-const isScalar = (value: unknown): value is string | number | boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+/**
+ * With `[*]` in the path one of the values has to be accepted by all tests. A negated test has to accept
+ * none of them, so it also holds for a missing path.
+ */
+const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean => {
+  if (!isList) return tests.every(({ accepts, isNegated }) => accepts(value) !== isNegated)
+  const values: readonly unknown[] = Array.isArray(value) ? value : []
+  const wanted = tests.filter(({ isNegated }) => !isNegated)
+  return (
+    (wanted.length === 0 || values.some((item) => wanted.every(({ accepts }) => accepts(item)))) &&
+    !tests.some(({ isNegated, accepts }) => isNegated && values.some(accepts))
+  )
+}

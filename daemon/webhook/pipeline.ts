@@ -153,7 +153,7 @@ const processBody = (
   const {
     rules: [rule],
   } = webhook
-  const mismatch = firstMismatch(payload, rule.filter)
+  const mismatch = firstMismatch(scope, rule.filter)
   if (mismatch) {
     // The path is from the owner's configuration; the value, which is the sender's, is not shown.
     return pass(delivery, 'filtered', `the filter on ${mismatch.text} does not match`, parts)

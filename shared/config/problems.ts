@@ -27,7 +27,7 @@ export const toProblems = (
   const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(name, path, value)
-    const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
+    const all = known.length === 0 ? undefined : `known: ${known.join(', ')}${pathHint(path)}`
     return issue.keys.map((key) =>
       file.problemAt(
         [...path, key],
@@ -56,6 +56,14 @@ export const toProblems = (
   return [file.problemAt(path, issue.message)]
 }
 
+/** For a map in a filter that follows the shape of the payload. */
+const pathHint = (path: YamlPath): string => {
+  const place = path.lastIndexOf('filter')
+  return place > 0 && path.length > place + 1
+    ? `; a field inside it is written ${path.at(-1)}.<name>`
+    : ''
+}
+
 /** `did you mean "secret_env"?` of `secret:` or `secrets:`; keys have several words. */
 const byWord = (given: string, known: readonly string[]): string | undefined => {
   const word = given.toLowerCase().replace(/s$/, '')
@@ -73,6 +81,9 @@ const unionProblems = (
   value: unknown,
 ): Problem[] => {
   const given = getValueAt(value, path)
+  // A map among the branches is what was meant by a map.
+  const unknownKeys = issue.errors.flat().find((error) => error.code === 'unrecognized_keys')
+  if (unknownKeys) return toProblems({ ...unknownKeys, path: issue.path }, name, file, value)
   if ('discriminator' in issue && issue.discriminator) {
     const options =
       'options' in issue && Array.isArray(issue.options) ? issue.options.map(String) : []
@@ -96,7 +107,11 @@ const unionProblems = (
   const kinds = branches.flatMap((error) =>
     error.code === 'invalid_type' ? [toKind(error.expected)] : [],
   )
-  return [file.problemAt(path, own?.message ?? mustBe(kinds, given))]
+  const hint =
+    given === null && path.includes('filter') && typeof path.at(-1) === 'string'
+      ? 'write { exists: false } for null or a missing value'
+      : undefined
+  return [file.problemAt(path, own?.message ?? mustBe(kinds, given), hint)]
 }
 
 /** The issues of all branches of a union, also of nested unions. */
@@ -130,22 +145,23 @@ const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
     const option = agentSchema.options.find((candidate) => candidate.shape.kind.value === kind)
     return Object.keys(option?.shape ?? {})
   }
-  let schema: unknown = fileSchemas[name]
-  for (const part of path) schema = inside(schema, part)
-  const shape = unwrap(schema)
-  return hasShape(shape) ? Object.keys(shape.shape) : []
+  let schemas: unknown[] = unwrap(fileSchemas[name])
+  for (const part of path) schemas = schemas.map((schema) => inside(schema, part)).flatMap(unwrap)
+  return schemas.flatMap((schema) => (hasShape(schema) ? Object.keys(schema.shape) : []))
 }
 
 const inside = (schema: unknown, part: string | number): unknown => {
-  const outer = unwrap(schema)
-  if (hasShape(outer)) return outer.shape[String(part)]
-  const def = getDefinition(outer)
-  return def?.['element'] ?? def?.['valueType']
+  const def = getDefinition(schema)
+  const ofKey = hasShape(schema) ? schema.shape[String(part)] : undefined
+  return ofKey ?? def?.['element'] ?? def?.['valueType'] ?? def?.['catchall']
 }
 
-const unwrap = (schema: unknown): unknown => {
-  const inner = getDefinition(schema)?.['innerType']
-  return inner === undefined ? schema : unwrap(inner)
+/** The schema without what wraps it; all branches of a union. */
+const unwrap = (schema: unknown): unknown[] => {
+  const { innerType, options, getter } = getDefinition(schema) ?? {}
+  if (typeof getter === 'function') return unwrap(getter())
+  if (Array.isArray(options)) return options.flatMap(unwrap)
+  return innerType === undefined ? [schema] : unwrap(innerType)
 }
 
 const getDefinition = (schema: unknown): Record<string, unknown> | undefined =>

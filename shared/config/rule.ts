@@ -1,8 +1,9 @@
 import { DoorwardError } from '../errors.ts'
-import { parsePath, type Path } from '../paths.ts'
+import type { Path } from '../paths.ts'
 import { parsePrompt, pathsIn, type PromptTemplate } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { isCliKind } from './agent-clis.ts'
+import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
 import type { Agent } from './schema.ts'
 import { parseTarget, type Target, targetPaths } from './targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
@@ -11,7 +12,7 @@ import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 /** What runs for a delivery to a webhook, compiled once. A definition without `rules` is one without a name. */
 export type Rule = {
   readonly name: string | undefined
-  readonly filter: readonly FilterCondition[]
+  readonly filter: Filter
   readonly agentName: string
   readonly agent: Agent
   readonly prompt: PromptTemplate
@@ -24,12 +25,6 @@ export type Rule = {
   /** Whether an empty answer is delivered. */
   readonly deliverEmpty: boolean
   readonly acceptsRisk: boolean
-}
-
-export type FilterCondition = {
-  readonly text: string
-  readonly path: Path
-  readonly expected: readonly string[]
 }
 
 /** The fields of a rule that match the schema. */
@@ -69,23 +64,9 @@ export const checkRule = (
     )
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
-  const conditions = Object.entries(filter).flatMap(([text, expected]) => {
-    for (const [index, value] of [expected].flat().entries()) {
-      const key = Array.isArray(expected) ? ['filter', text, index] : ['filter', text]
-      const written = file.plainTextAt([...place, ...key])
-      // A version, short hash or postcode would match another one.
-      if (typeof value === 'number' && written !== undefined && written !== String(value))
-        at(
-          key,
-          `YAML reads ${written} as the number ${value}`,
-          `write '${written}' in quotes, or ${value}`,
-        )
-    }
-    return attempt(['filter', text], () => ({
-      text,
-      path: parsePath(text),
-      expected: [expected].flat().map(String),
-    }))
+  const conditions = parseFilter(filter, {
+    report: (key, reason, hint) => at(['filter', ...key], reason, hint),
+    plainTextAt: (key) => file.plainTextAt([...place, 'filter', ...key]),
   })
   const targets = [deliverTo]
     .flat()
@@ -99,7 +80,8 @@ export const checkRule = (
 }
 
 /** What the templates of a rule read of a delivery. */
-export const scopePaths = ({ prompt, targets }: ParsedRule): Path[] => [
+export const scopePaths = ({ filter, prompt, targets }: ParsedRule): Path[] => [
+  ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
   ...targets.flatMap(targetPaths),
 ]

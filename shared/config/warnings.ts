@@ -5,6 +5,7 @@ import { secretFault } from '../signatures/secrets.ts'
 import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
+import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
@@ -123,17 +124,23 @@ export const prefixHint = (path: string): string =>
   `write ${path.slice('event.'.length)}: paths of a filter have no event. in front`
 
 /**
- * Paths of a filter that begin with `event.`, as in a prompt. Payloads of Slack do have a field `event`, as
+ * Words of a filter that match nothing, and its paths that begin with `event.`, as in a prompt. Payloads of Slack do have a field `event`, as
  * do those from which the prompt reads it.
  */
 const filterWarnings = (
   { path, scheme }: Pick<Webhook, 'path' | 'scheme'>,
   { filter, prompt }: Pick<Rule, 'filter' | 'prompt'>,
 ): Warning[] => {
+  const conditions = valueConditions(filter)
+  const doubts = conditions.flatMap((condition) =>
+    condition.doubts.flatMap(({ code, what, hint }) =>
+      warn(code, `webhook ${path}: ${what}`, hint),
+    ),
+  )
   const hasField = scheme.name === 'slack' || pathsIn(prompt).some(([, first]) => first === 'event')
-  if (hasField) return []
-  return filter
-    .filter((condition) => startsWithEvent(condition.path))
+  if (hasField) return doubts
+  return conditions
+    .filter(({ path: [root, ...names] }) => root === 'event' && startsWithEvent(names))
     .flatMap(({ text }) =>
       warn(
         'filter-path-prefix',
@@ -141,6 +148,7 @@ const filterWarnings = (
         prefixHint(text),
       ),
     )
+    .concat(doubts)
 }
 
 /** Providers of gateway.yaml without the endpoints of a login. */

@@ -1,19 +1,12 @@
 import { z } from 'zod'
 import { pathFault } from '../errors.ts'
+import { filterSchema } from '../filter/conditions.ts'
 import { signatureFields } from './signature-fields.ts'
 import { environmentName, headerName, rate } from './values.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
  */
-
-/** YAML would round a larger number, and the filter would match others. */
-const exactNumber = z
-  .number()
-  .refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
-    error: 'the number is too large to be exact: put it in quotes',
-  })
-const scalar = z.union([z.string(), exactNumber, z.boolean()])
 
 const webhookPath = z
   .string()
@@ -30,10 +23,11 @@ const ruleFields = {
     .describe(
       'The prompt; {{event.<path>}} is replaced by a value of the payload, {{headers.<name>}} by a header.',
     ),
-  filter: z
-    .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
+  filter: filterSchema
     .optional()
-    .describe('Dot path to expected value, compared as strings; all must match; a list means any.'),
+    .describe(
+      'Path to expected value, compared as text; all must match; a list means any, and a map holds tests such as glob. any and none are lists of filters.',
+    ),
   deliver_to: z
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()

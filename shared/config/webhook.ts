@@ -87,7 +87,10 @@ const checkEntry = (
   const header = entry.signature_header ?? ''
   const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
   if (read.includes(header.toLowerCase()))
-    at(['signature_header'], `headers.${header} holds a signature: no template can read it`)
+    at(
+      ['signature_header'],
+      `headers.${header} holds a signature: no template or filter can read it`,
+    )
   const answersSlack = rules.some(({ targets }) => targets.some(isSlackReply))
   if (answersSlack && entry.signature_scheme !== 'slack')
     at(

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { type ConfigName, toJsonSchema } from '../../shared/config/schema.ts'
 import { initHome } from '../../shared/config/init-home.ts'
 import { resolveHome } from '../../shared/home/home.ts'
+import { describeTests, valueConditions } from '../../shared/filter/conditions.ts'
 import { loadConfig } from '../../shared/config/load.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -31,8 +32,11 @@ describe('the sample configuration', () => {
     assert.equal(webhook?.path, '/webhook/github')
     assert.deepEqual(webhook.secretNames, ['GITHUB_WEBHOOK_SECRET'])
     assert.deepEqual(
-      webhook.rules[0].filter.map(({ text, expected }) => [text, expected]),
-      [['action', ['opened']]],
+      valueConditions(webhook.rules[0].filter).map((condition) => [
+        condition.text,
+        describeTests(condition),
+      ]),
+      [['action', '"opened"']],
     )
     assert.deepEqual(
       webhook.rules[0].targets.map(({ text }) => text),

@@ -7,6 +7,7 @@ import type { EventDetail } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { agentClis, cliKinds } from '../../../shared/config/agent-clis.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
+import type { Filter, ValueCondition } from '../../../shared/filter/conditions.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Rule } from '../../../shared/config/rule.ts'
 import { targetPaths } from '../../../shared/config/targets.ts'
@@ -290,8 +291,30 @@ export const canaryPayload = (rule: Rule, canary: string): Node => {
   for (const path of inPayload(pathsIn(rule.prompt))) put(payload, path, canary)
   for (const path of inPayload(rule.targets.flatMap(targetPaths)))
     put(payload, path, 'privacy-check')
-  for (const { path, expected } of rule.filter) put(payload, path, expected[0])
+  for (const condition of conditionsToMeet(rule.filter))
+    for (const path of inPayload([condition.path])) put(payload, path, sampleValue(condition))
   return payload
+}
+
+/** Conditions that make a filter match together. */
+const conditionsToMeet = (filter: Filter): ValueCondition[] =>
+  filter.flatMap((condition) => {
+    if (condition.kind === 'value') return [condition]
+    return condition.kind === 'any' ? conditionsToMeet(condition.filters[0] ?? []) : []
+  })
+
+/** A value that a condition accepts, as far as one can be made from it. */
+const sampleValue = ({ tests }: ValueCondition): unknown => {
+  for (const { operator, expected, isNegated } of tests) {
+    const [first = ''] = expected
+    if (operator === 'exists' && isNegated) return null
+    if (isNegated || operator === 'exists') continue
+    if (operator === 'above') return Number(first) + 1
+    if (operator === 'below') return Number(first) - 1
+    if (operator === 'glob') return first.replaceAll(/[*?]+/g, 'x')
+    return operator === 'regex' ? first.replaceAll(/[\\^$]/g, '') : first
+  }
+  return 'privacy-check'
 }
 
 const inPayload = (paths: readonly Path[]): Path[] =>

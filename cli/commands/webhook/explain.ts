@@ -110,13 +110,20 @@ const signatureCell = (
   }
 }
 
-const conditionCell = (
-  { path, expected, actual, matches, hint }: Explanation['filter'][number],
-  terminal: Terminal,
-): Cell => ({
-  text: `${matches ? '✓' : '✗'} ${path} is ${actual === null ? 'missing or null' : JSON.stringify(actual)}, expected ${expected.map((text) => JSON.stringify(text)).join(' or ')}${hint === undefined ? '' : `; ${hint}`}`,
-  paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
-})
+const conditionCell = (condition: Explanation['filter'][number], terminal: Terminal): Cell => {
+  const { path, matches, hint, within } = condition
+  const actual = condition.actual === null ? 'missing or null' : JSON.stringify(condition.actual)
+  const isGroup = path === 'any' || path === 'none'
+  return {
+    text: [
+      within === undefined ? '' : `${'  '.repeat(within.split('].').length)}${within} `,
+      `${matches ? '✓' : '✗'} ${path}${isGroup ? ':' : ` is ${actual},`}`,
+      ` expected ${condition.condition}`,
+      hint === undefined ? '' : `; ${hint}`,
+    ].join(''),
+    paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
+  }
+}
 
 /** The placeholders that were replaced by nothing, each once. */
 const emptyPaths = ({ substituted }: Explanation): string[] => [

@@ -48,6 +48,15 @@ webhooks:
     deliver_to: [log, "file:out/{{event.n}}.md", "file:{{event.nothing}}.md"]
   - { path: /open, agent: echo, prompt_template: "#{{event.n}}\\n{{event.user}}", filter: { n: 7 } }
   - { path: /prefix, agent: echo, prompt_template: x, filter: { event.n: 7, event.x: 1 } }
+  - path: /tests
+    agent: echo
+    prompt_template: x
+    filter:
+      n: { above: 5, below: 7 }
+      labels.name: bug
+      tags.app.io/kind: web
+      headers.x-kind: { glob: a*, not: abc }
+      any: [{ action: closed }, { none: [{ title: { contains: canary } }], 'list[*]': 2 }]
   - { path: /failing, agent: echo, prompt_template: x, deliver_to: [log, "file:{{event.nothing}}.md"] }
   - { path: /files, agent: echo, prompt_template: x, deliver_to: ["file:{{event.action}}.md", "file:{{event.folder}}/x.md", "file:~/no-such-folder/x.md", "file:/no-such-folder/{{event.n}}.md"] }
   - { path: /empty, agent: echo, prompt_template: "{{event.n}}{{event.gone}}{{event.user.x}}{{event.gone}}" }
@@ -101,9 +110,21 @@ webhooks:
     })
     assert.equal(explanation.matches, false)
     assert.deepEqual(explanation.filter, [
-      { path: 'action', expected: ['opened', 'reopened'], actual: 'opened', matches: true },
-      { path: 'user.login', expected: ['octocat'], actual: 'octocat', matches: true },
-      { path: 'missing.path', expected: ['x'], actual: null, matches: false },
+      {
+        path: 'action',
+        expected: ['opened', 'reopened'],
+        condition: '"opened" or "reopened"',
+        actual: 'opened',
+        matches: true,
+      },
+      {
+        path: 'user.login',
+        expected: ['octocat'],
+        condition: '"octocat"',
+        actual: 'octocat',
+        matches: true,
+      },
+      { path: 'missing.path', expected: ['x'], condition: '"x"', actual: null, matches: false },
     ])
     assert.equal(explanation.prompt, 'canary title by octocat, canary title')
     assert.deepEqual(
@@ -134,6 +155,52 @@ webhooks:
     assert.deepEqual([meant?.actual, meant?.hint, other?.hint], [null, hint, undefined])
     const { stdout } = await cli('webhook', 'explain', '/prefix', file)
     assert.match(stdout, /✗ event\.n is missing or null, expected "7"; write n: paths of/)
+  })
+
+  it('shows each test with the actual value, and similar paths that exist', async () => {
+    const { filter, matches } = await ask({
+      path: '/tests',
+      headers: { 'X-Kind': 'axe' },
+      payload: {
+        ...payload,
+        labels: [{ name: 'bug' }],
+        tags: { 'app.io/kind': 'web' },
+        list: [1, 2],
+      },
+    })
+    assert.equal(matches, false)
+    assert.deepEqual(
+      filter.map(({ path, condition, actual, matches, hint, within }) => [
+        within ?? '',
+        path,
+        condition,
+        actual,
+        matches,
+        hint ?? '',
+      ]),
+      [
+        ['', 'n', 'above 5 and below 7', 7, false, ''],
+        ['', 'labels.name', '"bug"', null, false, 'did you mean labels[*].name?'],
+        ['', 'tags.app.io/kind', '"web"', null, false, 'did you mean tags["app.io/kind"]?'],
+        ['', 'headers.x-kind', 'not "abc" and glob "a*"', 'axe', true, ''],
+        ['', 'any', 'one of its 2 filters to match', null, false, ''],
+        ['any[0]', 'action', '"closed"', 'opened', false, ''],
+        ['any[1]', 'list[*]', '"2"', [1, 2], true, ''],
+        ['any[1]', 'none', 'its filter not to match', null, false, ''],
+        ['any[1].none[0]', 'title', 'to contain "canary"', 'canary title', true, ''],
+      ],
+    )
+    const { stdout } = await cli('webhook', 'explain', '/tests', file)
+    assert.match(stdout, /^filter +✗ n is 7, expected above 5 and below 7$/m)
+    assert.match(
+      stdout,
+      /✗ headers\.x-kind is missing or null, expected not "abc" and glob "a\*"$/m,
+    )
+    assert.match(stdout, /✗ any: expected one of its 2 filters to match$/m)
+    assert.match(
+      stdout,
+      /^ +any\[1\]\.none\[0\] ✓ title is "canary title", expected to contain "canary"$/m,
+    )
   })
 
   it('marks the targets that would fail, and counts them', async () => {

@@ -121,5 +121,72 @@ describe('a name in a webhook definition', () => {
       'webhooks.yaml:5:31 webhooks[0].filter["a."]: path "a." has an empty name between its dots',
       'webhooks.yaml:5:40 webhooks[0].filter[""]: the path is empty',
     ],
+    'paths of another language, and headers with a secret': [
+      {
+        webhooks: webhook(
+          '    filter:\n      labels.*.name: x\n      $.ref: x\n      headers.Authorization: x\n      headers.a.b: x\n      any:\n        - list[-1]: x\n',
+        ),
+      },
+      'webhooks.yaml:6:7 webhooks[0].filter["labels.*.name"]: path "labels.*.name" has * between its dots: write labels[*].name',
+      'webhooks.yaml:7:7 webhooks[0].filter["$.ref"]: path "$.ref" needs no $: write ref',
+      'webhooks.yaml:8:7 webhooks[0].filter["headers.Authorization"]: this header holds a secret or a signature',
+      'webhooks.yaml:9:7 webhooks[0].filter["headers.a.b"]: write headers.<name>, the name of one header',
+      'webhooks.yaml:11:11 webhooks[0].filter.any[0]["list[-1]"]: path "list[-1]" cannot count from the end of a list: [0] is the first item',
+    ],
+    'the header of the signature in a filter': [
+      {
+        webhooks: webhook('    signature_header: X-Sign\n    filter: { headers.x-sign: x }\n'),
+      },
+      'webhooks.yaml:5:5 webhooks[0].signature_header: headers.x-sign holds a signature: no template or filter can read it',
+    ],
+    'tests that are none': [
+      {
+        webhooks: webhook(
+          '    filter:\n      a: x\n      b: { isnt: 1 }\n      c: { glob: 1, above: x, exists: 1 }\n      d: { in: [] }\n      any: { a: 1 }\n      none: x\n      e: { is: 1.10, above: 1.10 }\n',
+        ),
+      },
+      'webhooks.yaml:7:12 webhooks[0].filter.b.isnt: unknown key (did you mean "is"?)',
+      'webhooks.yaml:8:12 webhooks[0].filter.c.glob: must be text or a list',
+      'webhooks.yaml:8:21 webhooks[0].filter.c.above: must be a number',
+      'webhooks.yaml:8:31 webhooks[0].filter.c.exists: must be true or false',
+      'webhooks.yaml:9:12 webhooks[0].filter.d.in: must not be empty',
+      'webhooks.yaml:10:7 webhooks[0].filter.any: must be a list of maps; a field of that name is written ["any"]',
+      'webhooks.yaml:11:7 webhooks[0].filter.none: must be a list of maps; a field of that name is written ["none"]',
+    ],
+    'groups that are empty': [
+      { webhooks: webhook('    filter: { any: [], none: [{}] }\n') },
+      'webhooks.yaml:5:15 webhooks[0].filter.any: must not be empty',
+    ],
+    'maps in a filter that are empty': [
+      { webhooks: webhook('    filter: { none: [{ a: 1 }, {}], b: {} }\n') },
+      'webhooks.yaml:5:32 webhooks[0].filter.none[1]: must not be empty',
+      'webhooks.yaml:5:37 webhooks[0].filter.b: must not be empty',
+    ],
+    'regular expressions that RE2 does not know, and those that are too large': [
+      {
+        webhooks: webhook(
+          [
+            '    filter:',
+            "      a: { regex: '(?!wip)x' }",
+            String.raw`      b: { regex: ['ok', '(a)\1'] }`,
+            "      c: { regex: '[a' }",
+            "      d: { regex: 'a{2000}' }",
+            "      e: { regex: '(a{50}){50}' }",
+            "      h: { regex: '([ab]x){400}' }",
+            `      f: { regex: '${'a'.repeat(501)}' }`,
+            `      g: { glob: '${'*'.repeat(501)}' }`,
+            '',
+          ].join('\n'),
+        ),
+      },
+      'webhooks.yaml:6:12 webhooks[0].filter.a.regex: "(?!wip)x" is not a regular expression of RE2: invalid or unsupported Perl syntax: (?! (RE2 has no lookahead and no lookbehind: use several conditions, or none)',
+      String.raw`webhooks.yaml:7:12 webhooks[0].filter.b.regex: "(a)\\1" is not a regular expression of RE2: invalid escape sequence: \1 (RE2 has no backreferences)`,
+      'webhooks.yaml:8:12 webhooks[0].filter.c.regex: "[a" is not a regular expression of RE2: missing closing ]: [a',
+      'webhooks.yaml:9:12 webhooks[0].filter.d.regex: "a{2000}" is not a regular expression of RE2: invalid repeat count: {2000} (repetitions, multiplied where one is in another, go up to 1000)',
+      'webhooks.yaml:10:12 webhooks[0].filter.e.regex: "(a{50}){50}" is not a regular expression of RE2: invalid repeat count: {50} (repetitions, multiplied where one is in another, go up to 1000)',
+      'webhooks.yaml:11:12 webhooks[0].filter.h.regex: "([ab]x){400}" repeats too much (repeat fewer times, or test with several conditions)',
+      `webhooks.yaml:12:12 webhooks[0].filter.f.regex: "${'a'.repeat(60)}…" is longer than 500 characters`,
+      `webhooks.yaml:13:12 webhooks[0].filter.g.glob: "${'*'.repeat(60)}…" is longer than 500 characters`,
+    ],
   })
 })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { describeTests, valueConditions } from '../../../../shared/filter/conditions.ts'
 import { execFileSync } from 'node:child_process'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -127,10 +128,16 @@ describe('a configuration', () => {
       given?.scheme.forms.map(({ header, algorithm, prefix }) => [header, algorithm, prefix]),
       [['x-signature', 'sha1', '']],
     )
-    assert.deepEqual(given?.rules[0].filter, [
-      { text: 'a.0.b', path: ['a', '0', 'b'], expected: ['1', 'true', 'x'] },
-      { text: 'c', path: ['c'], expected: ['1.5'] },
-    ])
+    assert.deepEqual(
+      valueConditions(given?.rules[0].filter ?? []).map((condition) => [
+        condition.path,
+        describeTests(condition),
+      ]),
+      [
+        [['event', 'a', '0', 'b'], '"1" or "true" or "x"'],
+        [['event', 'c'], '"1.5"'],
+      ],
+    )
     assert.deepEqual(
       given?.rules[0].targets.map(({ text }) => text),
       ['log', 'file:{{event.a}}.md'],

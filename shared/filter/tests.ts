@@ -1,0 +1,160 @@
+import { createRequire } from 'node:module'
+import type * as re2js from 're2js'
+import { DoorwardError } from '../errors.ts'
+
+/*
+ * What one value is tested for. Patterns are compiled by RE2, whose time grows with the length of the value
+ * alone: the value comes from outside.
+ */
+
+export const operators = [
+  'is',
+  'not',
+  'in',
+  'not_in',
+  'glob',
+  'regex',
+  'contains',
+  'exists',
+  'above',
+  'below',
+] as const
+export type Operator = (typeof operators)[number]
+
+export type Test = {
+  readonly operator: Operator
+  readonly expected: readonly string[]
+  /** What is expected, for people: `"a" or "b"`, `above 5`. */
+  readonly words: string
+  /** With true, the condition matches when no value is accepted. */
+  readonly isNegated: boolean
+  /** Whether a value, undefined for a missing one, is accepted. */
+  readonly accepts: (value: unknown) => boolean
+}
+
+/** Compiles the test of an operator. Throws `config-invalid` for a pattern that cannot be used. */
+export const compileTest = (
+  operator: Operator,
+  given: readonly (string | number | boolean)[],
+): Test => {
+  const expected = given.map(String)
+  const list = expected.map((text) => JSON.stringify(text)).join(' or ')
+  const test = (words: string, accepts: Test['accepts'], isNegated = false): Test => ({
+    operator,
+    expected,
+    words,
+    isNegated,
+    accepts,
+  })
+  const number = Number(given[0])
+  switch (operator) {
+    case 'is':
+    case 'in':
+      return test(list, equals(expected))
+    case 'not':
+    case 'not_in':
+      return test(`not ${list}`, equals(expected), true)
+    case 'glob':
+      return test(`glob ${list}`, matchesAny(expected.map(compileGlob)))
+    case 'regex':
+      return test(`regex ${list}`, matchesAny(expected.map(compileRegex)))
+    case 'contains':
+      return test(`to contain ${list}`, contains(expected))
+    case 'exists':
+      return given[0] === true ? test('a value', isPresent) : test('no value', isPresent, true)
+    case 'above':
+      return test(`above ${number}`, (value) => (toNumber(value) ?? Number.NaN) > number)
+    case 'below':
+      return test(`below ${number}`, (value) => (toNumber(value) ?? Number.NaN) < number)
+  }
+}
+
+/** Text, numbers and booleans are compared as text; null, objects and lists equal nothing. */
+const equals =
+  (expected: readonly string[]) =>
+  (value: unknown): boolean =>
+    isScalar(value) && expected.includes(String(value))
+
+const contains =
+  (expected: readonly string[]) =>
+  (value: unknown): boolean =>
+    Array.isArray(value)
+      ? value.some(equals(expected))
+      : typeof value === 'string' && expected.some((text) => value.includes(text))
+
+const matchesAny =
+  (patterns: readonly ((text: string) => boolean)[]) =>
+  (value: unknown): boolean =>
+    isScalar(value) && patterns.some((matches) => matches(String(value)))
+
+const isScalar = (value: unknown): value is string | number | boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null
+
+/** Also a number that the sender writes as text, and one too large for JSON to be exact. */
+const toNumber = (value: unknown): number | undefined => {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' && /^-?\d{1,300}(\.\d{1,300})?$/.test(value)
+    ? Number(value)
+    : undefined
+}
+
+type Re2 = typeof re2js
+
+let re2: Re2 | undefined
+
+/** Loaded with the first pattern, as most configurations have none. */
+const loadRe2 = (): Re2 => (re2 ??= createRequire(import.meta.url)('re2js') as Re2)
+
+/** The worst pattern of this size needs about a second for a value of 1 MB. */
+const maxPatternLength = 500
+const maxProgramSize = 500
+
+const compileRegex = (pattern: string): ((text: string) => boolean) => {
+  const compiled = compile(pattern, pattern, 0)
+  return (text) => compiled.test(text)
+}
+
+const compileGlob = (glob: string): ((text: string) => boolean) => {
+  const { RE2JS } = loadRe2()
+  const source = glob.replaceAll(/\*\*|\*|\?|[^*?]+/g, (part) =>
+    part === '**' ? '.*' : part === '*' ? '[^/]*' : part === '?' ? '[^/]' : RE2JS.quote(part),
+  )
+  const compiled = compile(source, glob, RE2JS.DOTALL)
+  return (text) => compiled.testExact(text)
+}
+
+const compile = (source: string, written: string, flags: number): InstanceType<Re2['RE2JS']> => {
+  const { RE2JS, RE2JSSyntaxException } = loadRe2()
+  const invalid = (reason: string, hint?: string) =>
+    new DoorwardError('config-invalid', `${JSON.stringify(shorten(written))} ${reason}`, {
+      ...(hint !== undefined && { hint }),
+    })
+  if (written.length > maxPatternLength)
+    throw invalid(`is longer than ${maxPatternLength} characters`)
+  try {
+    const compiled = RE2JS.compile(source, flags)
+    if (compiled.programSize() > maxProgramSize)
+      throw invalid('repeats too much', 'repeat fewer times, or test with several conditions')
+    return compiled
+  } catch (error) {
+    if (!(error instanceof RE2JSSyntaxException)) throw error
+    const { error: reason, input } = error
+    throw invalid(
+      `is not a regular expression of RE2: ${reason}${input === null ? '' : `: ${input}`}`,
+      hintFor(written, reason),
+    )
+  }
+}
+
+const shorten = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text)
+
+const hintFor = (pattern: string, reason: string): string | undefined => {
+  if (/\(\?<?[=!]/.test(pattern))
+    return 'RE2 has no lookahead and no lookbehind: use several conditions, or none'
+  if (/\\[1-9]|\\k</.test(pattern)) return 'RE2 has no backreferences'
+  return reason === 'invalid repeat count'
+    ? 'repetitions, multiplied where one is in another, go up to 1000'
+    : undefined
+}
