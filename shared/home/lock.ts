@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
+import { promises as files, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../errors.ts'
@@ -68,14 +67,14 @@ const createLock = (path: string, token: string): HomeLock => ({
   isOurs: async () => (await readContent(path)) === token,
   transferTo: async (successor) => {
     const unique = uniquePath(path)
-    await writeFile(unique, successor, { mode: 0o600, flag: 'wx' })
+    await files.writeFile(unique, successor, { mode: 0o600, flag: 'wx' })
     try {
       // No other process replaces the lock while its own process lives.
       if ((await readContent(path)) !== token)
         throw new DoorwardError('already-running', `${path} now belongs to another process`)
-      await rename(unique, path)
+      await files.rename(unique, path)
     } finally {
-      await unlink(unique).catch(() => undefined)
+      await files.unlink(unique).catch(() => undefined)
     }
   },
 })
@@ -90,7 +89,7 @@ const tryAcquire = async (path: string, token: string): Promise<string | undefin
   const unique = uniquePath(path)
   try {
     // Written first, then linked: a full disk creates a file but cannot store its content.
-    await writeFile(unique, token, { mode: 0o600, flag: 'wx' })
+    await files.writeFile(unique, token, { mode: 0o600, flag: 'wx' })
     if (await createLink(unique, path)) return token
     const owner = await readContent(path)
     if (owner === undefined) return undefined
@@ -100,24 +99,24 @@ const tryAcquire = async (path: string, token: string): Promise<string | undefin
     try {
       // Only the owner of this claim replaces the lock, so this comparison stays valid.
       if ((await readContent(path)) !== owner) return undefined
-      await rename(unique, path)
+      await files.rename(unique, path)
       return token
     } finally {
       await releaseLock(claim, token)
     }
   } finally {
-    await unlink(unique).catch(() => undefined)
+    await files.unlink(unique).catch(() => undefined)
   }
 }
 
 const releaseLock = async (path: string, token: string): Promise<void> => {
-  if ((await readContent(path)) === token) await unlink(path).catch(() => undefined)
+  if ((await readContent(path)) === token) await files.unlink(path).catch(() => undefined)
 }
 
 /** Creates the lock and its content in one step: no one can read it empty. */
 const createLink = async (from: string, path: string): Promise<boolean> => {
   try {
-    await link(from, path)
+    await files.link(from, path)
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
@@ -139,7 +138,7 @@ const toDigest = (owner: string): string =>
 
 const readContent = async (path: string): Promise<string | undefined> => {
   try {
-    return await readFile(path, 'utf8')
+    return await files.readFile(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
     throw error

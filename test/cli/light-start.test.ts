@@ -15,7 +15,7 @@ const loadedBy = async (...names: readonly string[]) => {
       else builtin.add(id.replace(/^node:/, ''))
   }
   for (const name of names) await load(name)
-  return { bytes: [...files.values()].join('').length, builtin }
+  return { count: files.size, bytes: [...files.values()].join('').length, builtin }
 }
 
 /*
@@ -29,8 +29,10 @@ describe('cli: a light start', () => {
     assert.ok(bytes < 140_000, `${bytes} bytes`)
   })
 
-  it('loads little more for a token: no library of other commands', async () => {
-    const { bytes } = await loadedBy('doorward', 'program', 'context', 'token')
+  it('loads little more for a token, from few files: no library of other commands', async () => {
+    const { count, bytes, builtin } = await loadedBy('doorward', 'program', 'client')
     assert.ok(bytes < 180_000, `${bytes} bytes`)
+    assert.ok(count <= 4, `${count} files`)
+    assert.ok(!builtin.has('fs/promises'))
   })
 })
