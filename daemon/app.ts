@@ -79,7 +79,7 @@ const afterWebhooks = (serveWebhook: ServeWebhook, app: Koa): RequestListener =>
 
 const guarded =
   (guard: Guard): Middleware =>
-  async (ctx, next) => {
+  (ctx, next) => {
     try {
       guard(ctx.req)
     } catch (error) {
@@ -88,7 +88,7 @@ const guarded =
         ctx.set('WWW-Authenticate', 'Bearer')
       throw error
     }
-    await next()
+    return next()
   }
 
 /** Lets Koa respond at the end of the turn, together with the other responses. */
@@ -115,23 +115,23 @@ const answerErrors =
  * Refuses a request target that is not a path (RFC 9112 section 3.2): the forms for proxies contain a host
  * that would override `Host`, and Koa cannot parse all of them.
  */
-const onlyPaths: Middleware = async (ctx, next) => {
+const onlyPaths: Middleware = (ctx, next) => {
   if (!ctx.req.url?.startsWith('/'))
     throw new DoorwardError('request-invalid', 'the request target is not a path')
-  await next()
+  return next()
 }
 
-const onlyApiPaths: Middleware = async (ctx, next) => {
+const onlyApiPaths: Middleware = (ctx, next) => {
   if (!apiSegments.has(ctx.path.split('/', 2)[1] ?? '')) throw noWebhook()
-  await next()
+  return next()
 }
 
 const noWebhook = () => new DoorwardError('webhook-not-found', 'there is no webhook at this path')
 
-const neverStored: Middleware = async (ctx, next) => {
+const neverStored: Middleware = (ctx, next) => {
   ctx.set('Cache-Control', 'no-store')
   ctx.set('X-Content-Type-Options', 'nosniff')
-  await next()
+  return next()
 }
 
 /**

@@ -301,7 +301,9 @@ const createRequestHandlers = (
       serveWebhook,
       eventPage: serveEventPage({ port, events, links, retry, runAgain, cancel, log }),
       succession,
+      // Each is tried in turn: a token is what programs ask for most.
       routers: [
+        oauth.routes,
         apiRoutes({
           status,
           events,
@@ -314,7 +316,6 @@ const createRequestHandlers = (
         }),
         linkRoutes(events, links, url),
         tryOutRoutes({ current: live.current, learners, loopGuard, homeFolder: home.root }),
-        oauth.routes,
       ],
     })
     return { app, publicApp: createPublicApp(log, serveWebhook) }

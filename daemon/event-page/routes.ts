@@ -61,10 +61,13 @@ class EventPage {
     this.#parts = parts
   }
 
-  readonly handle: Middleware = async (ctx, next) => {
-    const { port, links } = this.#parts
+  readonly handle: Middleware = (ctx, next) => {
     const code = codeIn(ctx.path)
-    if (code === undefined) return next()
+    return code === undefined ? next() : this.#answer(ctx, code)
+  }
+
+  async #answer(ctx: Context, code: string): Promise<void> {
+    const { port, links } = this.#parts
     refuseForeign(ctx.req, port())
     if (!['GET', 'HEAD', 'POST'].includes(ctx.method)) {
       ctx.set('Allow', 'GET, HEAD, POST')

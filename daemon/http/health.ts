@@ -15,7 +15,7 @@ import { isLoopbackPeer } from './guard.ts'
  */
 export const serveHealth =
   (apiToken: string): Middleware =>
-  async (ctx, next) => {
+  (ctx, next) => {
     const { url = '', method, headers, socket } = ctx.req
     if (url !== '/health' && !url.startsWith('/health?')) return next()
     if (!isLoopbackPeer(socket.remoteAddress))

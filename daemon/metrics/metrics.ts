@@ -59,6 +59,8 @@ export class Metrics {
     registers: [],
   })
 
+  readonly #started = new Set<string>()
+
   constructor(events: Pick<EventStore, 'follow'>) {
     events.follow(({ record, before }) => {
       const { kind, state, agent, durations, targets } = record
@@ -84,6 +86,8 @@ export class Metrics {
 
   /** `increase()` misses the first count of a series that begins with 1. */
   #startAtZero(provider: string): void {
+    if (this.#started.has(provider)) return
+    this.#started.add(provider)
     for (const { counter, result } of Object.values(this.#tokenCounts))
       counter.inc({ provider, result }, 0)
   }
