@@ -294,8 +294,8 @@ const toRenderError = (error: unknown, line: number | undefined): DoorwardError 
     : message.startsWith('memory alloc limit')
       ? `it copies more than ${maxUnits / 1_000_000} million characters or items`
       : 'a tag or filter cannot use a value of this event'
-  return new DoorwardError('template-failed', 'the prompt cannot be made of this payload', {
-    localDetail: `prompt_template cannot be filled${where}: ${why}`,
+  return new DoorwardError('template-failed', 'a template cannot be filled from this event', {
+    localDetail: `the template cannot be filled${where}: ${why}`,
     cause: error,
   })
 }

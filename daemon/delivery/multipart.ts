@@ -27,7 +27,8 @@ export const createMultipartSender =
     options: Pick<RetryOptions, 'signal' | 'onRetry'>,
   ): Promise<string | undefined> => {
     const { kind, address } = target
-    const { isIdempotent, send } = senders[kind]
+    const { isIdempotent: given, send } = senders[kind]
+    const isIdempotent = typeof given === 'boolean' ? given : given(address)
     const { signal } = options
     const { attemptMs: timeoutMs, mailTimeoutMs } = rules
     const texts = toParts(target, reply.text)

@@ -40,7 +40,7 @@ export type Attempt = {
 /** A target outside this machine. */
 export type Sender = {
   /** True where a repeat is recognised, so that an indeterminate attempt can be repeated. */
-  readonly isIdempotent: boolean
+  readonly isIdempotent: boolean | ((address: string) => boolean)
   /** Sends once. Returns a note for the event, if any. Throws `DeliveryError`. */
   readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
 }

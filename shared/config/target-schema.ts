@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { DoorwardError } from '../errors.ts'
+import { parseBodyTemplate } from './body-template.ts'
 import { headerNameForm, loginNameForm } from './name-forms.ts'
 import { environmentName, secureUrl } from './values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
@@ -39,6 +41,16 @@ const plainUrl = z.string().refine((text) => {
   const { protocol, username, password, hash } = new URL(text)
   return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
 }, 'not an http or https URL without a user name')
+
+const bodyTemplate = z.string().superRefine((text, context) => {
+  try {
+    parseBodyTemplate(text)
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) throw error
+    const hint = error.hint === undefined ? '' : ` (${error.hint})`
+    context.addIssue({ code: 'custom', message: `${error.message}${hint}` })
+  }
+})
 
 const recordOf = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
   z
@@ -121,17 +133,50 @@ export const targetsSchema = z.strictObject({
     .refine((gitlab) => isOnlyOne(gitlab.token_env, gitlab.login), oneToken)
     .prefault({}),
   http: recordOf(
-    z.strictObject({
-      url: plainUrl.describe('Where to POST to. Redirects are not followed.'),
-      secret_env: environmentName.describe(
-        'Environment variable with the secret of Standard Webhooks: whsec_ and base64.',
-      ),
-      headers: z
-        .record(addedHeader, z.string().regex(/^[\t\x20-\x7e]*$/, 'not a header value'))
-        .optional()
-        .describe('Added to the request: a value, or env:NAME.'),
-    }),
-    'Receivers of signed POST requests by name.',
+    z
+      .strictObject({
+        url: plainUrl
+          .optional()
+          .describe('Where to POST to; url or url_env is required. Redirects are not followed.'),
+        url_env: environmentName
+          .optional()
+          .describe('Environment variable with the URL, where the URL is a secret.'),
+        secret_env: environmentName
+          .optional()
+          .describe(
+            'Environment variable with the secret of Standard Webhooks: whsec_ and base64. Required unless sign is false.',
+          ),
+        sign: z
+          .boolean()
+          .default(true)
+          .describe('With false, requests are not signed. Default true.'),
+        body_template: bodyTemplate
+          .optional()
+          .describe(
+            'Liquid that makes the JSON body, of result, event_id, webhook.path and delivery.received_at: {"text": {{ result | json }}}. Default: an event agent.answered.',
+          ),
+        headers: z
+          .record(addedHeader, z.string().regex(/^[\t\x20-\x7e]*$/, 'not a header value'))
+          .optional()
+          .describe('Added to the request: a value, or env:NAME.'),
+      })
+      .refine(({ url, url_env: variable }) => url !== undefined || variable !== undefined, {
+        message: 'missing: write url, or url_env where the URL is a secret',
+        path: ['url'],
+      })
+      .refine(({ url, url_env: variable }) => isOnlyOne(url, variable), {
+        message: 'not used beside url: remove one of them',
+        path: ['url_env'],
+      })
+      .refine(({ sign, secret_env: secret }) => !sign || secret !== undefined, {
+        message: 'missing: requests are signed with it, unless sign is false',
+        path: ['secret_env'],
+      })
+      .refine(({ sign, secret_env: secret }) => sign || secret === undefined, {
+        message: 'not used with sign: false',
+        path: ['secret_env'],
+      }),
+    'Receivers of POST requests by name.',
   ),
 })
 

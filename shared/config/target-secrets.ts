@@ -6,8 +6,8 @@ import { isLoopbackUrl } from './schema.ts'
  * in a message: it contains a password or a token.
  */
 
-/** The URL of a Discord webhook: https, or http on loopback. */
-export const parseDiscordUrl = (text: string): URL | undefined => {
+/** A URL that is a secret, such as that of an incoming webhook: https, or http on loopback. */
+export const parseSecretUrl = (text: string): URL | undefined => {
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return undefined
   const url = new URL(trimmed)

@@ -6,7 +6,7 @@ import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { isLoopbackUrl } from './schema.ts'
 import {
-  parseDiscordUrl,
+  parseSecretUrl,
   parseHeaderValue,
   parseSigningKey,
   parseSmtpServer,
@@ -69,13 +69,21 @@ const listVariables = (config: Config): TargetVariable[] => {
               entry.url_env,
               {
                 what: 'the https URL of a webhook, as Discord shows it',
-                isValid: (text) => parseDiscordUrl(text) !== undefined,
+                isValid: (text) => parseSecretUrl(text) !== undefined,
               },
               `:${name}`,
             ),
           )
         case 'http':
           return listEntries(target.address, targets.http).flatMap(([name, entry]) => [
+            ...named(
+              entry.url_env,
+              {
+                what: 'an https URL',
+                isValid: (text) => parseSecretUrl(text) !== undefined,
+              },
+              `:${name}`,
+            ),
             ...named(
               entry.secret_env,
               {
@@ -137,7 +145,10 @@ const variableWarning = (
 
 const plainHttp = ({ gateway }: Config): Warning[] =>
   Object.entries(gateway.targets.http)
-    .filter(([, { url }]) => new URL(url).protocol === 'http:' && !isLoopbackUrl(url))
+    .filter(
+      ([, { url }]) =>
+        url !== undefined && new URL(url).protocol === 'http:' && !isLoopbackUrl(url),
+    )
     .map(([name]) => ({
       code: 'target-not-encrypted',
       detail: `target http:${name} uses http: answers can be read on the network`,

@@ -4,7 +4,7 @@ import type { Agent } from './schema.ts'
 
 /** Every variable that a configuration names: none of them is a misspelling of another. */
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
-  const { slack, telegram, discord, email, github, http } = gateway.targets
+  const { slack, telegram, discord, email, github, gitlab, http } = gateway.targets
   return [
     ...webhooks.flatMap(({ secretNames, verifyTokenNames }) => [
       ...secretNames,
@@ -12,9 +12,9 @@ export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] =
     ]),
     ...[...agents.values()].flatMap(agentVariables),
     ...Object.values(gateway.providers).map((provider) => provider.client_secret_env),
-    ...[slack, telegram, github].map((target) => target.token_env),
+    ...[slack, telegram, github, gitlab].map((target) => target.token_env),
     ...Object.values(discord).map((target) => target.url_env),
-    ...Object.values(http).map((target) => target.secret_env),
+    ...Object.values(http).flatMap((target) => [target.secret_env, target.url_env]),
     ...Object.values(http).flatMap((target) => variablesIn(target.headers ?? {})),
     email.smtp_url_env,
   ].filter((name) => name !== undefined)

@@ -1,3 +1,5 @@
+import { toPlainText } from '../../../shared/text.ts'
+
 /** Breaks a name apart without being seen. */
 export const zeroWidthSpace = '\u200b'
 
@@ -148,3 +150,7 @@ const broadcast = /(@|&commat;|&#0*64;?|&#x0*40;?)(?=(?:channel|here|everyone|gr
  */
 export const slackText = (markdown: string): string =>
   markdown.replace(mention, `$1${zeroWidthSpace}`).replace(broadcast, `$1${zeroWidthSpace}`)
+
+/** For any chat: as for Slack, and without `@name`, which notifies in Mattermost; mail addresses stay. */
+export const chatText = (text: string): string =>
+  slackText(toPlainText(text)).replaceAll(/(?<![\w.+-])@(?=\w)/g, `@${zeroWidthSpace}`)

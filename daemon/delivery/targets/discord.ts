@@ -1,6 +1,6 @@
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { parseDiscordUrl } from '../../../shared/config/target-secrets.ts'
+import { parseSecretUrl } from '../../../shared/config/target-secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs } from '../request.ts'
 import type { Sender } from '../sender.ts'
@@ -55,7 +55,7 @@ const getUrl = (entries: TargetSettings['discord'], name: string, env: NodeJS.Pr
       hint: 'the names are under targets.discord in gateway.yaml',
     })
   const [text] = listSecrets([entry.url_env], env)
-  const url = text === undefined ? undefined : parseDiscordUrl(text)
+  const url = text === undefined ? undefined : parseSecretUrl(text)
   if (url) return url
   throw new DeliveryError(
     'permanent',

@@ -1,17 +1,25 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
-import { parseHeaderValue, parseSigningKey } from '../../../shared/config/target-secrets.ts'
+import { parseBodyTemplate, toBody } from '../../../shared/config/body-template.ts'
+import {
+  parseHeaderValue,
+  parseSecretUrl,
+  parseSigningKey,
+} from '../../../shared/config/target-secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
+import { chatText } from '../format/mentions.ts'
 import { toStatusError, requestTarget } from '../request.ts'
 import type { Message, Sender } from '../sender.ts'
+
+type Entry = TargetSettings['http'][string]
 
 /**
  * A POST signed by Standard Webhooks (specification, "Signature scheme"). All attempts have the same
  * `webhook-id`, by which the receiver recognises a repeat. Nothing of an event reaches the URL.
  */
 export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessEnv): Sender => ({
-  isIdempotent: true,
+  isIdempotent: (address) => entries[address]?.sign ?? true,
   send: async (message, attempt) => {
     const { address } = message
     const target = `http:${address}`
@@ -20,18 +28,20 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
       throw new DeliveryError('permanent', `there is no target ${target}`, {
         code: 'target-invalid',
       })
-    const body = toBody(message)
-    const response = await requestTarget(new URL(entry.url), {
+    const { body_template: template, secret_env: secret, sign: isSigned } = entry
+    const body = template === undefined ? defaultBody(message) : templateBody(template, message)
+    const response = await requestTarget(getUrl(entry, env), {
       target,
       headers: {
         ...buildHeaders(entry.headers ?? {}, env),
         'content-type': 'application/json',
-        ...sign(message, body, getSigningKey(entry.secret_env, env)),
+        ...(isSigned && sign(message, body, getSigningKey(secret ?? '', env))),
       },
       body,
       attempt,
     })
-    const failure = toStatusError(target, response, { hint: hints[response.status] })
+    const hint = isSigned ? hints[response.status] : unsignedHints[response.status]
+    const failure = toStatusError(target, response, { hint })
     if (failure) throw failure
     return undefined
   },
@@ -44,7 +54,44 @@ const hints: Readonly<Record<number, string>> = {
   410: 'the receiver is gone: remove the target from deliver_to',
 }
 
-const toBody = ({ reply }: Message): string => {
+const renewed = 'create the incoming webhook again, and put its new URL into url or url_env'
+
+const unsignedHints: Readonly<Record<number, string>> = {
+  400: 'the receiver does not take this body: check body_template with its documents',
+  401: 'check its URL, and its headers in gateway.yaml',
+  403: renewed,
+  404: renewed,
+  410: renewed,
+}
+
+const getUrl = ({ url, url_env: variable = '' }: Entry, env: NodeJS.ProcessEnv): URL => {
+  if (url !== undefined) return new URL(url)
+  const [text] = listSecrets([variable], env)
+  const found = text === undefined ? undefined : parseSecretUrl(text)
+  if (found) return found
+  throw new DeliveryError(
+    'permanent',
+    `${variable} ${text === undefined ? 'is unset' : 'is not an https URL'}`,
+    { hint: `set ${variable} in .env: doorward config edit env` },
+  )
+}
+
+/** For a chat rather than a program: without control sequences, and with mentions that notify no one. */
+const templateBody = (template: string, { reply }: Message): string => {
+  const { eventId, webhook, receivedAt, text } = reply
+  const body = toBody(parseBodyTemplate(template), {
+    result: chatText(text),
+    event_id: eventId,
+    webhook: { path: webhook },
+    delivery: { received_at: receivedAt.toISOString() },
+  })
+  if (body !== undefined) return body
+  throw new DeliveryError('permanent', 'body_template does not make JSON of this answer', {
+    hint: 'write {{ result | json }}, without quotes around it',
+  })
+}
+
+const defaultBody = ({ reply }: Message): string => {
   const { eventId, webhook, receivedAt, text: result } = reply
   const timestamp = receivedAt.toISOString()
   return JSON.stringify({

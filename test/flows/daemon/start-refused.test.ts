@@ -24,7 +24,7 @@ describe('a daemon whose configuration is invalid', () => {
       '/gateway.yaml:1:1 servr: unknown key (did you mean "server"?)',
       '/agents.yaml:1:19 agents.echo.kind: unknown kind "ecko" (did you mean "echo"?)',
       '/webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
-      '/webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
+      '/webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'environment:1:1 DOORWARD_PORT: not a port: write a number from 0 to 65535',
       'hint: fix it, then run: doorward config check',
       '',

@@ -104,7 +104,7 @@ webhooks:
         'rejected',
         'expand',
         'template-failed',
-        'prompt_template cannot be filled in its line 1: it copies more than 5 million characters or items',
+        'the template cannot be filled in its line 1: it copies more than 5 million characters or items',
       ],
     )
     const next = await post('/bomb', { n: 3 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { ConfigError, checkConfig, formatProblem } from '../../../shared/config/load.ts'
 import {
-  parseDiscordUrl,
+  parseSecretUrl,
   parseSigningKey,
   parseSmtpServer,
 } from '../../../shared/config/target-secrets.ts'
@@ -225,8 +225,8 @@ describe('what the variables of targets hold', () => {
   })
 
   it('is the URL of a webhook of Discord', () => {
-    assert.ok(parseDiscordUrl(' https://discord.com/api/webhooks/1/x\n'))
-    assert.ok(parseDiscordUrl('http://127.0.0.1:5/api/webhooks/1/x'))
+    assert.ok(parseSecretUrl(' https://discord.com/api/webhooks/1/x\n'))
+    assert.ok(parseSecretUrl('http://127.0.0.1:5/api/webhooks/1/x'))
     for (const text of [
       '',
       'x',
@@ -234,7 +234,7 @@ describe('what the variables of targets hold', () => {
       'https://u:p@discord.com/',
       'file:///x',
     ])
-      assert.equal(parseDiscordUrl(text), undefined, text)
+      assert.equal(parseSecretUrl(text), undefined, text)
   })
 
   it('is a secret of Standard Webhooks', () => {

@@ -4,7 +4,7 @@ import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { enabledRules } from '../../../../shared/config/webhook.ts'
 import {
-  parseDiscordUrl,
+  parseSecretUrl,
   type SmtpServer,
   parseSmtpServer,
 } from '../../../../shared/config/target-secrets.ts'
@@ -180,7 +180,7 @@ const reachTelegram = async (parts: Parts): Promise<Reachable[]> => {
 /** https://discord.com/developers/docs/resources/webhook#get-webhook-with-token */
 const reachDiscord = async (name: string, { config, env }: Parts): Promise<Reachable[]> => {
   const variable = config.gateway.targets.discord[name]?.url_env ?? ''
-  const url = parseDiscordUrl(listSecrets([variable], env)[0] ?? '')
+  const url = parseSecretUrl(listSecrets([variable], env)[0] ?? '')
   if (!url) return []
   const asked = await ask(url)
   const status = asked.is === 'answered' ? asked.status : 0
@@ -217,16 +217,21 @@ const reachEmail = async (parts: Parts): Promise<Reachable[]> => {
 }
 
 /** Only connects: any request would be a message. */
-const reachHttp = async (name: string, { config }: Parts): Promise<Reachable[]> => {
-  const url = config.gateway.targets.http[name]?.url
-  if (url === undefined) return []
-  const why = await reachServer(new URL(url))
+const reachHttp = async (name: string, { config, env }: Parts): Promise<Reachable[]> => {
+  const { url: address, url_env: variable = '' } = config.gateway.targets.http[name] ?? {}
+  const url = address === undefined ? parseSecretUrl(env[variable] ?? '') : new URL(address)
+  if (!url) return []
+  const why = await reachServer(url)
   return [
     {
       check:
         why === undefined
           ? ok(`http:${name}`, 'something listens there; nothing was sent')
-          : error(`http:${name}`, why, `check targets.http.${name}.url and the network`),
+          : error(
+              `http:${name}`,
+              why,
+              `check ${address === undefined ? variable : `targets.http.${name}.url`} and the network`,
+            ),
     },
   ]
 }

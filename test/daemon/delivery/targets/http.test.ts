@@ -8,6 +8,41 @@ import {
   startTargetServer,
 } from '../../../support/servers/target-server.ts'
 
+const shown = 'She said "no" \\ & <b>\nline two, é😀'
+const escaped = shown.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')
+
+/** The templates of docs/targets.md, and what they make of a hostile answer. */
+const recipes = [
+  [
+    'Slack',
+    '{"text": {{ result | truncate: 30000 | replace: "&", "&amp;" | replace: "<", "&lt;" | replace: ">", "&gt;" | json }}}',
+    { text: escaped },
+  ],
+  ['Mattermost', '{"text": {{ result | truncate: 16000 | json }}}', { text: shown }],
+  [
+    'Teams',
+    '{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {"type": "AdaptiveCard", "version": "1.4", "body": [{"type": "TextBlock", "wrap": true, "text": {{ result | truncate: 20000 | json }}}]}}]}',
+    {
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          content: {
+            type: 'AdaptiveCard',
+            version: '1.4',
+            body: [{ type: 'TextBlock', wrap: true, text: shown }],
+          },
+        },
+      ],
+    },
+  ],
+  [
+    'ntfy',
+    '{"topic": "my-topic", "title": {{ webhook.path | json }}, "message": {{ result | truncate: 3000 | json }}}',
+    { topic: 'my-topic', title: '/github', message: shown },
+  ],
+] as const
+
 const secret = `whsec_${Buffer.from('a secret of 24 bytes, ok').toString('base64')}`
 
 describe('delivery to a receiver of signed requests', () => {
@@ -101,6 +136,106 @@ describe('delivery to a receiver of signed requests', () => {
       assert.match((await run({ HOOK_SECRET, KEY: 'k' }))?.detail ?? '', /^HOOK_SECRET/)
     assert.match((await run({ HOOK_SECRET: secret }))?.detail ?? '', /^KEY/)
     assert.match((await run({ HOOK_SECRET: secret, KEY: 'a\nb' }))?.detail ?? '', /^KEY/)
+    assert.equal(server.requests.length, 0)
+  })
+})
+
+describe('delivery to a chat by its incoming webhook', () => {
+  let server: TargetServer
+  beforeEach(async () => {
+    server = await startTargetServer((response) => void response.writeHead(200).end('ok'))
+  })
+  afterEach(() => server.close())
+
+  const env = () => ({ CHAT_URL: `${server.origin}/services/T0/B0/canary-token` })
+  const run = async (entry: object, text: string, variables: Record<string, string> = env()) => {
+    const http = { chat: { url_env: 'CHAT_URL', sign: false, ...entry } }
+    const [result] = await deliverWith({ http }, { env: variables }).deliver(
+      resolveTargets(['http:chat']),
+      makeReply(text),
+    )
+    return result
+  }
+  const hostile = 'She said "no" \\ & <b>\nline\u0000\u001b[31m two, é😀'
+
+  for (const [name, body_template, body] of recipes)
+    it(`posts what ${name} takes, without a signature`, async () => {
+      assert.equal((await run({ body_template }, hostile))?.state, 'done')
+      const [request] = server.requests
+      assert.equal(request?.path, '/services/T0/B0/canary-token')
+      assert.equal(request?.headers['content-type'], 'application/json')
+      const names = Object.keys(request?.headers ?? {})
+      assert.ok(!names.some((name) => name.startsWith('webhook-')))
+      assert.deepEqual(JSON.parse(request?.text ?? ''), body)
+    })
+
+  it('has the event, its webhook and its time', async () => {
+    const names = '[{{event_id|json}},{{webhook.path|json}},{{delivery.received_at|json}}]'
+    await run({ body_template: names }, 'x')
+    const expected = ['evt_0123456789abcdef01', '/github', '2026-01-01T00:00:00.000Z']
+    assert.deepEqual(JSON.parse(server.requests[0]?.text ?? ''), expected)
+  })
+
+  it('notifies no one, and leaves mail addresses', async () => {
+    await run(
+      { body_template: '{"text": {{ result | json }}}' },
+      '<!channel> <@U123> @channel @all @here @ann me@example.com',
+    )
+    const { text } = JSON.parse(server.requests[0]?.text ?? '') as { text: string }
+    assert.doesNotMatch(text, /<!|<@|(?<!\w)@\w/)
+    assert.match(text, /me@example\.com/)
+  })
+
+  it('is signed as well where it is to be', async () => {
+    const http = {
+      archive: {
+        url: `${server.origin}/take`,
+        secret_env: 'HOOK_SECRET',
+        body_template: '{"result": {{ result | json }}}',
+      },
+    }
+    await deliverWith({ http }, { env: { HOOK_SECRET: secret } }).deliver(
+      resolveTargets(['http:archive']),
+      makeReply('x'),
+    )
+    const [request] = server.requests
+    const headers = request?.headers as unknown as Record<string, string>
+    assert.deepEqual(new Webhook(secret).verify(request?.text ?? '', headers), { result: 'x' })
+  })
+
+  it('never shows its URL, whatever fails', async () => {
+    const body_template = '{"text": {{ result | json }}}'
+    const elsewhere = { location: `${server.origin}/elsewhere` }
+    for (const answer of [json(404, {}), json(403, {}), json(307, {}, elsewhere), json(400, {})]) {
+      server.next(answer)
+      const result = await run({ body_template }, 'x')
+      assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+      assert.doesNotMatch(JSON.stringify(result), /canary|services/)
+    }
+    assert.equal(server.requests.length, 4)
+    for (const [CHAT_URL, words] of [
+      ['', /^CHAT_URL is unset/],
+      ['canary', /^CHAT_URL is not an https URL/],
+      ['http://example.com/canary', /^CHAT_URL is not an https URL/],
+    ] as const) {
+      const result = await run({ body_template }, 'x', { CHAT_URL })
+      assert.match(result?.detail ?? '', words)
+      assert.doesNotMatch(JSON.stringify(result), /canary/)
+    }
+  })
+
+  it('is not sent again where it may have arrived, as no one would recognise the repeat', async () => {
+    server.next(reset)
+    const result = await run({ body_template: '{"text": {{ result | json }}}' }, 'x')
+    assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
+    assert.match(result?.detail ?? '', /it may have arrived/)
+  })
+
+  it('fails without a request when the body is not JSON for this answer', async () => {
+    const body_template =
+      '{"text": {% if result contains "odd" %}"{{ result }}"{% else %}{{ result | json }}{% endif %}}'
+    const result = await run({ body_template }, 'odd "quotes"')
+    assert.match(result?.detail ?? '', /^body_template does not make JSON of this answer/)
     assert.equal(server.requests.length, 0)
   })
 })

@@ -92,9 +92,9 @@ describe('a name in a webhook definition', () => {
           '    deliver_to: [log, notify, "file:a/", "file:{{evnt.x}}", "file:a\\0b"]\n',
         ),
       },
-      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, http:…)',
+      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, gitlab:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
-      'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used',
+      'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file contains a NUL character',
     ],
     'a target alone': [
@@ -110,7 +110,7 @@ describe('a name in a webhook definition', () => {
           '"{{event.a}} {{evnt.x}} {{event..y}} {{evnt.x}} {{event.a.__proto__}} {{event.constructor}}"',
         ),
       },
-      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only {{event}} and {{event.<path>}} can be used; {{event..y}}: path ".y" has an empty name between its dots',
+      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used; {{event..y}}: path "event..y" has an empty name between its dots (did you mean "event"?)',
     ],
     'conditions that lead nowhere': [
       {

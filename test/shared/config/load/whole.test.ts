@@ -38,7 +38,7 @@ describe('a configuration', () => {
       'gateway.yaml:2:26 server.port: must be a number',
       `agents.yaml:4:8 agents.a.kind: unknown kind "x" (one of ${kinds})`,
       'webhooks.yaml:2:17 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
-      'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only {{event}} and {{event.<path>}} can be used',
+      'webhooks.yaml:2:29 webhooks[0].prompt_template: {{evnt}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:2:58 webhooks[0].enabled: must be true or false',
       'webhooks.yaml:3:5 webhooks[1].prompt_template: missing',
       'webhooks.yaml:3:7 webhooks[1].path: path /a is defined twice (first in line 2)',
