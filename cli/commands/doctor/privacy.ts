@@ -178,7 +178,10 @@ const sendCanary = async (
     const nowMs = Date.now()
     const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary)))
     const delivery = ownDelivery(webhook, payload, nowMs)
-    const headers = signedHeaders(webhook, signer, delivery, nowMs)
+    const headers = {
+      ...canaryHeaders(rule),
+      ...signedHeaders(webhook, signer, delivery, nowMs),
+    }
     const url = new URL(webhook.urlPaths[0] ?? path, client.daemon.url)
     const send = async () => (await postWebhook(url, headers, delivery.body)).id
     const event = await untilFinished(client, send, interrupt)
@@ -295,6 +298,18 @@ export const canaryPayload = (rule: Rule, canary: string): Node => {
     for (const path of inPayload([condition.path])) put(payload, path, sampleValue(condition))
   return payload
 }
+
+/** Headers that pass the filter of a rule. */
+const canaryHeaders = (rule: Rule): Record<string, string> =>
+  Object.fromEntries(
+    conditionsToMeet(rule.filter).flatMap((condition) => {
+      const [root, name] = condition.path
+      const value = sampleValue(condition)
+      return root === 'headers' && typeof name === 'string' && value !== null
+        ? [[name, String(value)]]
+        : []
+    }),
+  )
 
 /** Conditions that make a filter match together. */
 const conditionsToMeet = (filter: Filter): ValueCondition[] =>

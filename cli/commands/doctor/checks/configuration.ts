@@ -91,6 +91,12 @@ const daemonCodes = ['restart-needed', 'config-not-watched']
 const checkedHere: Readonly<Record<string, string>> = {
   'body-limit-too-large': 'limits',
   'provider-incomplete': 'providers',
+  'filter-path-prefix': 'filters',
+  'filter-path-header': 'filters',
+  'filter-path-dots': 'filters',
+  'filter-value-literal': 'filters',
+  'filter-value-boolean': 'filters',
+  'placeholder-unfinished': 'prompts',
 }
 
 /** Reports every problem of the three files, and what the running daemon reports of them. */

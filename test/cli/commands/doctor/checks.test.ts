@@ -42,6 +42,25 @@ describe('doctor: configuration', () => {
       ],
     )
   })
+
+  it('warns of words in filters and prompts that do nothing', () => {
+    const entry = '{ path: /a, agent: a, prompt_template: "{{event.x", filter: { ref: "x/*" } }'
+    const config = checkConfig(
+      readYaml('gateway.yaml', ''),
+      readYaml('agents.yaml', 'agents: { a: { kind: echo } }'),
+      readYaml('webhooks.yaml', `webhooks: [${entry}]`),
+      {},
+    )
+    const checks = checkConfiguration({ config, problems: [], env: {}, fileEnv: {} }, true, [])
+    assert.deepEqual(
+      checks.map(({ name, status }) => [name, status]),
+      [
+        ['files', 'ok'],
+        ['prompts', 'warning'],
+        ['filters', 'warning'],
+      ],
+    )
+  })
 })
 
 describe('doctor: logins', () => {

@@ -3,9 +3,11 @@ import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findText } from '../../../../cli/commands/doctor/find-text.ts'
 import { canaryPayload } from '../../../../cli/commands/doctor/privacy.ts'
+import { firstMismatch } from '../../../../daemon/webhook/filter.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
+import { scopeOf } from '../../../support/scope.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 
@@ -137,6 +139,39 @@ describe('canaryPayload', () => {
       e: '1',
       f: { g: 'true' },
     })
+  })
+})
+
+describe('the payload of a canary', () => {
+  it('passes the tests of a filter', () => {
+    const { webhooks: checked } = checkConfig(
+      readYaml('gateway.yaml', ''),
+      readYaml('agents.yaml', 'agents: { echo: { kind: echo } }'),
+      readYaml(
+        'webhooks.yaml',
+        `
+webhooks:
+  - path: /a
+    agent: echo
+    prompt_template: '{{event.title}} {{event.labels[*].name}}'
+    filter:
+      labels[*].name: { not: wip, glob: 'b*g' }
+      meta["a.b"]: { contains: x }
+      size: { above: 5, below: 7 }
+      closed_at: { exists: false }
+      id: { exists: true }
+      body: { regex: ^/review }
+      any: [{ action: [opened, closed] }, { none: [{ action: x }] }]
+      none: [{ draft: true }]
+`,
+      ),
+      {},
+    )
+    const [rule] = checked[0]?.rules ?? []
+    assert.ok(rule)
+    const payload: unknown = JSON.parse(JSON.stringify(canaryPayload(rule, 'X')))
+    assert.equal(firstMismatch(scopeOf(payload), rule.filter), undefined)
+    assert.match(JSON.stringify(payload), /"title":"X"/)
   })
 })
 
