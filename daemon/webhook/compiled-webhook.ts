@@ -103,7 +103,7 @@ export const listHeaderNames = (
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
-    [header, timestampHeader, idHeader].filter((name) => name !== undefined),
+    [header, timestampHeader, idHeader].flatMap((name) => name || []),
   )
   const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
   const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]

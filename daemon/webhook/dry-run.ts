@@ -25,6 +25,7 @@ import { checkBodyTimestamp, getDeliveryId } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
 import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
+import { describePlace, hasSignature } from './token.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
 
 /** A delivery to explain, as if it arrived at `nowMs`. */
@@ -92,16 +93,19 @@ const checkSignature = (
   // The caller is the owner: without a valid signature the rest is explained as if none were required.
   const unsigned = () => verify(bytes, {}, 'none', nowMs)
   const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
-  if (form && !scheme.forms.some(({ header }) => headers[header] !== undefined)) {
-    const detail = `there is no ${form.header} header: a delivery without it is refused`
+  const line = { method: 'POST', url: webhook.urlPaths[0] }
+  if (form && !scheme.forms.some((each) => hasSignature(each, headers, line))) {
+    const detail = `there is no ${describePlace(form)}: a delivery without it is refused`
     return { signature: found('not-given', detail), body: unsigned() }
   }
   try {
-    const body = verify(bytes, headers, verifier, nowMs)
+    const body = verify(bytes, headers, verifier, nowMs, line)
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {
     // A separate budget, so that a flood of refused deliveries does not affect the owner.
-    const detail = describeRefusal(diagnoseWithBudget()(error, bytes, headers, webhook, nowMs))
+    const detail = describeRefusal(
+      diagnoseWithBudget()(error, bytes, headers, webhook, nowMs, line),
+    )
     return { signature: found('invalid', detail), body: unsigned() }
   }
 }

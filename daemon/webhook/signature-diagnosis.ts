@@ -11,7 +11,9 @@ import {
   type SignatureHeaders,
   toMilliseconds,
 } from './signature-header.ts'
-import { type RequestLine, toSignedValues } from './verify.ts'
+import { findSignature, findToken } from './signature-search.ts'
+import { hasSignature, readTokens, type RequestLine } from './token.ts'
+import { toSignedValues } from './verify.ts'
 
 /*
  * Why a signature was refused. It runs only after the refusal, decides nothing, and only the owner reads
@@ -40,13 +42,13 @@ const maxIndentedDepth = 20
  * work is limited, whatever was sent.
  */
 export const diagnose = (refusal: Refusal): string => {
-  const { headers, scheme, secrets } = refusal
-  const present = scheme.forms.filter(({ header }) => headers[header] !== undefined)
+  const { headers, scheme, secrets, line = {} } = refusal
+  const present = scheme.forms.filter((form) => hasSignature(form, headers, line))
   const usable = present.find((form) =>
     secrets.own.some((secret) => keyBytes(form, secret) !== undefined),
   )
   const form = usable ?? present[0]
-  if (!form) return diagnoseMissingHeader(refusal)
+  if (!form) return diagnoseMissing(refusal)
   if ((headers[form.header]?.length ?? 0) > 1)
     return 'a proxy adds the header again, or two senders share this address: remove one of them'
   if (!usable)
@@ -56,31 +58,73 @@ export const diagnose = (refusal: Refusal): string => {
   return form.check === 'token' ? diagnoseToken(refusal, form) : diagnoseMac(refusal, form)
 }
 
-const diagnoseMissingHeader = ({ headers, scheme }: Refusal): string => {
-  for (const { name, forms } of presetSchemes) {
-    const form = forms.find(({ header }) => headers[header] !== undefined)
-    if (form && name !== scheme.name)
-      return `the header ${form.header} is present, as ${name} signs: set signature_scheme: ${name}`
-  }
-  if (headers['x-hub-signature'] !== undefined)
+const diagnoseMissing = (refusal: Refusal): string => {
+  const { headers, scheme } = refusal
+  const hub = headers['x-hub-signature']?.[0]
+  if (scheme.name === 'github' && hub?.startsWith('sha1='))
     return 'only an x-hub-signature header with SHA-1 is present, which is never accepted for SHA-256: the sender is an old one, or a proxy removed the other header'
+  const sender = findSender(refusal)
+  if (sender !== undefined) return sender
+  const found = findElsewhere(refusal)
+  if (found !== undefined) return found
   if (scheme.name === 'gitlab') return 'GitLab sends no token until one is set at its webhook'
   return 'no secret is set at the sender, or a proxy removed the header'
+}
+
+/** Known senders that sign in a header of this request; several share x-hub-signature. */
+const findSender = ({ headers, scheme }: Refusal): string | undefined => {
+  const others = presetSchemes.filter(({ name }) => name !== scheme.name)
+  const usual = others.filter(({ forms }) => isUsed(forms.at(-1), headers))
+  const signing = usual.length > 0 ? usual : others.filter(({ forms }) => isUsed(forms[0], headers))
+  const named = signing.filter(
+    ({ event, deliveryId }) =>
+      headers[event?.header ?? ''] !== undefined ||
+      deliveryId.headers.some((name) => headers[name] !== undefined),
+  )
+  const [first, ...more] = named.length > 0 ? named : signing
+  const header = first?.forms.find((form) => isUsed(form, headers))?.header
+  if (!first || header === undefined) return undefined
+  return more.length === 0
+    ? `the header ${header} is present, as ${first.name} signs: set signature_scheme: ${first.name}`
+    : `the header ${header} is present, as ${[first, ...more].map(({ name }) => name).join(', ')} sign: set one of them as signature_scheme`
+}
+
+const isUsed = (form: SignatureForm | undefined, headers: SignatureHeaders): boolean =>
+  form !== undefined && form.in === undefined && headers[form.header] !== undefined
+
+/** What the sender sends in another place or form, if it knows the secret. */
+const findElsewhere = ({ bytes, headers, secrets, line = {} }: Refusal): string | undefined => {
+  const request = { bytes, headers, line, secrets: secrets.own }
+  return findToken(request) ?? findSignature(request)
 }
 
 const trimmedCause =
   'once surrounding white space or quotes are removed from the secret: fix the value of its secret_env'
 
-const diagnoseToken = ({ headers, secrets }: Refusal, form: SignatureForm): string => {
-  const value = Buffer.from(headers[form.header]?.[0] ?? '', 'latin1').toString('utf8')
-  if (secrets.own.some((secret) => trimmed(secret).includes(value)))
+const diagnoseToken = (refusal: Refusal, form: SignatureForm): string => {
+  const { secrets } = refusal
+  const given = readGivenTokens(refusal, form)
+  if (secrets.own.some((secret) => trimmed(secret).some((text) => given.includes(text))))
     return `the token matches ${trimmedCause}`
   for (const { written, cause } of listWritten(secrets))
-    if (written === value) return `the token matches ${cause}`
-  if (secrets.own.includes(value.trim()))
+    if (given.includes(written)) return `the token matches ${cause}`
+  if (given.some((value) => secrets.own.includes(value.trim())))
     return 'the token matches, but the sender adds white space around it'
-  const other = secrets.others.find(({ secret }) => secret === value)
-  return other ? describeOther(other.path) : 'it differs from the token that is set here'
+  const other = secrets.others.find(({ secret }) => given.includes(secret))
+  if (other) return describeOther(other.path)
+  return findElsewhere(refusal) ?? 'it differs from the token that is set here'
+}
+
+/** None where it is missing, or in a body, which is not read again. */
+const readGivenTokens = ({ headers, line = {} }: Refusal, form: SignatureForm): string[] => {
+  if (form.in === 'field') return []
+  try {
+    const unread = { size: 0, parse: () => undefined }
+    return readTokens(form, headers, line, unread).map((token) => token.toString('utf8'))
+  } catch (error) {
+    if (!(error instanceof DoorwardError)) throw error
+    return []
+  }
 }
 
 const describeOther = (path: string): string =>
@@ -107,7 +151,11 @@ type Guess = {
 const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   const given = readGiven(refusal.headers, form)
   if (!given)
-    return 'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
+    return (
+      (refusal.scheme.name === 'hmac' ? describeUnit(refusal.headers, form) : undefined) ??
+      findElsewhere(refusal) ??
+      'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
+    )
   const values = toSignedValues(given, refusal.line ?? {}, refusal.publicUrl)
   const rewritten = rewriteJson(refusal.bytes)
   const guess = rewritten?.guess
@@ -122,12 +170,28 @@ const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
     const digest = computeMac({ ...form, algorithm }, key, body, values)
     if (given.digests.some((signature) => signature.equals(digest))) return cause
   }
+  const elsewhere = findElsewhere(refusal)
+  if (elsewhere !== undefined) return elsewhere
   return rewritten?.isAsRelaysWrite
     ? `none of the usual causes applies: the sender has another secret, or ${relay}, which changes white space and escapes: let the sender reach this machine by a tunnel`
     : 'none of the usual causes applies: the sender has another secret, or the body was changed on its way'
 }
 
 const relay = 'a relay such as smee parsed the JSON and wrote it again'
+
+/** A time in milliseconds where seconds are expected cannot be read. */
+const describeUnit = (
+  headers: SignatureHeaders,
+  { timestampHeader, timestampParam, timestampUnit, header }: SignatureForm,
+): string | undefined => {
+  const place = timestampHeader ?? (timestampParam === undefined ? undefined : header)
+  const value = place === undefined ? '' : (headers[place]?.[0] ?? '')
+  if (timestampUnit === 's' && /(?<!\d)\d{13}(?!\d)/.test(value))
+    return 'its time has 13 digits, as one in milliseconds has: set timestamp_unit: ms'
+  if (timestampUnit !== 'iso' && /\d{4}-\d\d-\d\dT/.test(value))
+    return 'its time is a date: set timestamp_unit: iso'
+  return undefined
+}
 
 /** Reads the signature strictly, but for a SHA-1 digest, which is too short for SHA-256. */
 const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignature | undefined => {
@@ -188,6 +252,9 @@ const describeClock = (
   const sentMs = timestamp === '' ? nowMs : toMilliseconds(timestamp, timestampUnit)
   const ageSeconds = Math.floor(nowMs / 1000) - Math.floor(sentMs / 1000)
   if (Math.abs(ageSeconds) <= toleranceSeconds) return 'the signature itself matches'
+  // 1970 is not a clock that is wrong.
+  if (timestampUnit === 'ms' && sentMs < nowMs / 100)
+    return 'the signature matches, but its time is in seconds: set timestamp_unit: s'
   return ageSeconds > 0
     ? `the signature matches: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (delayed, or sent again)`
     : `the signature matches: the clock of this machine is ${-ageSeconds} s slow, or that of the sender is fast`

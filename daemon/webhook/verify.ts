@@ -1,19 +1,20 @@
-import { createHash, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import { computeMac, type SignatureForm, type SignedValues } from '../../shared/signatures/form.ts'
 import { type SignatureScheme, signsAddress } from '../../shared/signatures/scheme.ts'
 import { keyBytes } from '../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../http/guard.ts'
+import { parse, toBodyHeaders } from './parse.ts'
 import {
   type GivenSignature,
   invalid,
-  oneValue,
   readSignature,
   type SignatureHeaders,
   toMilliseconds,
 } from './signature-header.ts'
+import { checkToken, hasSignature, type RequestLine, tokenDigest } from './token.ts'
 
-export type { SignatureHeaders }
+export type { RequestLine, SignatureHeaders }
 
 /**
  * Second stage. A body with a valid signature, or for a webhook without a secret. Only `verify` creates
@@ -51,12 +52,6 @@ export type { VerifiedBody }
 
 const maxUnusedBytes = 1024
 
-/** The first line of a request, as it was sent. */
-export type RequestLine = {
-  readonly method?: string | undefined
-  readonly url?: string | undefined
-}
-
 /**
  * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header
  * is present. After a failure no weaker form is tried. Throws `signature-invalid`, the same for every
@@ -72,10 +67,12 @@ export const verify = (
 ): VerifiedBody => {
   if (typeof verifier === 'string') return withoutSignature(bytes, headers, verifier)
   const form =
-    verifier.find(({ header }) => headers[header] !== undefined) ?? verifier.at(-1) ?? verifier[0]
+    verifier.find((each) => hasSignature(each, headers, line)) ?? verifier.at(-1) ?? verifier[0]
   if (form.check === 'token') {
-    checkToken(oneValue(headers, form.header), form)
-    return new VerifiedBody(bytes)
+    const body = new VerifiedBody(bytes)
+    const parseBody = () => parse(body, toBodyHeaders(headers))
+    checkToken(form, headers, line, { size: bytes.length, parse: parseBody })
+    return body
   }
   const given = readSignature(headers, form)
   const { digests, timestamp, id } = given
@@ -129,14 +126,6 @@ export const requireSecret = (verifier: Verifier): void => {
     throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
       localDetail: whyUnavailable[verifier],
     })
-}
-
-const checkToken = (value: string, { tokens }: CompiledForm): void => {
-  // Node decodes headers as Latin-1; these are the bytes that were sent.
-  const given = tokenDigest(Buffer.from(value, 'latin1'))
-  let matches = false
-  for (const token of tokens) if (timingSafeEqual(token, given)) matches = true
-  if (!matches) throw invalid('the token is not the secret')
 }
 
 const checkAge = (timestamp: string, form: CompiledForm, nowMs: number): void => {
@@ -196,5 +185,3 @@ const compileForm = (
     toleranceSeconds,
   }
 }
-
-const tokenDigest = (token: Buffer): Buffer => createHash('sha256').update(token).digest()

@@ -7,7 +7,10 @@ import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 /** Our message for an issue of zod, as the `error` of `safeParse`. A message of the schema wins over it. */
 export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
   if (issue.code === 'invalid_type') return mustBe([toKind(issue.expected)], issue.input)
-  if (issue.code === 'invalid_value') return mustBe(issue.values.map(String), issue.input)
+  if (issue.code === 'invalid_value') {
+    const { values, input } = issue
+    return values.length > maxNamed ? 'not one that is known' : mustBe(values.map(String), input)
+  }
   if (issue.code === 'too_small')
     return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
   if (issue.code === 'too_big')
@@ -16,6 +19,9 @@ export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
       : `must not have more than ${issue.maximum} parts`
   return 'not a value that can be used here'
 }
+
+/** A longer list hides what is wrong with the value. */
+const maxNamed = 15
 
 /** The problems of one zod issue, with their positions in the file. */
 export const toProblems = (

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
+import { parsePath } from '../paths.ts'
 import { toScheme } from '../signatures/described.ts'
 import { parseSigned } from '../signatures/form.ts'
 import { type SchemeAlias, schemeAliases, schemeNames } from '../signatures/presets.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
+import { headerNameForm } from './name-forms.ts'
 import { headerName } from './values.ts'
 
 /*
@@ -11,6 +13,27 @@ import { headerName } from './values.ts'
  */
 
 const paramName = z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, 'not the name of a signature')
+
+const tokenPlace = z.string().superRefine((text, context) => {
+  const fault = findPlaceFault(text)
+  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+})
+
+const findPlaceFault = (text: string): string | undefined => {
+  const [place, name] = text.split(/:(.*)/s)
+  if ((place === 'bearer' || place === 'basic') && name === undefined) return undefined
+  if (place === 'header')
+    return headerNameForm.test(name ?? '') ? undefined : 'header: needs the name of a header'
+  if (place === 'query') return name ? undefined : 'query: needs the name of a parameter'
+  if (place !== 'field')
+    return 'not a place of a token: write bearer, basic, header:<name>, query:<name> or field:<path>'
+  try {
+    parsePath(name ?? '')
+    return undefined
+  } catch (error) {
+    return error instanceof DoorwardError ? error.message : String(error)
+  }
+}
 
 /** The fields that describe an HMAC. */
 const hmacFields = {
@@ -70,9 +93,14 @@ export const signatureFields = {
     .enum([...schemeNames, ...(Object.keys(schemeAliases) as SchemeAlias[])])
     .default('hmac')
     .describe(
-      'How the sender signs: hmac with the fields below, or the name of a sender. Default hmac.',
+      'How the sender proves itself: the name of a sender, or hmac or token with the fields below. Default hmac.',
     ),
   ...hmacFields,
+  token_in: tokenPlace
+    .optional()
+    .describe(
+      'With token: where the sender sends the secret itself: bearer, basic, header:<name>, query:<name> or field:<path>. Of basic the password counts, or user:password where the secret has a colon. Default bearer.',
+    ),
 }
 
 type SignatureEntry = z.output<z.ZodObject<typeof signatureFields>>
@@ -85,16 +113,8 @@ type Report = (key: readonly [string], reason: string, hint?: string) => void
 /** Reports fields that do not go together. */
 export const checkSignatureFields = (entry: ValidFields, report: Report): void => {
   const { signature_scheme: scheme = 'hmac', signed = '{body}' } = entry
-  if (scheme !== 'hmac') {
-    for (const field of Object.keys(hmacFields) as (keyof typeof hmacFields)[])
-      if (entry[field] !== undefined)
-        report(
-          [field],
-          `cannot be combined with signature_scheme ${scheme}, which defines it`,
-          'remove it, or write signature_scheme: hmac',
-        )
-    return
-  }
+  refuseForeignFields(entry, scheme, report)
+  if (scheme !== 'hmac') return
   try {
     parseSigned(signed)
   } catch (error) {
@@ -116,6 +136,22 @@ export const checkSignatureFields = (entry: ValidFields, report: Report): void =
   checkValue('{id}', 'id_header', { entry, signed, report })
 }
 
+/** The fields of `hmac` and of `token` go with these alone. */
+const refuseForeignFields = (entry: ValidFields, scheme: string, report: Report): void => {
+  const groups = [
+    ['hmac', Object.keys(hmacFields) as (keyof typeof hmacFields)[]],
+    ['token', ['token_in']],
+  ] as const
+  for (const [owner, fields] of groups)
+    for (const field of fields)
+      if (scheme !== owner && entry[field] !== undefined)
+        report(
+          [field],
+          `cannot be combined with signature_scheme ${scheme}${scheme === 'hmac' || scheme === 'token' ? '' : ', which defines it'}`,
+          `remove it, or write signature_scheme: ${owner}`,
+        )
+}
+
 type Checked = { readonly entry: ValidFields; readonly signed: string; readonly report: Report }
 
 /** A value that is signed has a place, and one with a place is signed. */
@@ -135,6 +171,21 @@ const checkValue = (
     )
 }
 
+/** The headers that hold what proves the sender, and the field that says so. */
+export const findSignatureHeaders = (
+  entry: ValidFields,
+): { readonly field: keyof SignatureEntry; readonly headers: readonly string[] } => {
+  const {
+    signature_scheme: name = 'hmac',
+    signature_header: header = '',
+    token_in: tokenIn,
+  } = entry
+  const { forms } = toScheme(name, { header, algorithm: 'sha256', prefix: '', tokenIn })
+  const field =
+    name === 'hmac' ? 'signature_header' : name === 'token' ? 'token_in' : 'signature_scheme'
+  return { field, headers: forms.map((form) => form.header) }
+}
+
 /** The scheme of a checked entry. */
 export const readScheme = (entry: SignatureEntry): SignatureScheme =>
   toScheme(entry.signature_scheme, {
@@ -149,6 +200,7 @@ export const readScheme = (entry: SignatureEntry): SignatureScheme =>
     timestampUnit: entry.timestamp_unit,
     idHeader: entry.id_header,
     secret: entry.secret_encoding,
+    tokenIn: entry.token_in,
   })
 
 /** As GitHub writes hex; senders of base64 mostly have none. */

@@ -1,7 +1,5 @@
 import { networkWarnings } from '../network/warnings.ts'
 import { startsWithEvent } from '../paths.ts'
-import { presetSchemes } from '../signatures/presets.ts'
-import { secretFault } from '../signatures/secrets.ts'
 import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
@@ -11,6 +9,7 @@ import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
 import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
+import { proofWarnings, schemeWarnings } from './signature-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { sentKinds } from './targets.ts'
 import { agentVariables, describeUnset, usedVariables } from './variables.ts'
@@ -26,6 +25,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...enabled.flatMap((webhook) => secretWarnings(webhook, config, env)),
     ...enabled.flatMap((webhook) => [
       ...schemeWarnings(webhook, env),
+      ...proofWarnings(webhook, config),
       ...webhook.rules.flatMap((rule) => [
         ...templateWarnings(webhook.path, rule),
         ...filterWarnings(webhook, rule),
@@ -168,41 +168,6 @@ const providerWarnings = ({ gateway }: Config): Warning[] =>
         `${meant === undefined ? '' : `${meant} else `}set ${entry}.issuer in gateway.yaml, or ${missing.map((key) => `${entry}.${key}`).join(' and ')}`,
       )
     })
-
-/** A scheme that the sender does not use, and secrets that do not fit the scheme. */
-export const schemeWarnings = (
-  { path, scheme, secretNames }: Webhook,
-  env: NodeJS.ProcessEnv,
-): Warning[] => {
-  const header = scheme.name === 'hmac' ? scheme.forms[0]?.header : undefined
-  const preset = presetSchemes.find(({ forms }) => forms.some((form) => form.header === header))
-  // The signatures of GitHub, Linear and Sentry are a plain HMAC too.
-  const isPlainHmac = preset?.forms.every(
-    ({ encoding, signs, check }) =>
-      encoding === 'hex' && signs.join() === '{body}' && check === 'mac',
-  )
-  const warnings =
-    preset === undefined || isPlainHmac
-      ? []
-      : warn(
-          'scheme-differs',
-          `webhook ${path}: ${preset.name} does not sign ${header} as a plain HMAC, so no delivery is accepted`,
-          `set signature_scheme: ${preset.name} and remove signature_header, signature_algo and signature_prefix`,
-        )
-  for (const name of secretNames)
-    for (const secret of listSecrets([name], env)) {
-      const fault = secretFault(scheme, secret)
-      if (fault)
-        warnings.push(
-          ...warn(
-            fault.unusable ? 'secret-unusable' : 'secret-shape',
-            `webhook ${path}: the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
-            `copy the secret again from the sender into ${name}`,
-          ),
-        )
-    }
-  return warnings
-}
 
 /** `{{event.number` without its end, and `{event.number}`. */
 const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/g

@@ -5,7 +5,7 @@ import type { Rate } from '../text.ts'
 import { getValueAt } from './problems.ts'
 import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from './rule.ts'
 import type { Agent } from './schema.ts'
-import { checkSignatureFields, readScheme } from './signature-fields.ts'
+import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import { type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
@@ -84,13 +84,11 @@ const checkEntry = (
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
   checkSignatureFields(entry, at)
   const rules = [checkRule(entry, ['webhooks', index], agentNames, file, problems)]
-  const header = entry.signature_header ?? ''
   const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
-  if (read.includes(header.toLowerCase()))
-    at(
-      ['signature_header'],
-      `headers.${header} holds a signature: no template or filter can read it`,
-    )
+  const { field, headers } = findSignatureHeaders(entry)
+  for (const header of headers)
+    if (read.includes(header))
+      at([field], `headers.${header} holds a signature: no template or filter can read it`)
   const answersSlack = rules.some(({ targets }) => targets.some(isSlackReply))
   if (answersSlack && entry.signature_scheme !== 'slack')
     at(

@@ -1,3 +1,4 @@
+import { parsePath } from '../paths.ts'
 import type { MacAlgorithm, SignatureForm, SignedPart } from './form.ts'
 import {
   anyIdHeader,
@@ -22,18 +23,21 @@ export type DescribedFields = {
   readonly timestampUnit?: SignatureForm['timestampUnit']
   readonly idHeader?: string | undefined
   readonly secret?: 'text' | 'hex' | 'base64'
+  /** Of a token: `bearer`, `basic`, `header:<name>`, `query:<name>` or `field:<path>`. */
+  readonly tokenIn?: string | undefined
 }
 
 /** Both directions, as Stripe and Standard Webhooks do by default. */
 const describedTolerance = 300
 
-/** The scheme of this name or alias; `fields` are for `hmac`. */
+/** The scheme of this name or alias; `fields` are for `hmac` and `token`. */
 export const toScheme = (
   name: SchemeName | SchemeAlias,
   fields: DescribedFields,
 ): SignatureScheme => {
   const scheme = name === 'svix' ? schemeAliases.svix : name
-  return scheme === 'hmac' ? hmacScheme(fields) : presetScheme(scheme)
+  if (scheme === 'hmac') return hmacScheme(fields)
+  return scheme === 'token' ? tokenScheme(fields.tokenIn) : presetScheme(scheme)
 }
 
 /** An HMAC as its owner describes it. */
@@ -65,5 +69,31 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
     deliveryId: { headers: idHeader === undefined ? anyIdHeader : [idHeader] },
     handshake: 'github',
     source: 'RFC 2104',
+  }
+}
+
+/** A sender that sends the secret itself. Throws `config-invalid` for a path that cannot be read. */
+const tokenScheme = (tokenIn = 'bearer'): SignatureScheme => ({
+  name: 'token',
+  forms: [{ ...overBody, check: 'token', ...readPlace(tokenIn) }],
+  deliveryId: { headers: anyIdHeader },
+  source: 'RFC 6750, RFC 7617',
+})
+
+type TokenPlace = Pick<SignatureForm, 'header' | 'in' | 'query' | 'field' | 'fieldText'>
+
+const readPlace = (text: string): TokenPlace => {
+  const [place = '', name = ''] = text.split(/:(.*)/s)
+  switch (place) {
+    case 'header':
+      return { header: name.toLowerCase() }
+    case 'query':
+      return { header: '', in: 'query', query: name }
+    case 'field':
+      return { header: '', in: 'field', field: parsePath(name), fieldText: name }
+    case 'basic':
+      return { header: 'authorization', in: 'basic' }
+    default:
+      return { header: 'authorization', in: 'bearer' }
   }
 }

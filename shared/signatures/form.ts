@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { DoorwardError } from '../errors.ts'
+import type { Path } from '../paths.ts'
 
 export type MacAlgorithm = 'sha256' | 'sha1' | 'sha512'
 
@@ -10,8 +11,15 @@ export type SignedPart = string
 export type SignatureForm = {
   /** `mac`: an HMAC of the signed bytes. `token`: the secret itself, which does not cover the body. */
   readonly check: 'mac' | 'token'
-  /** Header with the signature; its presence commits a delivery to this form. Lower case. */
+  /** Header with the signature; its presence commits a delivery to this form. Lower case, or empty. */
   readonly header: string
+  /** Where a token is, if it is not the header's whole value. */
+  readonly in?: 'bearer' | 'basic' | 'query' | 'field'
+  /** The parameter of the query with the token. */
+  readonly query?: string
+  /** The field of the body with the token, and how it is written. */
+  readonly field?: Path
+  readonly fieldText?: string
   readonly algorithm: MacAlgorithm
   readonly encoding: 'hex' | 'base64' | 'base64url'
   /** Hex digits may be upper case. */

@@ -136,9 +136,11 @@ const presets = {
 } as const satisfies Readonly<Record<string, SchemeFacts>>
 
 type PresetName = keyof typeof presets
-export type SchemeName = 'hmac' | PresetName
+export type SchemeName = 'hmac' | 'token' | PresetName
 
-export const schemeNames = ['hmac', ...(Object.keys(presets) as PresetName[])] as const
+const presetNames = Object.keys(presets) as PresetName[]
+
+export const schemeNames = ['hmac', 'token', ...presetNames] as const
 
 /** Other names of a scheme. */
 export const schemeAliases = { svix: 'standard-webhooks' } as const
@@ -147,7 +149,5 @@ export type SchemeAlias = keyof typeof schemeAliases
 /** The scheme of a sender. */
 export const presetScheme = (name: PresetName): SignatureScheme => ({ name, ...presets[name] })
 
-/** Every scheme but `hmac`, which has its fields in webhooks.yaml. */
-export const presetSchemes: readonly SignatureScheme[] = schemeNames
-  .filter((name) => name !== 'hmac')
-  .map(presetScheme)
+/** Every scheme but `hmac` and `token`, which have their fields in webhooks.yaml. */
+export const presetSchemes: readonly SignatureScheme[] = presetNames.map(presetScheme)

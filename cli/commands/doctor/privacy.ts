@@ -26,7 +26,7 @@ import { interruptSignal } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { untilFinished } from '../events/wait.ts'
 import { postWebhook } from '../webhook/send.ts'
-import { ownDelivery, signedHeaders, type SigningHome } from '../webhook/signing.ts'
+import { ownDelivery, signDelivery, type SigningHome } from '../webhook/signing.ts'
 import { findText, type Found } from './find-text.ts'
 
 /*
@@ -178,12 +178,10 @@ const sendCanary = async (
     const nowMs = Date.now()
     const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary)))
     const delivery = ownDelivery(webhook, payload, nowMs)
-    const headers = {
-      ...canaryHeaders(rule),
-      ...signedHeaders(webhook, signer, delivery, nowMs),
-    }
-    const url = new URL(webhook.urlPaths[0] ?? path, client.daemon.url)
-    const send = async () => (await postWebhook(url, headers, delivery.body)).id
+    const { headers, body, search } = signDelivery(webhook, signer, delivery, nowMs)
+    const url = new URL(`${webhook.urlPaths[0] ?? path}${search}`, client.daemon.url)
+    const all = { ...canaryHeaders(rule), ...headers }
+    const send = async () => (await postWebhook(url, all, body)).id
     const event = await untilFinished(client, send, interrupt)
     const { id, state, detail } = event
     // The output of a failed program may contain the prompt, so only the event shows it.

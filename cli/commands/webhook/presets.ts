@@ -107,6 +107,15 @@ Say in three sentences what a reviewer should look at first.
     filterExample: 'type: [one, another]',
     prompt: anyEvent('a sender'),
   },
+  token: {
+    scheme: 'token',
+    title: 'any sender with a token',
+    secret: 'ours',
+    secretIs: 'the token that the sender sends',
+    where: 'its settings; it sends the token as Authorization: Bearer, or where token_in says',
+    filterExample: 'type: [one, another]',
+    prompt: anyEvent('a sender'),
+  },
   hmac: {
     scheme: 'hmac',
     title: 'any sender with an HMAC',

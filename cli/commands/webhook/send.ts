@@ -19,7 +19,7 @@ import {
   readSample,
   sampleDelivery,
   sampleNames,
-  signedHeaders,
+  signDelivery,
 } from './signing.ts'
 
 export type SendOptions = {
@@ -48,16 +48,14 @@ export const sendWebhook = async (
   const webhook = webhookAt(path, webhooks)
   const signer = { env, publicUrl: gateway.server.public_url }
   const make = await deliveryMaker(file, options, webhook)
-  const sign = (nowMs: number) => {
-    const { body, ...delivery } = make(nowMs)
-    return { body, headers: signedHeaders(webhook, signer, { body, ...delivery }, nowMs) }
-  }
+  const sign = (nowMs: number) => signDelivery(webhook, signer, make(nowMs), nowMs)
   // Fail before a daemon is started.
   sign(Date.now())
   await withNextDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
     // Sign again: waiting for the daemon may have taken longer than a signature is valid.
-    const { body, headers } = sign(Date.now())
+    const { body, headers, search } = sign(Date.now())
+    url.search = search
     const post = () => postWebhook(url, headers, body, webhook.enabled ? undefined : switchedOff)
     if (!options.wait) {
       const posted = await post()

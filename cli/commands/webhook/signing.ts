@@ -104,17 +104,25 @@ export type SigningHome = {
   readonly publicUrl: string | undefined
 }
 
+/** What is sent: the delivery with its signature or token. */
+export type SignedDelivery = {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** `?name=token` for a sender with its token in the query. */
+  readonly search: string
+}
+
 /**
- * The headers of a delivery, signed as the sender would. Throws `unavailable` when no secret is set or
- * none fits the scheme.
+ * A delivery, signed as the sender would. Throws `unavailable` when no secret is set or none fits the
+ * scheme.
  */
-export const signedHeaders = (
+export const signDelivery = (
   { path, urlPaths, scheme, secretNames }: Webhook,
   { env, publicUrl }: SigningHome,
   { body, deliveryId, headers }: Delivery,
   nowMs: number,
-): Readonly<Record<string, string>> => {
-  if (secretNames.length === 0) return headers
+): SignedDelivery => {
+  if (secretNames.length === 0) return { headers, body, search: '' }
   const secrets = listSecrets(secretNames, env)
   const names = secretNames.join(', ')
   if (secrets.length === 0)
@@ -130,7 +138,8 @@ export const signedHeaders = (
   for (const secret of secrets) {
     const values = { id: deliveryId, method: 'POST', url, path: urlPath }
     const signature = signPayload(scheme, secret, body, values, nowMs)
-    if (signature) return { ...headers, ...signature }
+    if (signature)
+      return { body, search: '', ...signature, headers: { ...headers, ...signature.headers } }
   }
   throw new DoorwardError(
     'unavailable',
@@ -139,32 +148,56 @@ export const signedHeaders = (
   )
 }
 
-/**
- * The signature headers that the sender would send with this body. Undefined when the secret does not
- * fit the scheme.
- */
+/** What the sender would add to this body. Undefined when the secret does not fit the scheme. */
 const signPayload = (
   scheme: SignatureScheme,
   secret: string,
   body: Buffer,
   values: Omit<SignedValues, 'timestamp'>,
   nowMs: number,
-): Record<string, string> | undefined => {
+): Partial<SignedDelivery> | undefined => {
   const form = scheme.forms.findLast((candidate) => keyBytes(candidate, secret) !== undefined)
   const key = form && keyBytes(form, secret)
   if (!form || !key) return undefined
-  // HTTP sends header values as Latin-1: these are the bytes of the token again.
-  if (form.check === 'token') return { [form.header]: key.toString('latin1') }
+  if (form.check === 'token') return addToken(form, key, body)
   const timestamp = toTimestamp(form, nowMs)
   const digest = computeMac(form, key, body, { ...values, timestamp }).toString(form.encoding)
   const parts = [
     ...(form.timestampParam === undefined ? [] : [`${form.timestampParam}=${timestamp}`]),
     `${form.param === undefined ? '' : `${form.param}=`}${form.prefix}${digest}`,
   ]
-  return {
+  const headers = {
     [form.header]: parts.join(form.list === 'semicolons' ? ';' : ','),
     ...(form.timestampHeader !== undefined && { [form.timestampHeader]: timestamp }),
     ...(form.idHeader !== undefined && { [form.idHeader]: values.id }),
+  }
+  return { headers }
+}
+
+const addToken = (form: SignatureForm, token: Buffer, body: Buffer): Partial<SignedDelivery> => {
+  // HTTP sends header values as Latin-1: these are the bytes of the token again.
+  const inHeader = (value: string) => ({ headers: { [form.header]: value } })
+  switch (form.in) {
+    case undefined:
+      return inHeader(token.toString('latin1'))
+    case 'bearer':
+      return inHeader(`Bearer ${token.toString('latin1')}`)
+    case 'basic': {
+      const pair = token.includes(':') ? token : Buffer.concat([Buffer.from('doorward:'), token])
+      return inHeader(`Basic ${pair.toString('base64')}`)
+    }
+    case 'query': {
+      const query = new URLSearchParams([[form.query ?? '', token.toString('utf8')]])
+      return { search: `?${query.toString()}` }
+    }
+    case 'field': {
+      const [name, ...more] = form.field ?? []
+      if (typeof name === 'string' && more.length === 0)
+        return { body: stampBody(body, name, token.toString('utf8')) }
+      throw new DoorwardError('unavailable', `cannot put the token at ${form.fieldText}`, {
+        hint: 'only a field of the outermost object can be filled in here',
+      })
+    }
   }
 }
 
@@ -174,11 +207,11 @@ const toTimestamp = ({ timestampUnit }: SignatureForm, nowMs: number): string =>
 }
 
 /**
- * Sets a number under a key of a JSON object, replacing its value or adding a last member. All other
+ * Sets a number or text under a key of a JSON object, replacing its value or adding a last member. All other
  * bytes stay: parsing and writing again would change integers over 2^53. A body that is not a JSON
  * object is returned unchanged. `field` is ASCII.
  */
-export const stampBody = (body: Buffer, field: string, value: number): Buffer => {
+export const stampBody = (body: Buffer, field: string, value: number | string): Buffer => {
   if (!isJsonObject(body.toString('utf8'))) return body
   // One character per byte: the syntax of JSON is ASCII, which is never part of another UTF-8 character.
   const text = body.toString('latin1')
@@ -188,8 +221,10 @@ export const stampBody = (body: Buffer, field: string, value: number): Buffer =>
   const end = members.at(-1)?.to ?? text.indexOf('{') + 1
   const { from, to } = place ?? { from: end, to: end }
   const comma = members.length > 0 ? ',' : ''
-  const put = place ? `${value}` : `${comma}"${field}":${value}`
-  return Buffer.from(`${text.slice(0, from)}${put}${text.slice(to)}`, 'latin1')
+  const written = JSON.stringify(value)
+  const put = place ? written : `${comma}${JSON.stringify(field)}:${written}`
+  const bytes = Buffer.from(put).toString('latin1')
+  return Buffer.from(`${text.slice(0, from)}${bytes}${text.slice(to)}`, 'latin1')
 }
 
 const isJsonObject = (text: string): boolean => {

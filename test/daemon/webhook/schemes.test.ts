@@ -125,8 +125,8 @@ describe('the table of signature schemes', () => {
 
       it('takes nothing for the signature of a body with one bit changed', async () => {
         const { headers, body } = await signed(now)
-        if (schemeNamed(sender.scheme).forms.at(-1)?.check === 'token' && headers['x-gitlab-token'])
-          return
+        const form = schemeNamed(sender.scheme).forms.find(({ header }) => headers[header])
+        if (form?.check === 'token') return
         const bytes = Buffer.from(body)
         for (let at = 0; at < bytes.length; at += 1) {
           const changed = Buffer.from(bytes)

@@ -4,6 +4,7 @@ import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.
 import { diagnose } from '../../../daemon/webhook/signature-diagnosis.ts'
 import { findChangedValues } from '../../../shared/config/environment.ts'
 import type { SchemeName } from '../../../shared/signatures/presets.ts'
+import { check, webhook } from '../../support/daemon/config-files.ts'
 import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
 
@@ -195,7 +196,7 @@ describe('the diagnosis of a refused signature', () => {
 
   it('finds that another sender signed, and names its scheme', async () => {
     for (const sender of senders) {
-      if (sender.scheme === 'hmac' || sender.scheme === 'github') continue
+      if (['hmac', 'token', 'github'].includes(sender.scheme)) continue
       const headers = distinct(await sender.sign(body, now).catch((): Headers => ({})))
       const expected =
         sender.scheme === 'gitlab' && headers['webhook-signature']
@@ -308,5 +309,67 @@ describe('the diagnosis of a refused signature', () => {
         }),
       )
     assert.ok(performance.now() - started < 3000)
+  })
+})
+
+describe('the diagnosis of a signature or token that is somewhere else', () => {
+  const found = (given: Headers, more: Partial<Parameters<typeof diagnose>[0]> = {}) =>
+    diagnose({
+      bytes: Buffer.from(body),
+      headers: distinct(given),
+      scheme: schemeNamed('github'),
+      secrets: { own: [secret], others: [] },
+      nowMs: now,
+      ...more,
+    })
+
+  it('finds the secret itself in a header, Bearer, Basic, the query or a field', () => {
+    const basic = Buffer.from(`user:${secret}`).toString('base64')
+    for (const [place, text] of [
+      ['header:x-token', found({ 'x-token': secret })],
+      ['bearer', found({ authorization: `Bearer ${secret}` })],
+      ['basic', found({ authorization: `Basic ${basic}` })],
+      ['query:key', found({}, { line: { url: `/a?key=${encodeURIComponent(secret)}` } })],
+      ['field:token', found({}, { bytes: Buffer.from(JSON.stringify({ token: secret })) })],
+    ] as const) {
+      assert.match(text, new RegExp(`set signature_scheme: token and token_in: ${place}$`))
+      assert.ok(!text.includes(secret))
+    }
+    assert.match(found({ 'x-gitlab-token': secret }), /set signature_scheme: gitlab$/)
+  })
+
+  it('finds another header, algorithm, encoding or list, and writes the fields', () => {
+    const time = String(now / 1000)
+    const listed = `t=${time},v1=${hex(secret, `${time}.${body}`)}`
+    for (const [given, fields] of [
+      [
+        { 'x-sig': hmac(secret, body, 'sha512').toString('base64') },
+        /x-sig, signature_algo: sha512, signature_encoding: base64, signature_prefix: ''$/,
+      ],
+      [{ 'x-hub-signature-256': hmac(secret).toString('base64') }, /signature_encoding: base64, /],
+      [{ 'x-sig': `v0=${hex(secret)}` }, /signature_encoding: hex, signature_prefix: 'v0='/],
+      [
+        { 'x-sig': listed },
+        /signature_param: v1, signed: '\{timestamp\}\.\{body\}' and where its time is$/,
+      ],
+    ] as const)
+      assert.match(found(given), fields)
+  })
+
+  it('finds that a described time is in another unit', () => {
+    const yaml = (unit: string) =>
+      `    secret_env: A\n    signature_prefix: ''\n    signed: '{timestamp}{body}'\n    timestamp_header: X-Time\n    timestamp_unit: ${unit}\n`
+    const scheme = (unit: string) => {
+      const [entry] = check({ webhooks: webhook(yaml(unit)) }).webhooks
+      assert.ok(entry)
+      return { scheme: entry.scheme }
+    }
+    const sent = (time: string) => ({
+      'x-time': time,
+      'x-hub-signature-256': hex(secret, `${time}${body}`),
+    })
+    assert.match(found(sent(String(now)), scheme('s')), /set timestamp_unit: ms$/)
+    assert.match(found(sent(String(now / 1000)), scheme('ms')), /set timestamp_unit: s$/)
+    assert.match(found(sent(new Date(now).toISOString()), scheme('s')), /set timestamp_unit: iso$/)
   })
 })

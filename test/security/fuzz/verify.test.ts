@@ -65,9 +65,10 @@ describe('a signature of any body', () => {
         assert.equal(refusal(headers, body, [sender.otherSecret, sender.secret]), undefined)
         assert.notEqual(refusal(headers, body, [sender.otherSecret]), undefined)
         const form = formOf(sender, headers)
-        // A described signature may have hex digits of either case.
+        // A described signature may have hex digits of either case, as the word Bearer may.
         const isSame = (changed: Headers) =>
-          form.anyCase && changed[form.header]?.toLowerCase() === headers[form.header]
+          (form.anyCase ?? form.in === 'bearer') &&
+          changed[form.header]?.toLowerCase() === headers[form.header]?.toLowerCase()
         for (const changed of changedHeaders(form, headers).filter((each) => !isSame(each)))
           assert.notEqual(refusal(changed, body), undefined, JSON.stringify(changed))
         // A token says nothing of the body.

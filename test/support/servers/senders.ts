@@ -265,6 +265,18 @@ const sentry: Sender = {
 
 const hmacDefault: Sender = { ...github, name: 'GitHub with hmac', scheme: 'hmac' }
 
+const bearer: Sender = {
+  name: 'a sender with a bearer token',
+  scheme: 'token',
+  secret: 'the token: tür',
+  otherSecret: 'another token',
+  bodyAt: plainBody,
+  sign: async (_body, _nowMs, secret = bearer.secret) => ({
+    ...json,
+    authorization: `Bearer ${Buffer.from(secret).toString('latin1')}`,
+  }),
+}
+
 /** Every sender that there is a scheme for. */
 export const senders: readonly Sender[] = [
   hmacDefault,
@@ -279,4 +291,5 @@ export const senders: readonly Sender[] = [
   shopify('shopify'),
   linear,
   sentry,
+  bearer,
 ]

@@ -1,6 +1,6 @@
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
-import { schemeWarnings } from '../../../../shared/config/warnings.ts'
+import { proofWarnings, schemeWarnings } from '../../../../shared/config/signature-warnings.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
 import { describeUnset, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
@@ -27,7 +27,7 @@ export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
   if (enabled.length === 0) return [...lines, skipped('webhooks', 'no webhook is enabled')]
   return [
     ...lines,
-    ...enabled.flatMap((webhook) => checkWebhookSecrets(webhook, env, usedVariables(config))),
+    ...enabled.flatMap((webhook) => checkWebhookSecrets(webhook, config, env)),
     ...checkShadowed(config, env, fileEnv ?? {}),
   ]
 }
@@ -55,20 +55,24 @@ const unsigned = (path: string): Check =>
     'add secret_env to its entry: doorward config edit webhooks',
   )
 
-const checkWebhookSecrets = (
-  webhook: Webhook,
-  env: NodeJS.ProcessEnv,
-  used: readonly string[],
-): Check[] => {
+const checkWebhookSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): Check[] => {
+  const used = usedVariables(config)
   const { path, secretNames } = webhook
   if (secretNames.length === 0) return [unsigned(path)]
   const isServed = listSecrets(secretNames, env).length > 0
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
     ...differs.map(({ detail, hint }) => error(path, detail, hint)),
+    ...proofWarnings(webhook, config).map(({ code, detail, hint }) =>
+      (code === 'address-unset' ? error : warning)(path, withoutPath(detail, path), hint),
+    ),
     ...secretNames.map((name) => checkSecret(webhook, name, env, { isServed, used })),
   ]
 }
+
+/** The path is in a column of its own. */
+const withoutPath = (detail: string, path: string): string =>
+  detail.replace(`webhook ${path}: `, '')
 
 const checkSecret = (
   { path, scheme }: Webhook,
@@ -98,7 +102,13 @@ const checkSecret = (
       `${name} ${shape.reason}`,
       `give the sender a longer one, and put it into ${name} in .env`,
     )
-  return ok(path, `${name} is set, signed as ${scheme.name}`)
+  const isToken = scheme.forms.every(({ check }) => check === 'token')
+  return ok(
+    path,
+    isToken
+      ? `${name} is set, a token of ${scheme.name}`
+      : `${name} is set, signed as ${scheme.name}`,
+  )
 }
 
 /** Finds variables of the shell that hide those in `.env`. */

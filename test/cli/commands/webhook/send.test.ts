@@ -15,10 +15,11 @@ const secrets: Readonly<Record<string, string>> = {
   shopify: 'shpss_secret-of-shopify',
   linear: 'lin_wh_secret-of-linear',
   sentry: 'secret of sentry',
-  token: 'secret of gitlab: tür',
+  'gitlab-token': 'secret of gitlab: tür',
+  token: 'secret of a bearer',
   broken: 'whsec_not base64',
 }
-const variableOf = (name: string) => `SECRET_${name.toUpperCase().replace('-', '_')}`
+const variableOf = (name: string) => `SECRET_${name.toUpperCase().replaceAll('-', '_')}`
 const definition = (name: string, scheme = name) => `
   - path: /webhook/${name}
     agent: echo
@@ -49,7 +50,7 @@ describe('cli: webhook send', () => {
 
   before(async () => {
     daemon = await startDaemon({
-      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('token', 'gitlab')}${definition('broken', 'standard-webhooks')}
+      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('gitlab-token', 'gitlab')}${definition('broken', 'standard-webhooks')}
   - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
   - { path: /webhook/off, agent: echo, prompt_template: x, enabled: false }
   - { path: /webhook/mute, agent: echo, prompt_template: "{{event.text}}" }\n`,
@@ -75,7 +76,7 @@ describe('cli: webhook send', () => {
     assert.match(listed.stdout, new RegExp(`${id} .* the answer is empty$`, 'm'))
   })
 
-  for (const name of [...schemeNames, 'token'])
+  for (const name of [...schemeNames, 'gitlab-token'])
     it(`signs as the sender of ${name} does`, async () => {
       const { state, result } = await event([`/webhook/${name}`, '-'], '{"type":"x","id":"a-1"}')
       assert.equal(state, 'done')

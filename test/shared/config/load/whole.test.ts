@@ -88,7 +88,7 @@ describe('a configuration', () => {
   refuses({
     'a signature_scheme that there is not': [
       { webhooks: webhook('    signature_scheme: githib\n') },
-      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix (did you mean "github"?)',
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: must be hmac, token, github, stripe, slack, standard-webhooks, gitlab, shopify, linear, sentry or svix (did you mean "github"?)',
     ],
     'fields of hmac beside another scheme': [
       {

@@ -1,0 +1,77 @@
+import type { SignatureForm } from '../signatures/form.ts'
+import { presetSchemes } from '../signatures/presets.ts'
+import { signsAddress } from '../signatures/scheme.ts'
+import { secretFault } from '../signatures/secrets.ts'
+import { listSecrets } from './environment.ts'
+import type { Config } from './load.ts'
+import { warn, type Warning } from './warning.ts'
+import type { Webhook } from './webhook.ts'
+
+/** A scheme that the sender does not use, and secrets that do not fit the scheme. */
+export const schemeWarnings = (webhook: Webhook, env: NodeJS.ProcessEnv): Warning[] => [
+  ...differenceWarning(webhook),
+  ...faultWarnings(webhook, env),
+]
+
+/** A described signature in the header of a known sender that signs in another way. */
+const differenceWarning = ({ path, scheme }: Webhook): Warning[] => {
+  const form = scheme.name === 'hmac' ? scheme.forms[0] : undefined
+  if (!form) return []
+  const senders = presetSchemes.filter(({ forms }) =>
+    forms.some(({ header, in: place }) => header === form.header && place === undefined),
+  )
+  const [first, ...more] = senders
+  // The signatures of GitHub, Linear and Sentry are a plain HMAC too.
+  if (!first || senders.some(({ forms }) => forms.every((each) => isPlain(each)))) return []
+  if (senders.some(({ forms }) => forms.some((each) => signsAlike(each, form)))) return []
+  const names = [first, ...more].map(({ name }) => name)
+  return warn(
+    'scheme-differs',
+    `webhook ${path}: ${names.join(' and ')} does not sign ${form.header} ${isPlain(form) ? 'as a plain HMAC' : 'in this way'}, so no delivery is accepted`,
+    `set signature_scheme: ${names.join(' or ')} and remove the fields that describe the signature`,
+  )
+}
+
+const isPlain = ({ encoding, signs, check }: SignatureForm): boolean =>
+  encoding === 'hex' && signs.join() === '{body}' && check === 'mac'
+
+const signsAlike = (a: SignatureForm, b: SignatureForm): boolean =>
+  a.check === b.check &&
+  a.encoding === b.encoding &&
+  a.algorithm === b.algorithm &&
+  a.param === b.param &&
+  a.signs.join('') === b.signs.join('')
+
+const faultWarnings = ({ path, scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Warning[] =>
+  secretNames.flatMap((name) =>
+    listSecrets([name], env).flatMap((secret) => {
+      const fault = secretFault(scheme, secret)
+      if (!fault) return []
+      return warn(
+        fault.unusable ? 'secret-unusable' : 'secret-shape',
+        `webhook ${path}: the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
+        `copy the secret again from the sender into ${name}`,
+      )
+    }),
+  )
+
+/** What a webhook with a secret does not prove, or cannot. */
+export const proofWarnings = (
+  { path, scheme, secretNames }: Webhook,
+  { gateway }: Pick<Config, 'gateway'>,
+): Warning[] => {
+  if (secretNames.length === 0) return []
+  if (gateway.server.public_url === undefined && signsAddress(scheme))
+    return warn(
+      'address-unset',
+      `webhook ${path}: ${scheme.name} signs the public address, which is not set; its deliveries are answered 503`,
+      'set server.public_url in gateway.yaml',
+    )
+  if (scheme.name !== 'token') return []
+  const inQuery = scheme.forms.some(({ in: place }) => place === 'query')
+  return warn(
+    'webhook-token',
+    `webhook ${path}: a token proves less than a signature: whoever reads one delivery${inQuery ? ', or its address in the log of a proxy,' : ''} can send others`,
+    'let the sender sign if it can: doorward help webhooks',
+  )
+}
