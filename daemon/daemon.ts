@@ -253,7 +253,7 @@ const createRequestHandlers = (
     metrics.answered(ms)
     noteActivity()
   }
-  const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries)
+  const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries, payloads)
   const runAgain = (id: string) =>
     runEventAgain(id, live.current(), { events, deliveries, payloads })
   const cancel = (id: string) => cancelEvent(id, { events, queue, cancelRemote })

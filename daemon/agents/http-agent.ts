@@ -23,6 +23,8 @@ export type Question = {
   readonly eventId: string
   /** The sender's id of the delivery, if it has one. */
   readonly deliveryId?: string | undefined
+  /** For an agent with `event_file`: the payload as JSON. */
+  readonly payload?: Buffer | undefined
 }
 
 /**
@@ -34,6 +36,7 @@ export const askHttp = async (
   { prompt, webhook, eventId, deliveryId }: Question,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
+  eventFile?: string,
 ): Promise<Answer> => {
   const { answer_path: answerPath, output_limit: outputLimit } = agent
   const url = new URL(agent.url)
@@ -48,7 +51,7 @@ export const askHttp = async (
   )
   const { status, body, cut } = await postToAgent(
     url,
-    { prompt, webhook, eventId, deliveryId },
+    { prompt, webhook, eventId, deliveryId, eventFile },
     {
       headers,
       timeoutMs: agent.timeout,

@@ -6,6 +6,7 @@ import { runCli } from './cli-agent.ts'
 import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
+import { withEventFile } from './workspace.ts'
 import { describeExit, getLastLines, type RunContext, runProgram } from './program.ts'
 
 /** Asks an agent. The signal stops it when the daemon stops or the event is cancelled. */
@@ -38,7 +39,9 @@ export const createInvoke =
       case 'echo':
         return cutTo(prompt, agent.output_limit)
       case 'command':
-        return runCommand(agent, prompt, context)
+        return withFile(question, async (file) =>
+          runCommand(agent, prompt, withFileVariable(context, file)),
+        )
       case 'claude':
       case 'codex':
       case 'gemini':
@@ -48,9 +51,20 @@ export const createInvoke =
       case 'openai':
         return askOpenAi(agent, prompt, env, signal)
       case 'http':
-        return askHttp(agent, question, env, signal)
+        return withFile(question, async (file) => askHttp(agent, question, env, signal, file))
     }
   }
+
+/** Calls with the path of a file with the payload, for an agent that has `event_file`. */
+const withFile = async (
+  { payload }: Question,
+  ask: (file?: string) => Promise<Answer>,
+): Promise<Answer> => (payload ? withEventFile(payload, ask) : ask())
+
+const withFileVariable = (context: RunContext, file: string | undefined): RunContext =>
+  file === undefined
+    ? context
+    : { ...context, variables: { ...context.variables, DOORWARD_EVENT_FILE: file } }
 
 /** What a program may know of its event besides the prompt. */
 const toVariables = ({ eventId, webhook, deliveryId }: Question): Record<string, string> => ({

@@ -1,27 +1,71 @@
-import { accessSync, constants, lstatSync, readdirSync, readlinkSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { accessSync, constants, lstatSync, readdirSync, readlinkSync, statfsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, isAbsolute, join } from 'node:path'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 
 const folderPrefix = 'doorward-agent-'
 
-const sharedMemory = '/dev/shm'
+/** Linux, linux/magic.h. */
+const tmpfs = 0x01021994
+
+/** Folders that are in memory on a Linux system. The second one ends with the session of the user. */
+const listMemoryFolders = (): string[] =>
+  ['/dev/shm', process.env['XDG_RUNTIME_DIR'] ?? ''].filter((folder) => {
+    try {
+      accessSync(folder, constants.W_OK)
+      return isAbsolute(folder) && statfsSync(folder).type === tmpfs
+    } catch {
+      return false
+    }
+  })
 
 /**
- * A folder for temporary files in memory, or the usual one where the system has none. For programs that
- * write prompts to disk whatever their flags.
+ * A folder for temporary files in memory, or the usual one where the system has none. For the payload of an
+ * event, and programs that write prompts to disk whatever their flags.
  */
-export const getMemoryFolder = (): string => {
+export const getMemoryFolder = (): string => listMemoryFolders()[0] ?? tmpdir()
+
+const getParents = (): string[] => [...new Set([tmpdir(), ...listMemoryFolders()])]
+
+/**
+ * Calls with the path of a file that only this user can read (0600), in memory where the system has that,
+ * and removes it afterwards. If the daemon is killed, `removeOrphanedFolders` of the next one does.
+ */
+export const withEventFile = async <Value>(
+  payload: Buffer,
+  use: (path: string) => Promise<Value>,
+): Promise<Value> => {
+  let folder: string | undefined
   try {
-    accessSync(sharedMemory, constants.W_OK)
-    return sharedMemory
-  } catch {
-    return tmpdir()
+    const path = await writeEventFile(payload, (made) => (folder = made))
+    return await use(path)
+  } finally {
+    if (folder !== undefined)
+      await rm(folder, { recursive: true, force: true }).catch(() => undefined)
   }
 }
 
-const getParents = (): string[] => [...new Set([tmpdir(), getMemoryFolder()])]
+const writeEventFile = async (
+  payload: Buffer,
+  onFolder: (folder: string) => void,
+): Promise<string> => {
+  const parent = getMemoryFolder()
+  try {
+    const folder = await makeAgentFolder(parent)
+    onFolder(folder)
+    const path = join(folder, 'event.json')
+    await writeFile(path, payload, { mode: 0o600, flag: 'wx' })
+    return path
+  } catch (error) {
+    const code = systemCode(error) ?? 'unknown reason'
+    throw new DoorwardError('agent-failed', `cannot write event_file in ${parent}: ${code}`, {
+      cause: error,
+      hint: code === 'ENOSPC' ? 'free some memory there, or leave out event_file' : undefined,
+    })
+  }
+}
 
 /** This process in the name of a folder. */
 let ownName: string | undefined

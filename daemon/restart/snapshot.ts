@@ -55,10 +55,15 @@ export type LateEvent = QueuedCopy & {
 
 export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
   const now = performance.now()
+  const isQueued = new Set(queued.map(({ id }) => id))
   return {
     events: memory.events.snapshot(),
     counts: memory.counts.snapshot(),
-    kept: memory.kept.entries().map(([id, event]) => [id, copyAccepted(event)]),
+    kept: memory.kept.entries().map(([id, event]) => {
+      // What runs, finishes here.
+      const payload = isQueued.has(id) ? event.payload : undefined
+      return [id, copyAccepted({ ...event, payload })]
+    }),
     deliveries: memory.deliveries.snapshot(now),
     rateLimits: memory.rateLimits.snapshot(now),
     progress: memory.progress.snapshot(),
@@ -141,6 +146,7 @@ const copyAccepted = ({
   webhook,
   receivedAt,
   known,
+  payload,
   targets,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
@@ -149,6 +155,7 @@ const copyAccepted = ({
     webhook: { path, agentName, agent, values, deliverEmpty },
     receivedAt,
     known,
+    payload,
     targets: targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),

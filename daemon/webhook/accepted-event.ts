@@ -1,6 +1,9 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
+import type { Agent } from '../../shared/config/schema.ts'
+import { textOfValue } from '../util/payload-path.ts'
+import { isForm, isMultipart, type Payload } from './parse.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
@@ -13,6 +16,8 @@ export type AcceptedEvent = {
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
+  /** For an agent with `event_file`, until the event is over. */
+  readonly payload?: Buffer | undefined
   readonly targets: readonly ResolvedTarget[]
   /** Identifies the same delivery when the sender repeats it. */
   readonly delivery?: DeliveryKey | undefined
@@ -47,6 +52,22 @@ export type KeptPayload = {
   readonly receivedAt: Date
   readonly known: AcceptedEvent['known']
   readonly delivery: DeliveryKey | undefined
+}
+
+/** True for an agent that gets the payload in a file. */
+export const takesFile = (agent: Agent): boolean =>
+  (agent.kind === 'command' || agent.kind === 'http') && agent.event_file === true
+
+/** The payload as JSON, for an agent with `event_file`. */
+export const toEventFile = (
+  agent: Agent,
+  { body, headers }: Pick<KeptPayload, 'body' | 'headers'>,
+  payload: Payload,
+): Buffer | undefined => {
+  if (!takesFile(agent)) return undefined
+  const type = headers['content-type']?.[0]
+  const isJson = body.bytes.length > 0 && !isForm(type) && !isMultipart(type)
+  return isJson ? body.compact().bytes : Buffer.from(textOfValue(payload))
 }
 
 const maxPayloadBytes = 8 * 1024 * 1024

@@ -8,7 +8,13 @@ import type { EventQueue } from '../queue.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'
 import type { DeliveryKey, SeenDeliveries } from './dedupe.ts'
-import type { AcceptedEvent, KeptPayloads, RetryableEvents } from './accepted-event.ts'
+import {
+  type AcceptedEvent,
+  type KeptPayloads,
+  type RetryableEvents,
+  takesFile,
+  toEventFile,
+} from './accepted-event.ts'
 import { firstMismatch } from './filter.ts'
 import { readPayload } from './parse.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
@@ -27,10 +33,11 @@ import { expandTargets } from './targets.ts'
  */
 export const retryEvent = (
   id: string,
-  { config, runEvent }: Engine,
+  { config, byPath, runEvent }: Engine,
   events: EventStore,
   kept: RetryableEvents<AcceptedEvent>,
   deliveries: SeenDeliveries,
+  payloads: KeptPayloads,
 ): EventRecord => {
   const event = events.get(id)
   if (!event) throw eventNotFound()
@@ -62,7 +69,9 @@ export const retryEvent = (
       'deliver it again from the sender, if the sender can do that',
     )
   const webhook = { ...accepted.webhook, agent }
-  runEvent.again(id, { ...accepted, webhook }, isDelivery ? event.result : undefined)
+  const needsFile = !isDelivery && takesFile(agent)
+  const payload = needsFile ? getEventFile(id, agent, byPath, payloads) : undefined
+  runEvent.again(id, { ...accepted, webhook, payload }, isDelivery ? event.result : undefined)
   const { prompt: _prompt, result: _result, ...record } = events.get(id) ?? event
   return record
 }
@@ -109,6 +118,7 @@ export const runEventAgain = (
     webhook: rule,
     receivedAt,
     known: { ...known, agent: rule.agentName },
+    payload: toEventFile(rule.agent, payload, value),
     prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
     targets: expandTargets(rule.targets, scope),
     delivery,
@@ -123,6 +133,24 @@ type RunAgainParts = {
 }
 
 const ranNothing = new Set<EventRecord['state']>(['filtered', 'duplicate', 'rejected'])
+
+/** Throws where the payload is no longer in memory. */
+const getEventFile = (
+  id: string,
+  agent: Agent,
+  byPath: Engine['byPath'],
+  payloads: KeptPayloads,
+): Buffer | undefined => {
+  const kept = payloads.get(id)
+  if (!kept)
+    throw notRetryable(
+      'its payload, which its agent takes as event_file, is no longer in memory',
+      'deliver it again from the sender, if the sender can do that',
+    )
+  const { body, headers, known } = kept
+  const scheme = byPath.get(known.webhook ?? '')?.scheme ?? {}
+  return toEventFile(agent, kept, readPayload(body, headers, scheme))
+}
 
 /** Throws when the sender's own repeat of a delivery waits, runs or is done: it would run twice. */
 const refuseRedelivered = (

@@ -61,7 +61,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     kept.keep(id, event)
   }
   const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
-    const { webhook, prompt, delivery } = event
+    const { webhook, prompt, payload, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
     const change = (changes: EventChanges, result?: string) => {
@@ -72,13 +72,15 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       isOver = true
       // The sender may deliver it again, and then it runs.
       if (changes.state !== 'done' && delivery) deliveries.forget(delivery, id)
+      // Of an event that is over, only `KeptPayloads` keeps it, within a limit.
+      if (changes.state !== 'done' && payload) kept.keep(id, { ...event, payload: undefined })
     }
 
     return {
       id,
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
-      bytes: Buffer.byteLength(answer ?? prompt),
+      bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
       onlyDelivers: answer !== undefined,
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
@@ -232,9 +234,9 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       let text = run.answer
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
-        const { webhook, prompt, known } = event
+        const { webhook, prompt, payload, known } = event
         const { deliveryId } = known
-        const question = { prompt, webhook: webhook.path, eventId: id, deliveryId }
+        const question = { prompt, webhook: webhook.path, eventId: id, deliveryId, payload }
         const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
         text = answer.text
         const durations = time()

@@ -5,7 +5,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
-import type { AcceptedEvent, KeptPayloads } from './accepted-event.ts'
+import { type AcceptedEvent, type KeptPayloads, toEventFile } from './accepted-event.ts'
 import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
 import { acceptHandshake, type ContactParts } from './contact.ts'
 import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
@@ -169,7 +169,8 @@ const processBody = (
   // The prompt replaces the body, whose bytes become free for it.
   body.release()
   const known = toKnownDelivery(delivery)
-  const event = { webhook: rule, receivedAt, known, prompt, targets, delivery: key }
+  const file = toEventFile(rule.agent, { body: verified, headers }, payload)
+  const event = { webhook: rule, receivedAt, known, prompt, payload: file, targets, delivery: key }
   const id = runEvent.accept(event)
   parts.payloads.keep(id, {
     body: verified.compact(),

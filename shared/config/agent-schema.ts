@@ -22,6 +22,13 @@ const isVariableOrValue = (value: string): boolean =>
   !value.startsWith('env:') || environmentName.safeParse(value.slice('env:'.length)).success
 const notVariable = 'env: is not followed by the name of an environment variable'
 
+const eventFile = z
+  .boolean()
+  .optional()
+  .describe(
+    'With true, the payload is in a file (0600) while the agent runs: DOORWARD_EVENT_FILE, or eventFile in the request. Default false.',
+  )
+
 const programCommon = {
   cwd: z
     .string()
@@ -102,6 +109,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
         .min(1)
         .refine(([program]) => program !== '', 'the program has no name')
         .describe('Program and arguments; never a shell.'),
+      event_file: eventFile,
       ...programCommon,
       ...agentCommon,
     })
@@ -139,6 +147,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
         )
         .optional()
         .describe('Added headers: a value, or env:NAME for a variable of doorward.'),
+      event_file: eventFile,
       answer_path: z
         .string()
         .refine(isPath, 'not a path of names with dots between them')

@@ -54,7 +54,11 @@ export const untilLockMoves = async (home: Home, from: number): Promise<number> 
 export type HeldAgent = {
   readonly url: string
   /** Waits for the next prompt that nobody has taken yet. */
-  readonly next: () => Promise<{ readonly prompt: string; readonly answer: (text: string) => void }>
+  readonly next: () => Promise<{
+    readonly prompt: string
+    readonly eventFile: string | undefined
+    readonly answer: (text: string) => void
+  }>
   readonly close: () => void
 }
 
@@ -65,8 +69,11 @@ export const startHeldAgent = async (): Promise<HeldAgent> => {
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const { prompt } = JSON.parse(Buffer.concat(chunks).toString()) as { prompt: string }
-    asked.push({ prompt, answer: (text) => response.end(text) })
+    const { prompt, eventFile } = JSON.parse(Buffer.concat(chunks).toString()) as {
+      prompt: string
+      eventFile?: string
+    }
+    asked.push({ prompt, eventFile, answer: (text) => response.end(text) })
     wake()
   }
   const server = createServer((request, response) => void serve(request, response))
