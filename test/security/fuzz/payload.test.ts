@@ -8,7 +8,7 @@ import { exceedsJsonLimits, parse, type Payload } from '../../../daemon/webhook/
 import { verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
-import { isOneOf } from '../../support/filter.ts'
+import { filterOf, isOneOf } from '../../support/filter.ts'
 import { scopeOf } from '../../support/scope.ts'
 import { bytesLike, corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
@@ -166,6 +166,26 @@ describe('any body', () => {
           assert.equal(fits(scopeOf(payload), isOneOf([...path, '0'], seen.split(''))), false)
       },
     ),
+  )
+
+  const filters = [
+    'a: { glob: "*x?**" }',
+    'a: { regex: "^[a-z]+(x|y)*$" }',
+    'a.b: { contains: [x, 1] }',
+    "'a[*]': { is: x }",
+    "'a[*].b[*]': { above: 0, below: 5 }",
+    'a: { exists: true }',
+    'a.constructor: { exists: true }',
+    'a: { not: x, in: [y, z] }',
+  ].map(filterOf)
+  holds(
+    'passes a filter or its opposite, and never breaks it',
+    2000,
+    fc.property(fc.constantFrom(...filters), fc.jsonValue(), (filter, value) => {
+      const scope = scopeOf(JSON.parse(JSON.stringify({ a: value })))
+      const passes = fits(scope, { kind: 'any', text: 'any', filters: [filter] })
+      assert.equal(fits(scope, { kind: 'none', text: 'none', filters: [filter] }), !passes)
+    }),
   )
 
   holds(
