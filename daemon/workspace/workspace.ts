@@ -1,0 +1,22 @@
+/** The code that one run of an agent sees: a worktree of the mirror of a repository. */
+export type Workspace = {
+  /** The folder of the worktree. */
+  readonly path: string
+  /** As the rule names it, with the values of the event. */
+  readonly repository: string
+  /** The full hash of `ref`. */
+  readonly head: string
+  /** The full hash of `base`. */
+  readonly base: string | undefined
+  /** The mirror. */
+  readonly gitDir: string
+  /** What the owner should know, for the detail of the event. */
+  readonly notes: readonly string[]
+  /**
+   * Commits what the agent changed, with doorward's own identity, and returns the ref in the mirror; undefined
+   * when nothing changed.
+   */
+  readonly commit: (message: string) => Promise<string | undefined>
+  /** Removes the worktree. */
+  readonly release: () => Promise<void>
+}
