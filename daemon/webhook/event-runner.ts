@@ -232,6 +232,12 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
     }
     try {
       let text = run.answer
+      if (text === undefined && hasNoWayOut(event)) {
+        stage = 'deliver'
+        const ended = deliveredEnd(await bringToTargets(run, '', earlier))
+        const detail = `${ended.detail}; the agent was not run`
+        return { attempts, durations: { queuedMs }, ...ended, detail }
+      }
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
         const { webhook, prompt, payload, known } = event
@@ -265,6 +271,10 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
     }
   }
 }
+
+/** True when no target can be used, which is known before the agent runs. */
+const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
+  targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
 
 const cutDetail = 'the answer was longer than output_limit and is cut'
 

@@ -22,6 +22,10 @@ webhooks:
       {% for c in event.commits limit: 2 %}- {{ c.message | truncate: 8 }}
       {% endfor %}{% if event.commits.size > 2 %}and {{ event.commits.size | minus: 2 }} more{% endif %}
       {{ headers.X-Kind | default: "no kind" }}, {% raw %}\${{ secrets.X }}{% endraw %}
+  - path: /nowhere
+    agent: echo
+    prompt_template: x
+    deliver_to: ["file:out/{{event.number}}.md", "file:{{event.path}}"]
   - path: /bomb
     agent: echo
     prompt_template: "{% for i in (1..event.n) %}{{ i }}{% endfor %}"
@@ -88,6 +92,20 @@ webhooks:
         ['headers.X-Kind | default: "no kind"', 'no kind'],
       ],
     )
+  })
+
+  it('runs no agent whose answer can go nowhere', async () => {
+    const reply = await post('/nowhere', { path: '../x' })
+    const event = await untilFinished(daemon, String(reply.json()['id']))
+    assert.deepEqual(
+      [event.state, event.stage, event.code],
+      ['failed', 'deliver', 'target-invalid'],
+    )
+    assert.match(event.detail ?? '', /\{\{event\.number\}\} is empty.*; the agent was not run$/)
+    assert.deepEqual([event.durations.agentMs, event.result], [undefined, undefined])
+    // One target that can be used is enough.
+    const other = await post('/nowhere', { path: '../x', number: 7 })
+    assert.equal((await untilFinished(daemon, String(other.json()['id']))).result, 'x')
   })
 
   it('refuses a delivery whose prompt never ends, with the reason, and goes on', async () => {
