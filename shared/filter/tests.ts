@@ -107,9 +107,9 @@ let re2: Re2 | undefined
 /** Loaded with the first pattern, as most configurations have none. */
 const loadRe2 = (): Re2 => (re2 ??= createRequire(import.meta.url)('re2js') as Re2)
 
-/** The worst pattern of this size needs about a second for a value of 1 MB. */
+/** The worst pattern of this size takes some seconds for the worst value of 1 MB, a usual one milliseconds. */
 const maxPatternLength = 500
-const maxProgramSize = 500
+const maxProgramSize = 300
 
 const compileRegex = (pattern: string): ((text: string) => boolean) => {
   const compiled = compile(pattern, pattern, 0)
@@ -136,7 +136,7 @@ const compile = (source: string, written: string, flags: number): InstanceType<R
   try {
     const compiled = RE2JS.compile(source, flags)
     if (compiled.programSize() > maxProgramSize)
-      throw invalid('repeats too much', 'repeat fewer times, or test with several conditions')
+      throw invalid('is too large', 'repeat fewer times, or write several in a list')
     return compiled
   } catch (error) {
     if (!(error instanceof RE2JSSyntaxException)) throw error

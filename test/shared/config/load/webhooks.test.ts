@@ -184,7 +184,7 @@ describe('a name in a webhook definition', () => {
       'webhooks.yaml:8:12 webhooks[0].filter.c.regex: "[a" is not a regular expression of RE2: missing closing ]: [a',
       'webhooks.yaml:9:12 webhooks[0].filter.d.regex: "a{2000}" is not a regular expression of RE2: invalid repeat count: {2000} (repetitions, multiplied where one is in another, go up to 1000)',
       'webhooks.yaml:10:12 webhooks[0].filter.e.regex: "(a{50}){50}" is not a regular expression of RE2: invalid repeat count: {50} (repetitions, multiplied where one is in another, go up to 1000)',
-      'webhooks.yaml:11:12 webhooks[0].filter.h.regex: "([ab]x){400}" repeats too much (repeat fewer times, or test with several conditions)',
+      'webhooks.yaml:11:12 webhooks[0].filter.h.regex: "([ab]x){400}" is too large (repeat fewer times, or write several in a list)',
       `webhooks.yaml:12:12 webhooks[0].filter.f.regex: "${'a'.repeat(60)}…" is longer than 500 characters`,
       `webhooks.yaml:13:12 webhooks[0].filter.g.glob: "${'*'.repeat(60)}…" is longer than 500 characters`,
     ],
