@@ -8,7 +8,12 @@ const maxRemembered = 10_000
 const spare = 1.1
 
 /** What identifies a delivery: a hash, never what the sender sent. */
-export type DeliveryKey = { readonly webhook: string; readonly hash: string }
+export type DeliveryKey = {
+  readonly webhook: string
+  readonly hash: string
+  /** A second hash that identifies it as well, as no signature covers the id of the sender. */
+  readonly bodyHash?: string
+}
 
 /** One remembered delivery, for another process. */
 export type DeliveryCopy = {
@@ -19,18 +24,20 @@ export type DeliveryCopy = {
 
 /**
  * What two copies of one delivery to a webhook have in common: the sender's id, or the bytes of the
- * verified body. Undefined when there is neither.
+ * verified body; with `isAlsoBody` both. Undefined when there is neither.
  */
 export const deliveryKey = (
   webhook: string,
   dedupe: 'id' | 'body' | 'off',
   deliveryId: string | undefined,
   body: Buffer,
+  isAlsoBody = false,
 ): DeliveryKey | undefined => {
   if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'binary') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
   // No JSON begins like this, so it never equals the hash of a body.
-  return { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
+  const key = { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
+  return isAlsoBody ? { ...key, bodyHash: hash('sha256', body, 'binary') } : key
 }
 
 type Seen = { readonly eventId: string; readonly atMs: number }
@@ -49,8 +56,9 @@ export class SeenDeliveries {
   }
 
   /** The event that this delivery became, while it is remembered. */
-  eventFor({ webhook, hash }: DeliveryKey, nowMs: number): string | undefined {
-    const seen = this.#byWebhook.get(webhook)?.get(hash)
+  eventFor({ webhook, hash, bodyHash }: DeliveryKey, nowMs: number): string | undefined {
+    const ofWebhook = this.#byWebhook.get(webhook)
+    const seen = ofWebhook?.get(hash) ?? (bodyHash && ofWebhook?.get(bodyHash))
     return seen && nowMs - seen.atMs < rememberedMs ? seen.eventId : undefined
   }
 
@@ -58,8 +66,10 @@ export class SeenDeliveries {
   remember(key: DeliveryKey, eventId: string, nowMs: number): void {
     let ofWebhook = this.#byWebhook.get(key.webhook)
     if (!ofWebhook) this.#byWebhook.set(key.webhook, (ofWebhook = new Map()))
-    ofWebhook.delete(key.hash)
-    ofWebhook.set(key.hash, { eventId, atMs: nowMs })
+    for (const hash of hashesOf(key)) {
+      ofWebhook.delete(hash)
+      ofWebhook.set(hash, { eventId, atMs: nowMs })
+    }
     if (ofWebhook.size > this.#max * spare) this.#removeOldest(ofWebhook)
   }
 
@@ -71,10 +81,10 @@ export class SeenDeliveries {
   }
 
   /** Allows the delivery again, unless it belongs to another event by now. */
-  forget({ webhook, hash }: DeliveryKey, eventId: string): void {
-    const ofWebhook = this.#byWebhook.get(webhook)
-    if (ofWebhook?.get(hash)?.eventId !== eventId) return
-    ofWebhook.delete(hash)
+  forget(key: DeliveryKey, eventId: string): void {
+    const ofWebhook = this.#byWebhook.get(key.webhook)
+    for (const hash of hashesOf(key))
+      if (ofWebhook?.get(hash)?.eventId === eventId) ofWebhook.delete(hash)
   }
 
   /** All that is remembered, the oldest of each webhook first. */
@@ -93,3 +103,6 @@ export class SeenDeliveries {
     for (const { key, eventId, ageMs } of copies) this.remember(key, eventId, nowMs - ageMs)
   }
 }
+
+const hashesOf = ({ hash, bodyHash }: DeliveryKey): readonly string[] =>
+  bodyHash === undefined ? [hash] : [hash, bodyHash]

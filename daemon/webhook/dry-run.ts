@@ -119,7 +119,7 @@ const checkTime = (
 ): Explanation['signature'] => {
   if (signature.result !== 'valid') return signature
   try {
-    checkBodyTimestamp(payload, scheme, nowMs)
+    checkBodyTimestamp(payload, scheme, nowMs, scheme.lateSeconds)
     return signature
   } catch (error) {
     return { ...signature, result: 'invalid', detail: describeRefusal(error) }

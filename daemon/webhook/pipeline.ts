@@ -133,10 +133,11 @@ const processBody = (
   delivery.stage = 'parse'
   const payload = readPayload(verified, headers, scheme)
   delivery.stage = 'verify'
-  if (isSigned) checkBodyTimestamp(payload, scheme, now)
-  delivery.signed = isSigned
   const { signedId } = verified
-  delivery.deliveryId = getDeliveryId(scheme, headers, { payload, signedId, isSigned })
+  const deliveryId = getDeliveryId(scheme, headers, { payload, signedId, isSigned })
+  if (isSigned) checkBodyTimestamp(payload, scheme, now, getLateSeconds(webhook, deliveryId))
+  delivery.signed = isSigned
+  delivery.deliveryId = deliveryId
   const alreadySeen = webhook.rateLimit && findSeen(delivery, body.bytes, parts)
   // A repeated delivery must not use up the sender's rate.
   if (webhook.rateLimit && alreadySeen?.eventId === undefined)
@@ -196,7 +197,8 @@ const findSeen = (
   bytes: Buffer,
   { deliveries }: PipelineParts,
 ): { readonly key: DeliveryKey | undefined; readonly eventId: string | undefined } => {
-  const key = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, bytes)
+  const { path, dedupe, scheme } = webhook
+  const key = deliveryKey(path, dedupe, deliveryId?.id, bytes, Boolean(scheme.lateSeconds))
   return { key, eventId: key && deliveries.eventFor(key, performance.now()) }
 }
 
@@ -262,12 +264,14 @@ const verifyOrDiagnose = (
 
 /**
  * The last part of verification for a sender whose signed time is in the body (Linear). Throws
- * `signature-invalid` when it is missing, not a number of milliseconds, or too far from now.
+ * `signature-invalid` when it is missing, not a number of milliseconds, or too far from now. It may be
+ * `lateSeconds` old.
  */
 export const checkBodyTimestamp = (
   payload: Payload,
   { bodyTimestamp, toleranceSeconds = 0 }: SignatureScheme,
   nowMs: number,
+  lateSeconds = 0,
 ): void => {
   if (bodyTimestamp === undefined) return
   const timestamp =
@@ -277,11 +281,19 @@ export const checkBodyTimestamp = (
   if (typeof timestamp !== 'number' || !Number.isFinite(timestamp))
     throw invalid(`the body has no ${bodyTimestamp} in milliseconds`)
   const ageMs = nowMs - timestamp
-  if (Math.abs(ageMs) > toleranceSeconds * 1000)
+  const mostMs = (ageMs > 0 ? Math.max(toleranceSeconds, lateSeconds) : toleranceSeconds) * 1000
+  if (Math.abs(ageMs) > mostMs)
     throw invalid(
-      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed; the signature matches: an old delivery was sent again, or a clock is wrong`,
+      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${mostMs / 1000} s are allowed; the signature matches: an old delivery was sent again, or a clock is wrong`,
     )
 }
+
+/** How old a delivery may be that was never seen: only where one that was seen is recognised. */
+const getLateSeconds = (
+  { scheme, dedupe }: CompiledWebhook,
+  deliveryId: DeliveryId | undefined,
+): number =>
+  dedupe === 'body' || (dedupe === 'id' && deliveryId !== undefined) ? (scheme.lateSeconds ?? 0) : 0
 
 type DeliveryId = {
   readonly id: string

@@ -8,15 +8,20 @@ const notDuration = 'not a duration: write it like 500ms, 30s, 10m, 2h or 7d'
 const largestSize = 1024 ** 4
 const notSize = 'not a size: write it like 512kb, 25mb or 1gb'
 
+const milliseconds = z
+  .string(notDuration)
+  .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
+  .transform(parseMilliseconds)
+
 /** A duration with its default, parsed to milliseconds. */
 export const duration = (text: string, meaning: string) =>
-  z
-    .string(notDuration)
-    .regex(/^\d+(ms|s|m|h|d)$/, notDuration)
-    .transform(parseMilliseconds)
+  milliseconds
     .refine((ms) => ms > 0 && ms <= longestDurationMs, 'must be between 1ms and 365d')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
+
+/** How old a delivery may be: as old as those that are remembered, so that none runs twice. */
+export const deliveryAge = milliseconds.refine((ms) => ms <= 86_400_000, 'must be at most 24h')
 
 /** A size with its default, parsed to bytes. */
 export const size = (text: string, meaning: string) =>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { signatureFields } from './signature-fields.ts'
-import { environmentName, headerName, rate } from './values.ts'
+import { deliveryAge, environmentName, headerName, rate } from './values.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
@@ -69,6 +69,16 @@ export const webhookSchema = z.strictObject({
     .optional()
     .describe('Environment variable with the secret; a list while secrets are rotated.'),
   ...signatureFields,
+  timestamp_tolerance: deliveryAge
+    .optional()
+    .describe(
+      'How far a signed time may be in the past or the future; at most 24h. Default: 5m, linear 1m.',
+    ),
+  late: deliveryAge
+    .optional()
+    .describe(
+      'With linear, which sends again with the old time: how old a delivery may be that was never seen; 0s turns it off. Default 24h.',
+    ),
   verify_token_env: environmentName
     .optional()
     .describe('With meta: variable with the verify token. Default: that in secret_env.'),

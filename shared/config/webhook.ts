@@ -1,4 +1,5 @@
 import { DoorwardError } from '../errors.ts'
+import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
@@ -89,6 +90,7 @@ const checkEntry = (
   for (const header of headers)
     if (read.includes(header))
       at([field], `headers.${header} holds a signature: no template or filter can read it`)
+  checkTimes(entry, at)
   const answersSlack = rules.some(({ targets }) => targets.some(isSlackReply))
   if (answersSlack && entry.signature_scheme !== 'slack')
     at(
@@ -97,6 +99,28 @@ const checkEntry = (
       'write signature_scheme: slack, or name a channel',
     )
   return { rules }
+}
+
+/** The fields about a signed time go with schemes that sign one. */
+const checkTimes = (
+  {
+    signature_scheme: name = 'hmac',
+    signed = '',
+    timestamp_tolerance: tolerance,
+    late,
+  }: ValidFields,
+  at: (key: YamlPath, reason: string, hint: string) => void,
+): void => {
+  const facts = toScheme(name, { header: '', algorithm: 'sha256', prefix: '' })
+  const signsTime = facts.toleranceSeconds !== undefined || signed.includes('{timestamp}')
+  if (tolerance !== undefined && !signsTime)
+    at(['timestamp_tolerance'], `signature_scheme ${name} signs no time`, 'remove it')
+  if (late !== undefined && facts.lateSeconds === undefined)
+    at(
+      ['late'],
+      `no sender of signature_scheme ${name} is known to send again with an old time`,
+      signsTime ? 'write timestamp_tolerance, or remove it' : 'remove it',
+    )
 }
 
 /** Throws `internal` for an entry that was not checked. */
@@ -123,10 +147,14 @@ export const compileEntry = (
 }
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
-  const scheme = readScheme(entry)
-  const header = entry.delivery_id_header
-  // Replaces the other places, which identify something else.
-  return header === undefined ? scheme : { ...scheme, deliveryId: { headers: [header] } }
+  const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry
+  return {
+    ...readScheme(entry),
+    // Replaces the other places, which identify something else.
+    ...(header !== undefined && { deliveryId: { headers: [header] } }),
+    ...(tolerance !== undefined && { toleranceSeconds: tolerance / 1000 }),
+    ...(late !== undefined && { lateSeconds: late / 1000 }),
+  }
 }
 
 const getUrlPaths = (path: string): string[] =>

@@ -122,6 +122,8 @@ const presets = {
     forms: [{ ...overBody, header: 'linear-signature' }],
     // A header has the time too, but it is not signed: Linear's own library reads only the body.
     toleranceSeconds: 60,
+    // It sends again after a minute, an hour and six hours.
+    lateSeconds: 86_400,
     bodyTimestamp: 'webhookTimestamp',
     deliveryId: { headers: ['linear-delivery'] },
     event: { header: 'linear-event', field: 'type', action: 'action' },

@@ -36,6 +36,11 @@ export type SchemeFacts = {
    * Standard Webhooks limit both directions.
    */
   readonly toleranceSeconds?: number
+  /**
+   * How old a signed time may be in a delivery that was never seen, in seconds: the sender sends again with
+   * the old time.
+   */
+  readonly lateSeconds?: number
   /** Field of the body with the signed time in milliseconds, if no header has it. */
   readonly bodyTimestamp?: string
   /** Where the delivery id is: headers, tried in order, and a field of the verified body. */

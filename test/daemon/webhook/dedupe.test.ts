@@ -100,4 +100,21 @@ describe('deliveries that were seen', () => {
     assert.equal(after.eventFor(keyOf('x'), 100 - 4000 + day), undefined)
     assert.deepEqual(after.snapshot(100), before.snapshot(5000))
   })
+
+  it('are known by either of id and bytes where no signature covers the id', () => {
+    const deliveries = new SeenDeliveries()
+    const both = (id: string, bytes: Buffer) => {
+      const key = deliveryKey('/a', 'id', id, bytes, true)
+      assert.ok(key)
+      return key
+    }
+    const other = Buffer.from('{"a":2}')
+    deliveries.remember(both('x', body), 'evt_1', 0)
+    assert.equal(deliveries.eventFor(both('y', body), 1), 'evt_1')
+    assert.equal(deliveries.eventFor(both('x', other), 1), 'evt_1')
+    assert.equal(deliveries.eventFor(both('y', other), 1), undefined)
+    deliveries.forget(both('x', body), 'evt_1')
+    for (const key of [both('y', body), both('x', other)])
+      assert.equal(deliveries.eventFor(key, 1), undefined)
+  })
 })

@@ -147,7 +147,15 @@ describe('gateway.yaml', () => {
       },
       events: { keep: 200 },
       providers: {},
-      targets: { slack: {}, telegram: {}, discord: {}, email: {}, github: {}, http: {} },
+      targets: {
+        slack: {},
+        telegram: {},
+        discord: {},
+        email: {},
+        github: {},
+        gitlab: {},
+        http: {},
+      },
     })
   })
 })

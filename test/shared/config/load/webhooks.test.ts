@@ -190,3 +190,38 @@ describe('a name in a webhook definition', () => {
     ],
   })
 })
+
+describe('the age of a delivery', () => {
+  refuses({
+    'a tolerance where no time is signed': [
+      { webhooks: webhook('    signature_scheme: github\n    timestamp_tolerance: 1h\n') },
+      'webhooks.yaml:6:5 webhooks[0].timestamp_tolerance: signature_scheme github signs no time (remove it)',
+    ],
+    'a tolerance for a description without a time': [
+      { webhooks: webhook('    timestamp_tolerance: 1h\n') },
+      'webhooks.yaml:5:5 webhooks[0].timestamp_tolerance: signature_scheme hmac signs no time (remove it)',
+    ],
+    'one that is longer than deliveries are remembered': [
+      { webhooks: webhook('    signature_scheme: stripe\n    timestamp_tolerance: 25h\n') },
+      'webhooks.yaml:6:5 webhooks[0].timestamp_tolerance: must be at most 24h',
+    ],
+    'late where no sender sends again with the old time': [
+      { webhooks: webhook('    signature_scheme: stripe\n    late: 1h\n') },
+      'webhooks.yaml:6:5 webhooks[0].late: no sender of signature_scheme stripe is known to send again with an old time (write timestamp_tolerance, or remove it)',
+    ],
+  })
+
+  it('is that of the scheme unless the definition says otherwise', () => {
+    const ages = (scheme: string, more = '') =>
+      check({ webhooks: webhook(`    signature_scheme: ${scheme}\n${more}`) }).webhooks.map(
+        ({ scheme: { toleranceSeconds, lateSeconds } }) => [toleranceSeconds, lateSeconds],
+      )
+    assert.deepEqual(ages('stripe'), [[300, undefined]])
+    assert.deepEqual(ages('slack', '    timestamp_tolerance: 1h\n'), [[3600, undefined]])
+    assert.deepEqual(ages('linear'), [[60, 86_400]])
+    assert.deepEqual(ages('linear', '    late: 0s\n    timestamp_tolerance: 2m\n'), [[120, 0]])
+    const described =
+      "    signed: '{timestamp}.{body}'\n    timestamp_header: x-time\n    timestamp_tolerance: 10s\n"
+    assert.deepEqual(ages('hmac', described), [[10, undefined]])
+  })
+})
