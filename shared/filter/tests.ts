@@ -107,13 +107,15 @@ let re2: Re2 | undefined
 /** Loaded with the first pattern, as most configurations have none. */
 const loadRe2 = (): Re2 => (re2 ??= createRequire(import.meta.url)('re2js') as Re2)
 
-/** The worst pattern of this size takes some seconds for the worst value of 1 MB, a usual one milliseconds. */
+/** The worst pattern of this size takes half a second for the longest value, a usual one a millisecond. */
 const maxPatternLength = 500
 const maxProgramSize = 300
+/** Characters of a value that a pattern reads. */
+const maxTextLength = 65_536
 
 const compileRegex = (pattern: string): ((text: string) => boolean) => {
   const compiled = compile(pattern, pattern, 0)
-  return (text) => compiled.test(text)
+  return (text) => compiled.test(text.slice(0, maxTextLength))
 }
 
 const compileGlob = (glob: string): ((text: string) => boolean) => {
@@ -122,7 +124,7 @@ const compileGlob = (glob: string): ((text: string) => boolean) => {
     part === '**' ? '.*' : part === '*' ? '[^/]*' : part === '?' ? '[^/]' : RE2JS.quote(part),
   )
   const compiled = compile(source, glob, RE2JS.DOTALL)
-  return (text) => compiled.testExact(text)
+  return (text) => text.length <= maxTextLength && compiled.testExact(text)
 }
 
 const compile = (source: string, written: string, flags: number): InstanceType<Re2['RE2JS']> => {
